@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  EnvironmentRequest,
+  EnvironmentResponse,
+  EnvironmentStateType,
+} from "@dm-env-rpc/protocol";
+import type { PackedTensor } from "./tensor.ts";
+import type { Uid } from "./uid.ts";
+
+/** One entry of a `map<uint64, Tensor>`. */
+export interface UidTensor {
+  readonly uid: Uid;
+  readonly tensor: PackedTensor;
+}
+
+/** A StepRequest; of a UID that came twice only the last tensor is there. */
+export interface StepRequest {
+  readonly actions: readonly UidTensor[];
+  /** As they came: repeated UIDs stay repeated. */
+  readonly requestedObservations: readonly Uid[];
+}
+
+/** A StepResponse; of a UID that came twice only the last tensor is there. */
+export interface StepResponse {
+  readonly state: EnvironmentStateType;
+  readonly observations: readonly UidTensor[];
+}
+
+/** Bytes that came whole but are no message of the protocol. */
+export interface Malformed {
+  readonly case: "malformed";
+  /** Says at which byte, what was expected and what came. */
+  readonly value: Error;
+}
+
+type Cold<Payload> = Exclude<Payload, { case: "step" }>;
+
+/**
+ * What an agent sends on a Process stream: the payload of an EnvironmentRequest.
+ * The hot step is a record of tensors, everything else the generated message;
+ * `case: undefined` is a request without a payload.
+ */
+export type ProcessRequest =
+  | { readonly case: "step"; readonly value: StepRequest }
+  | Cold<EnvironmentRequest["payload"]>;
+
+/** What a server answers on a Process stream: the payload of an EnvironmentResponse. */
+export type ProcessResponse =
+  | { readonly case: "step"; readonly value: StepResponse }
+  | Cold<EnvironmentResponse["payload"]>;
+
+/**
+ * How one direction of a stream becomes bytes and back.
+ *
+ * `size` is called right before `write`, once each and on the same message, so that
+ * a codec may keep what it measured.
+ */
+export interface MessageCodec<T> {
+  /** The number of bytes of a message. */
+  size(message: T): number;
+  /** Writes a message of `size(message)` bytes into `target` at `offset`; returns the offset behind it. */
+  write(message: T, target: Uint8Array, offset: number): number;
+  /**
+   * Reads the message in `source` from `start` to `end`. Tensors in it are views of
+   * `source` where its alignment allows. Never throws: what is no message is `malformed`.
+   */
+  read(source: Uint8Array, start: number, end: number): T | Malformed;
+}

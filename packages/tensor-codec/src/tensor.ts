@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DType, TensorData } from "./dtype.ts";
+import { TensorError } from "./errors.ts";
+
+interface TensorOf<D extends DType> {
+  readonly dtype: D;
+  readonly shape: readonly number[];
+  readonly data: TensorData<D>;
+}
+
+/**
+ * An n-dimensional array: `data` holds the elements flat in row-major order, as
+ * many as the product of `shape`; an empty shape is a scalar of one element.
+ *
+ * `data` may be a view of a buffer that belongs to somebody else; each function
+ * that returns a tensor says whose it is.
+ *
+ * A plain record: `Tensor` without a dtype is a union to narrow by `dtype`.
+ */
+export type Tensor<D extends DType = DType> = D extends DType ? TensorOf<D> : never;
+
+/**
+ * A tensor as it travels (overview.md, "Tensors"): one dimension of `shape` may be
+ * negative, to be inferred from the data, and one element in `data` may stand for
+ * all. Every Tensor is a PackedTensor; `unpack` makes a Tensor of a PackedTensor.
+ */
+export type PackedTensor<D extends DType = DType> = Tensor<D>;
+
+/** The number of elements that a shape without a variable dimension has. */
+export function elementCount(shape: readonly number[]): number {
+  let count = 1;
+  for (let i = 0; i < shape.length; i++) count *= shape[i] as number;
+  return count;
+}
+
+/** Whether a shape has a variable (negative) dimension. */
+export function isVariable(shape: readonly number[]): boolean {
+  for (let i = 0; i < shape.length; i++) if ((shape[i] as number) < 0) return true;
+  return false;
+}
+
+/**
+ * Makes a tensor of a dtype, a shape and data that has that many elements.
+ *
+ * The data is kept, not copied: whoever holds it can change the tensor.
+ *
+ * @throws TensorError `shape` when the shape has a negative dimension or the
+ * data another number of elements.
+ */
+export function tensor<D extends DType>(
+  dtype: D,
+  shape: readonly number[],
+  data: TensorData<D>,
+): Tensor<D> {
+  const count = elementCount(shape);
+  if (isVariable(shape) || count !== data.length) {
+    throw new TensorError({
+      reason: "shape",
+      expected: `${isVariable(shape) ? "a shape without negative dimensions" : `${count} elements for shape [${shape}]`}`,
+      received: isVariable(shape) ? `shape [${shape}]` : `${data.length} elements`,
+      remedy: "give as many elements as the product of the shape",
+    });
+  }
+  return { dtype, shape, data } as Tensor<D>;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a command of this repository on any machine with Node 20 and npm:
+//
+//   node scripts/toolchain.mjs [--build] COMMAND [ARGS...]
+//
+// It brings the pinned Node and pnpm from npm into .toolchain/ where the machine
+// has none that will do, installs the workspace, builds it with --build, and
+// then runs COMMAND with the tools of the workspace on its PATH.
+// It must stay plain JavaScript without dependencies: nothing is installed yet.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const nodeVersion = manifest.toolchain.node;
+const pnpmVersion = manifest.packageManager.replace("pnpm@", "");
+const folder = join(root, ".toolchain");
+const onWindows = process.platform === "win32";
+
+const args = process.argv.slice(2);
+const build = args[0] === "--build";
+if (build) args.shift();
+// npm swallows the `--` before a script's own arguments, pnpm passes it on.
+const separator = args.indexOf("--");
+if (separator > 0) args.splice(separator, 1);
+const [command, ...commandArgs] = args;
+if (command === undefined) fail("usage: node scripts/toolchain.mjs [--build] COMMAND [ARGS...]");
+
+const env = { ...process.env, TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
+env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PATH]
+  .filter((entry) => entry !== undefined)
+  .join(delimiter);
+
+// The install says nothing unless it has something to do or goes wrong.
+run("pnpm", ["install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only"], true);
+if (build) run("turbo", ["run", "build", "--output-logs=errors-only", "--log-order=grouped"], true);
+process.exit(run(command, commandArgs, false));
+
+/** The folder to put before PATH, or undefined when the machine's own tools will do. */
+function toolchainPath() {
+  if (nodeWillDo() && pnpmWillDo()) return undefined;
+  const bin = join(folder, "node_modules", ".bin");
+  const stamp = join(folder, "package.json");
+  const wanted = JSON.stringify({
+    private: true,
+    dependencies: { node: nodeVersion, pnpm: pnpmVersion },
+  });
+  if (existsSync(bin) && readFileSync(stamp, "utf8") === wanted) return bin;
+  process.stderr.write(`bringing node ${nodeVersion} and pnpm ${pnpmVersion} from npm …\n`);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(stamp, wanted);
+  const install = spawnSync(
+    "npm",
+    ["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"],
+    { cwd: folder, stdio: ["ignore", "ignore", "inherit"], shell: onWindows },
+  );
+  if (install.status !== 0) {
+    writeFileSync(stamp, "");
+    fail(
+      `npm could not install node@${nodeVersion} and pnpm@${pnpmVersion} into ${folder}. ` +
+        "Check that npm reaches its registry, or install Node >= 22.18 and pnpm yourself.",
+    );
+  }
+  return bin;
+}
+
+function nodeWillDo() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 18);
+}
+
+function pnpmWillDo() {
+  const found = spawnSync("pnpm", ["--version"], { encoding: "utf8", shell: onWindows });
+  return found.status === 0;
+}
+
+/** Runs a program; when quiet, its output is shown only if it fails, and that ends this process. */
+function run(program, programArgs, quiet) {
+  const result = spawnSync(program, programArgs, {
+    cwd: root,
+    env,
+    shell: onWindows,
+    stdio: quiet ? ["ignore", "pipe", "pipe"] : "inherit",
+    encoding: "utf8",
+    maxBuffer: 256 * 1024 * 1024,
+  });
+  if (result.error) fail(`could not run ${program}: ${result.error.message}`);
+  const status = result.status ?? 128 + 2;
+  if (quiet && status !== 0) {
+    process.stderr.write(result.stdout);
+    process.stderr.write(result.stderr);
+    fail(`${program} ${programArgs.join(" ")} failed with exit code ${status}`);
+  }
+  return status;
+}
+
+function fail(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+}
