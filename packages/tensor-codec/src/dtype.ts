@@ -53,7 +53,13 @@ export interface DTypeInfo<D extends DType = DType> {
   readonly range: { readonly min: Scalar<D>; readonly max: Scalar<D> } | undefined;
   /** Makes room for `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): TensorData<D>;
+  /** Whether a value is what holds elements of this dtype, whichever realm it is from. */
+  holds(value: unknown): value is TensorData<D>;
 }
+
+/** Typed arrays are told apart by their tag where `instanceof` fails: another realm has its own classes. */
+const tagOf = (value: unknown): string | undefined =>
+  ArrayBuffer.isView(value) ? (value as unknown as Uint8Array)[Symbol.toStringTag] : undefined;
 
 const emptyAny = (): Any => ({
   $typeName: "google.protobuf.Any",
@@ -70,6 +76,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "float",
     range: undefined,
     allocate: (length) => new Float32Array(length),
+    holds: (value): value is Float32Array =>
+      value instanceof Float32Array || tagOf(value) === "Float32Array",
   },
   float64: {
     dtype: "float64",
@@ -78,6 +86,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "float",
     range: undefined,
     allocate: (length) => new Float64Array(length),
+    holds: (value): value is Float64Array =>
+      value instanceof Float64Array || tagOf(value) === "Float64Array",
   },
   int8: {
     dtype: "int8",
@@ -86,6 +96,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "int",
     range: { min: -128, max: 127 },
     allocate: (length) => new Int8Array(length),
+    holds: (value): value is Int8Array =>
+      value instanceof Int8Array || tagOf(value) === "Int8Array",
   },
   int32: {
     dtype: "int32",
@@ -94,6 +106,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "int",
     range: { min: -2147483648, max: 2147483647 },
     allocate: (length) => new Int32Array(length),
+    holds: (value): value is Int32Array =>
+      value instanceof Int32Array || tagOf(value) === "Int32Array",
   },
   int64: {
     dtype: "int64",
@@ -102,6 +116,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "bigint",
     range: { min: -9223372036854775808n, max: 9223372036854775807n },
     allocate: (length) => new BigInt64Array(length),
+    holds: (value): value is BigInt64Array =>
+      value instanceof BigInt64Array || tagOf(value) === "BigInt64Array",
   },
   uint8: {
     dtype: "uint8",
@@ -110,6 +126,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "int",
     range: { min: 0, max: 255 },
     allocate: (length) => new Uint8Array(length),
+    holds: (value): value is Uint8Array =>
+      value instanceof Uint8Array || tagOf(value) === "Uint8Array",
   },
   uint32: {
     dtype: "uint32",
@@ -118,6 +136,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "int",
     range: { min: 0, max: 4294967295 },
     allocate: (length) => new Uint32Array(length),
+    holds: (value): value is Uint32Array =>
+      value instanceof Uint32Array || tagOf(value) === "Uint32Array",
   },
   uint64: {
     dtype: "uint64",
@@ -126,6 +146,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "bigint",
     range: { min: 0n, max: 18446744073709551615n },
     allocate: (length) => new BigUint64Array(length),
+    holds: (value): value is BigUint64Array =>
+      value instanceof BigUint64Array || tagOf(value) === "BigUint64Array",
   },
   bool: {
     dtype: "bool",
@@ -134,6 +156,8 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "bool",
     range: undefined,
     allocate: (length) => new Uint8Array(length),
+    holds: (value): value is Uint8Array =>
+      value instanceof Uint8Array || tagOf(value) === "Uint8Array",
   },
   string: {
     dtype: "string",
@@ -142,6 +166,7 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "string",
     range: undefined,
     allocate: (length) => new Array<string>(length).fill(""),
+    holds: (value): value is string[] => Array.isArray(value),
   },
   proto: {
     dtype: "proto",
@@ -150,6 +175,7 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = {
     kind: "proto",
     range: undefined,
     allocate: (length) => Array.from({ length }, emptyAny),
+    holds: (value): value is Any[] => Array.isArray(value),
   },
 };
 

@@ -1,6 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Tensors, specs and their values; the messages of a Process stream as records. */
 export {
+  packSettings,
+  packTensor,
+  type Settings,
+  unpackTensor,
+} from "./bridge.ts";
+export {
+  type NamedSpec,
+  packSpec,
+  packSpecs,
+  unpackSpec,
+  unpackSpecs,
+} from "./bridge-specs.ts";
+export { type DiscreteDType, type NumericBuilder, type PlainBuilder, t } from "./build.ts";
+export {
+  type ArraySpec,
+  type BoundedArraySpec,
+  type DiscreteArraySpec,
+  type DmEnvSpec,
+  type DmEnvSpecs,
+  fromDmEnvSpec,
+  type StringArraySpec,
+  toDmEnvSpec,
+  toDmEnvSpecs,
+} from "./dm-env.ts";
+export {
   type BigIntDType,
   type DType,
   type DTypeInfo,
@@ -17,6 +42,7 @@ export {
   type TensorErrorFacts,
   type TensorErrorReason,
 } from "./errors.ts";
+export { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES, type Limits } from "./limits.ts";
 export type {
   Malformed,
   MessageCodec,
@@ -26,6 +52,16 @@ export type {
   StepResponse,
   UidTensor,
 } from "./messages.ts";
+export {
+  checkNames,
+  flattenSpecs,
+  flattenValues,
+  type Nested,
+  type NestingOptions,
+  nestValues,
+} from "./nested.ts";
+export { type InferredDType, type PackOptions, type PackValue, pack, packFor } from "./pack.ts";
+export { type Random, type SampleOptions, sample } from "./sample.ts";
 export type {
   Bound,
   Bounds,
@@ -41,6 +77,7 @@ export type {
   ValuesOf,
 } from "./spec.ts";
 export { type SpecEntry, type SpecTable, specTable, tableOf } from "./spec-table.ts";
+export { clamp, equalSpecs, equals, validate, zeros } from "./spec-values.ts";
 export {
   DmEnvRpcError,
   isDmEnvRpcError,
@@ -49,5 +86,28 @@ export {
   statusCodes,
   unpackStatus,
 } from "./status.ts";
-export { elementCount, isVariable, type PackedTensor, type Tensor, tensor } from "./tensor.ts";
+export {
+  elementCount,
+  isVariable,
+  type PackedTensor,
+  type Tensor,
+  tensor,
+  type UnsetTensor,
+} from "./tensor.ts";
 export type { Uid } from "./uid.ts";
+export {
+  toMessages,
+  toNested,
+  toScalar,
+  toValue,
+  type UnpackOptions,
+  unpack,
+  unpackFor,
+} from "./unpack.ts";
+export {
+  type CodecOptions,
+  createRequestCodec,
+  createResponseCodec,
+  decodeTensor,
+  encodeTensor,
+} from "./wire/index.ts";

@@ -4,13 +4,14 @@ import type {
   EnvironmentResponse,
   EnvironmentStateType,
 } from "@dm-env-rpc/protocol";
-import type { PackedTensor } from "./tensor.ts";
+import type { PackedTensor, UnsetTensor } from "./tensor.ts";
 import type { Uid } from "./uid.ts";
 
 /** One entry of a `map<uint64, Tensor>`. */
 export interface UidTensor {
   readonly uid: Uid;
-  readonly tensor: PackedTensor;
+  /** As it came; `unset` when the entry had no payload, which `unpackFor` refuses. */
+  readonly tensor: PackedTensor | UnsetTensor;
 }
 
 /** A StepRequest; of a UID that came twice only the last tensor is there. */

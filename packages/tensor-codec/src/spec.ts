@@ -67,8 +67,11 @@ export type PackablesOf<T extends Specs> = {
       : never;
 };
 
-/** Bounds, inclusive. What is left out is not sent. */
+/**
+ * Bounds, inclusive: one for all elements, or one for each as a typed array or
+ * nested arrays. What is left out is not sent.
+ */
 export interface Bounds<D extends NumericDType> {
-  readonly min?: Scalar<D> | TensorData<D>;
-  readonly max?: Scalar<D> | TensorData<D>;
+  readonly min?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>>;
+  readonly max?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>>;
 }

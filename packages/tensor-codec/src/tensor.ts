@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DType, TensorData } from "./dtype.ts";
+import { type DType, dtypes, type TensorData } from "./dtype.ts";
 import { TensorError } from "./errors.ts";
+import { shapeText, valueText } from "./text.ts";
+
+/** The largest dimension of a shape: the wire has 32 bits for it, signed. */
+export const MAX_DIMENSION = 2147483647;
 
 interface TensorOf<D extends DType> {
   readonly dtype: D;
@@ -26,10 +30,24 @@ export type Tensor<D extends DType = DType> = D extends DType ? TensorOf<D> : ne
  */
 export type PackedTensor<D extends DType = DType> = Tensor<D>;
 
+/**
+ * A tensor whose payload was never set: what a peer may send, and nothing can
+ * use. `unpack` refuses it; it is here so that a message with one can be read.
+ */
+export interface UnsetTensor {
+  readonly dtype: "unset";
+  readonly shape: readonly number[];
+  readonly data: readonly never[];
+}
+
 /** The number of elements that a shape without a variable dimension has. */
 export function elementCount(shape: readonly number[]): number {
   let count = 1;
-  for (let i = 0; i < shape.length; i++) count *= shape[i] as number;
+  for (let i = 0; i < shape.length; i++) {
+    const size = shape[i] as number;
+    if (size === 0) return 0; // before the product can grow to Infinity, and Infinity * 0 to NaN
+    count *= size;
+  }
   return count;
 }
 
@@ -44,20 +62,36 @@ export function isVariable(shape: readonly number[]): boolean {
  *
  * The data is kept, not copied: whoever holds it can change the tensor.
  *
- * @throws TensorError `shape` when the shape has a negative dimension or the
- * data another number of elements.
+ * @throws TensorError `dtype` when the data is not what holds such elements,
+ * `shape` when the shape has a negative dimension or the data another number of
+ * elements.
  */
 export function tensor<D extends DType>(
   dtype: D,
   shape: readonly number[],
   data: TensorData<D>,
 ): Tensor<D> {
-  const count = elementCount(shape);
-  if (isVariable(shape) || count !== data.length) {
+  if (!dtypes[dtype].holds(data)) {
+    throw new TensorError({
+      reason: "dtype",
+      expected: `the elements of a ${dtype} tensor`,
+      received: valueText(data),
+    });
+  }
+  for (const size of shape) {
+    if (Number.isInteger(size) && size >= 0 && size <= MAX_DIMENSION) continue;
     throw new TensorError({
       reason: "shape",
-      expected: `${isVariable(shape) ? "a shape without negative dimensions" : `${count} elements for shape [${shape}]`}`,
-      received: isVariable(shape) ? `shape [${shape}]` : `${data.length} elements`,
+      expected: "a shape of integers that are not negative",
+      received: `shape ${shapeText(shape)}`,
+    });
+  }
+  const count = elementCount(shape);
+  if (count !== data.length) {
+    throw new TensorError({
+      reason: "shape",
+      expected: `${count} elements for shape ${shapeText(shape)}`,
+      received: `${data.length}`,
       remedy: "give as many elements as the product of the shape",
     });
   }

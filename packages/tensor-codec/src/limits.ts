@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+import { TensorError } from "./errors.ts";
+
+/** What a tensor may cost whoever decodes or unpacks it. */
+export interface Limits {
+  /** Elements of one tensor, after a broadcast too. Default 2^24. */
+  readonly maxElements?: number | undefined;
+  /** Bytes of one string, in UTF-8. Default 2^24. */
+  readonly maxStringBytes?: number | undefined;
+}
+
+/** The default of `maxElements`: 2^24, 64 MiB of float32. */
+export const DEFAULT_MAX_ELEMENTS: number = 2 ** 24;
+
+/** The default of `maxStringBytes`: 2^24, 16 MiB. */
+export const DEFAULT_MAX_STRING_BYTES: number = 2 ** 24;
+
+/** The error of a tensor with more elements than `maxElements`; nothing was allocated for it. */
+export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
+  return new TensorError({
+    reason: "limit",
+    name,
+    expected: `at most ${maxElements} elements (maxElements)`,
+    received: `${count}`,
+    remedy: "send smaller tensors or raise maxElements",
+  });
+}

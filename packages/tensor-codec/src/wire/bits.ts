@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Whether this machine keeps the low byte first, as the wire does. */
+export const littleEndianHost: boolean = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
+
+const scratch = new ArrayBuffer(8);
+
+/**
+ * One place in memory under several types: what is stored through one is read
+ * through another, with no allocation. Never kept across calls.
+ */
+export const bits: {
+  readonly float32: Float32Array;
+  readonly float64: Float64Array;
+  readonly int64: BigInt64Array;
+  readonly uint64: BigUint64Array;
+  /** For 64-bit types its halves stand at `lowHalf` and `highHalf`. */
+  readonly int32: Int32Array;
+} = {
+  float32: new Float32Array(scratch, 0, 1),
+  float64: new Float64Array(scratch),
+  int64: new BigInt64Array(scratch),
+  uint64: new BigUint64Array(scratch),
+  int32: new Int32Array(scratch),
+};
+
+/** Index of the low and of the high half of a 64-bit element in an Int32Array over it. */
+export const lowHalf: 0 | 1 = littleEndianHost ? 0 : 1;
+export const highHalf: 0 | 1 = littleEndianHost ? 1 : 0;
+
+/** Reverses the bytes of each element of `width` bytes, in place. */
+export function swapBytes(bytes: Uint8Array, width: number): void {
+  for (let at = 0; at + width <= bytes.length; at += width) {
+    for (let low = at, high = at + width - 1; low < high; low++, high--) {
+      const byte = bytes[low] as number;
+      bytes[low] = bytes[high] as number;
+      bytes[high] = byte;
+    }
+  }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type DescMessage,
+  fromBinary,
+  type Message,
+  mergeFromBinary,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { TensorError } from "../errors.ts";
+import { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES, type Limits } from "../limits.ts";
+import type { Malformed, MessageCodec } from "../messages.ts";
+import type { ReadOptions } from "./array-reader.ts";
+import { Reader } from "./reader.ts";
+import { Sizes } from "./sizes.ts";
+import { varintSize, writeVarint } from "./varints.ts";
+import { LENGTH_DELIMITED } from "./wire-type.ts";
+
+/** How a codec reads. */
+export interface CodecOptions extends Limits {
+  /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
+  readonly copy?: boolean | undefined;
+}
+
+/** How the step of one direction is read and written: the hot path. */
+export interface StepCodec<S> {
+  size(step: S, sizes: Sizes): number;
+  write(step: S, sizes: Sizes, target: Uint8Array, pos: number): number;
+  /** Starts a step that nothing was read of. */
+  open(): OpenStep<S>;
+}
+
+/** A step that is being read, in one part or, merged, in several. */
+export interface OpenStep<S> {
+  read(reader: Reader, options: ReadOptions): void;
+  close(): S;
+}
+
+/** A payload as a oneof has it. */
+interface Payload {
+  readonly case: string | undefined;
+  readonly value?: unknown;
+}
+
+interface ColdField {
+  readonly name: string;
+  readonly number: number;
+  readonly schema: DescMessage;
+}
+
+/**
+ * A codec of EnvironmentRequest or EnvironmentResponse. The step is read and
+ * written here, every other payload by the generated code; both merge a payload that
+ * comes in several parts, and of two kinds the last wins, as protobuf has it.
+ */
+export function createEnvelopeCodec<S, T extends Payload>(
+  envelope: DescMessage,
+  stepCodec: StepCodec<S>,
+  options: CodecOptions,
+): MessageCodec<T> {
+  const { byName, byNumber, step } = fieldsOf(envelope);
+  const readOptions = readOptionsOf(options);
+  const reader = new Reader();
+  const sizes = new Sizes();
+  let cold: Uint8Array = new Uint8Array(0);
+
+  function payloadSize(message: T): number {
+    if (message.case === "step") return stepCodec.size(message.value as S, sizes);
+    const field = byName.get(message.case as string);
+    if (field === undefined) throw unknownPayload(envelope, message.case as string);
+    cold = toBinary(field.schema, message.value as Message);
+    return cold.length;
+  }
+
+  function size(message: T): number {
+    sizes.clear();
+    if (message.case === undefined) return 0;
+    const place = sizes.reserve();
+    const bytes = sizes.put(place, payloadSize(message));
+    const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
+    return varintSize((number << 3) | LENGTH_DELIMITED) + varintSize(bytes) + bytes;
+  }
+
+  function write(message: T, target: Uint8Array, offset: number): number {
+    if (message.case === undefined) return offset;
+    const bytes = sizes.take();
+    const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
+    const pos = writeVarint((number << 3) | LENGTH_DELIMITED, target, offset);
+    const at = writeVarint(bytes, target, pos);
+    if (message.case === "step") return stepCodec.write(message.value as S, sizes, target, at);
+    target.set(cold, at);
+    return at + bytes;
+  }
+
+  function readPayload(end: number): T {
+    let name: string | undefined;
+    let openStep: OpenStep<S> | undefined;
+    let value: Message | undefined;
+    while (reader.pos < end) {
+      const tag = reader.tag();
+      const number = tag >>> 3;
+      const field = number === step ? undefined : byNumber.get(number);
+      if ((tag & 7) !== LENGTH_DELIMITED || (number !== step && field === undefined)) {
+        reader.skip(tag);
+        continue;
+      }
+      const stop = reader.delimited();
+      if (field === undefined) {
+        openStep ??= stepCodec.open();
+        value = undefined;
+        name = "step";
+        reader.end = stop;
+        openStep.read(reader, readOptions);
+        reader.end = end;
+      } else {
+        const bytes = reader.source.subarray(reader.pos, stop);
+        openStep = undefined;
+        value =
+          name === field.name && value !== undefined
+            ? mergeFromBinary(field.schema, value, bytes)
+            : fromBinary(field.schema, bytes);
+        name = field.name;
+      }
+      reader.pos = stop;
+    }
+    return (name === undefined
+      ? { case: undefined }
+      : { case: name, value: openStep === undefined ? value : openStep.close() }) as unknown as T;
+  }
+
+  function read(source: Uint8Array, start: number, end: number): T | Malformed {
+    try {
+      reader.open(source, start, end);
+      return readPayload(end);
+    } catch (error) {
+      return { case: "malformed", value: asTensorError(error, envelope) };
+    } finally {
+      reader.close();
+    }
+  }
+
+  return { size, write, read };
+}
+
+/** Limits and defaults as the readers want them. */
+export function readOptionsOf(options: CodecOptions): ReadOptions {
+  return {
+    maxElements: options.maxElements ?? DEFAULT_MAX_ELEMENTS,
+    maxStringBytes: options.maxStringBytes ?? DEFAULT_MAX_STRING_BYTES,
+    copy: options.copy ?? false,
+  };
+}
+
+function fieldsOf(envelope: DescMessage) {
+  const byName = new Map<string, ColdField>();
+  const byNumber = new Map<number, ColdField>();
+  let step = 0;
+  for (const { localName, number, message } of envelope.fields) {
+    if (message === undefined) continue;
+    if (localName === "step") step = number;
+    else {
+      const field = { name: localName, number, schema: message };
+      byName.set(localName, field);
+      byNumber.set(number, field);
+    }
+  }
+  return { byName, byNumber, step };
+}
+
+function asTensorError(error: unknown, envelope: DescMessage): Error {
+  if (error instanceof TensorError) return error;
+  return new TensorError(
+    {
+      reason: "malformed",
+      expected: `a message ${envelope.typeName}`,
+      received: `bytes that are none (${error instanceof Error ? error.message : String(error)})`,
+    },
+    { cause: error },
+  );
+}
+
+function unknownPayload(envelope: DescMessage, name: string): TensorError {
+  return new TensorError({
+    reason: "malformed",
+    expected: `a payload of ${envelope.typeName}`,
+    received: `"${name}"`,
+  });
+}

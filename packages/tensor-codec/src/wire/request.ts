@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
+import type { MessageCodec, ProcessRequest, StepRequest } from "../messages.ts";
+import type { Uid } from "../uid.ts";
+import type { ReadOptions } from "./array-reader.ts";
+import { begin, delimitedSize } from "./array-writer.ts";
+import {
+  type CodecOptions,
+  createEnvelopeCodec,
+  type OpenStep,
+  type StepCodec,
+} from "./envelope.ts";
+import type { Reader } from "./reader.ts";
+import { readUid, UidTensors } from "./step-reader.ts";
+import { mapSize, uidsSize, writeMap, writeUid } from "./step-writer.ts";
+import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
+
+const ACTIONS = (1 << 3) | LENGTH_DELIMITED;
+const REQUESTED = (2 << 3) | LENGTH_DELIMITED;
+const REQUESTED_UNPACKED = (2 << 3) | VARINT;
+
+/**
+ * Makes the codec of what agents send: EnvironmentRequest.
+ *
+ * One codec is for one stream or for many, but reads and writes one message at a time.
+ */
+export function createRequestCodec(options: CodecOptions = {}): MessageCodec<ProcessRequest> {
+  return createEnvelopeCodec(EnvironmentRequestSchema, stepRequestCodec, options);
+}
+
+const stepRequestCodec: StepCodec<StepRequest> = {
+  size({ actions, requestedObservations }, sizes) {
+    const actionBytes = mapSize(actions, sizes);
+    if (requestedObservations.length === 0) return actionBytes;
+    return actionBytes + delimitedSize(sizes.keep(uidsSize(requestedObservations)));
+  },
+
+  write({ actions, requestedObservations }, sizes, target, pos) {
+    pos = writeMap(actions, ACTIONS, sizes, target, pos);
+    if (requestedObservations.length === 0) return pos;
+    pos = begin(REQUESTED, sizes.take(), target, pos);
+    for (let i = 0; i < requestedObservations.length; i++) {
+      pos = writeUid(requestedObservations[i] as Uid, target, pos);
+    }
+    return pos;
+  },
+
+  open: () => new OpenStepRequest(),
+};
+
+class OpenStepRequest implements OpenStep<StepRequest> {
+  private readonly actions = new UidTensors();
+  private readonly requestedObservations: Uid[] = [];
+
+  read(reader: Reader, options: ReadOptions): void {
+    const { end } = reader;
+    while (reader.pos < end) {
+      const tag = reader.tag();
+      if (tag === ACTIONS) {
+        const stop = reader.delimited();
+        reader.end = stop;
+        this.actions.read(reader, options);
+        reader.pos = stop;
+        reader.end = end;
+      } else if (tag === REQUESTED) {
+        const stop = reader.delimited();
+        reader.end = stop;
+        while (reader.pos < stop) this.requestedObservations.push(readUid(reader));
+        reader.end = end;
+      } else if (tag === REQUESTED_UNPACKED) this.requestedObservations.push(readUid(reader));
+      else reader.skip(tag);
+    }
+  }
+
+  close(): StepRequest {
+    return {
+      actions: this.actions.entries,
+      requestedObservations: this.requestedObservations,
+    };
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { EnvironmentResponseSchema, type EnvironmentStateType } from "@dm-env-rpc/protocol";
+import type { MessageCodec, ProcessResponse, StepResponse } from "../messages.ts";
+import type { ReadOptions } from "./array-reader.ts";
+import {
+  type CodecOptions,
+  createEnvelopeCodec,
+  type OpenStep,
+  type StepCodec,
+} from "./envelope.ts";
+import type { Reader } from "./reader.ts";
+import { UidTensors } from "./step-reader.ts";
+import { mapSize, writeMap } from "./step-writer.ts";
+import { int32Size, writeInt32 } from "./varints.ts";
+import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
+
+const STATE = (1 << 3) | VARINT;
+const OBSERVATIONS = (2 << 3) | LENGTH_DELIMITED;
+
+/**
+ * Makes the codec of what servers answer: EnvironmentResponse.
+ *
+ * One codec is for one stream or for many, but reads and writes one message at a time.
+ */
+export function createResponseCodec(options: CodecOptions = {}): MessageCodec<ProcessResponse> {
+  return createEnvelopeCodec(EnvironmentResponseSchema, stepResponseCodec, options);
+}
+
+const stepResponseCodec: StepCodec<StepResponse> = {
+  size({ state, observations }, sizes) {
+    return (state === 0 ? 0 : 1 + int32Size(state)) + mapSize(observations, sizes);
+  },
+
+  write({ state, observations }, sizes, target, pos) {
+    if (state !== 0) {
+      target[pos] = STATE;
+      pos = writeInt32(state, target, pos + 1);
+    }
+    return writeMap(observations, OBSERVATIONS, sizes, target, pos);
+  },
+
+  open: () => new OpenStepResponse(),
+};
+
+class OpenStepResponse implements OpenStep<StepResponse> {
+  private state: EnvironmentStateType = 0;
+  private readonly observations = new UidTensors();
+
+  read(reader: Reader, options: ReadOptions): void {
+    const { end } = reader;
+    while (reader.pos < end) {
+      const tag = reader.tag();
+      if (tag === STATE) this.state = reader.int32() as EnvironmentStateType;
+      else if (tag === OBSERVATIONS) {
+        const stop = reader.delimited();
+        reader.end = stop;
+        this.observations.read(reader, options);
+        reader.pos = stop;
+        reader.end = end;
+      } else reader.skip(tag);
+    }
+  }
+
+  close(): StepResponse {
+    return { state: this.state, observations: this.observations.entries };
+  }
+}

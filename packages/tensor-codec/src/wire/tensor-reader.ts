@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DType, dtypes } from "../dtype.ts";
+import type { PackedTensor, UnsetTensor } from "../tensor.ts";
+import { type ReadOptions, readArray } from "./array-reader.ts";
+import { concatenate, type Ranges } from "./ranges.ts";
+import type { Reader } from "./reader.ts";
+import { LAST_PAYLOAD_FIELD, LENGTH_DELIMITED, SHAPE_FIELD, VARINT } from "./wire-type.ts";
+
+/** The dtype of each payload field: fields and the DataType enum have the same numbers. */
+const dtypeOfField: readonly (DType | undefined)[] = Object.values(dtypes).reduce<
+  (DType | undefined)[]
+>((fields, { dtype, dataType }) => {
+  fields[dataType] = dtype;
+  return fields;
+}, []);
+
+const NO_ELEMENTS: readonly never[] = Object.freeze([]);
+
+/** Reads a Tensor from the reader's position to its end. */
+export function readTensor(reader: Reader, options: ReadOptions): PackedTensor | UnsetTensor {
+  const { end } = reader;
+  const shape: number[] = [];
+  let field = 0;
+  let start = 0;
+  let stop = 0;
+  // The parts of a payload that came in several, which merge; of two kinds the last wins.
+  let parts: Ranges | undefined;
+  while (reader.pos < end) {
+    const tag = reader.tag();
+    const number = tag >>> 3;
+    if ((tag & 7) === LENGTH_DELIMITED && number <= LAST_PAYLOAD_FIELD) {
+      const partStop = reader.delimited();
+      if (number === field) {
+        parts ??= [start, stop];
+        parts.push(reader.pos, partStop);
+      } else {
+        parts = undefined;
+        field = number;
+        start = reader.pos;
+        stop = partStop;
+      }
+      reader.pos = partStop;
+    } else if (tag === ((SHAPE_FIELD << 3) | LENGTH_DELIMITED)) {
+      const shapeStop = reader.delimited();
+      reader.end = shapeStop;
+      while (reader.pos < shapeStop) shape.push(reader.int32());
+      reader.end = end;
+    } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) shape.push(reader.int32());
+    else reader.skip(tag);
+  }
+  const dtype = dtypeOfField[field];
+  if (dtype === undefined) return { dtype: "unset", shape, data: NO_ELEMENTS };
+  if (parts !== undefined) {
+    const whole = concatenate(reader.source, parts);
+    const data = reader.within(whole, 0, whole.length, () =>
+      readArray(reader, dtype, { ...options, copy: false }),
+    );
+    return { dtype, shape, data } as PackedTensor;
+  }
+  reader.pos = start;
+  reader.end = stop;
+  const data = readArray(reader, dtype, options);
+  reader.pos = reader.end = end;
+  return { dtype, shape, data } as PackedTensor;
+}
+
+/** Reads a Tensor that came in several parts, which protobuf merges. */
+export function readMergedTensor(
+  reader: Reader,
+  parts: Ranges,
+  options: ReadOptions,
+): PackedTensor | UnsetTensor {
+  const whole = concatenate(reader.source, parts);
+  return reader.within(whole, 0, whole.length, () =>
+    readTensor(reader, { ...options, copy: false }),
+  );
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The wire types of protobuf, the low three bits of a tag. */
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const LENGTH_DELIMITED = 2;
+export const START_GROUP = 3;
+export const END_GROUP = 4;
+export const FIXED32 = 5;
+
+/** The field of every `Tensor.*Array`: `array = 1`. */
+export const ARRAY_FIELD = 1;
+/** The field of `Tensor.shape`. */
+export const SHAPE_FIELD = 15;
+/** The greatest field of `Tensor.payload`. */
+export const LAST_PAYLOAD_FIELD = 11;
