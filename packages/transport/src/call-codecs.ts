@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+
+/** The codecs of both directions of a Process call. */
+export interface CallCodecs {
+  readonly request: MessageCodec<ProcessRequest>;
+  readonly response: MessageCodec<ProcessResponse>;
+}
+
+/** The codecs of tensor-codec with their default limits. */
+export function defaultCodecs(): CallCodecs {
+  return { request: createRequestCodec(), response: createResponseCodec() };
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+
+const headerBytes = 5;
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** The first allocation for a message that is not whole yet; more only as bytes come. */
+const firstAllocationBytes = 16 * 1024;
+
+/**
+ * What a chunk costs beside its bytes (an object and an ArrayBuffer), so that a
+ * peer that sends byte by byte is held to the same bound as any other.
+ */
+const chunkOverheadBytes = 256;
+
+/**
+ * Cuts a stream of bytes into gRPC's length-prefixed messages.
+ *
+ * `push` takes chunks as they come, `next` finds the messages in them one by one.
+ * A message that lies in one chunk is not copied; one that spans several is put
+ * together in memory of its own, which no other message shares. That memory grows as
+ * bytes come: a length that is announced costs nothing until a message of that length
+ * has come whole once.
+ */
+export class Deframer {
+  /** The bytes of the message that `next` found, from `start` to `end`. */
+  source: Buffer = noBytes;
+  start = 0;
+  end = 0;
+  /** Whether that message is compressed. */
+  compressed = false;
+  /** Why the stream can not be read any further, once `next` has found that out. */
+  failure: ConnectError | undefined;
+
+  readonly #maxMessageBytes: number;
+  #chunk: Buffer = noBytes;
+  #at = 0;
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  readonly #header = Buffer.allocUnsafe(headerBytes);
+  #headerLength = 0;
+  #body: Buffer | undefined;
+  #bodyLength = 0;
+  #bodySize = 0;
+  #trustedBytes = firstAllocationBytes;
+
+  constructor(maxMessageBytes: number) {
+    this.#maxMessageBytes = maxMessageBytes;
+  }
+
+  /** Bytes that were pushed and are in no message yet, with what keeping them costs. */
+  get bufferedBytes(): number {
+    return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
+  }
+
+  /** Whether what was pushed ends inside a message, once `next` has returned false. */
+  get isInsideMessage(): boolean {
+    return this.#headerLength > 0 || this.#body !== undefined;
+  }
+
+  /** Takes bytes that follow those already pushed; they must not change any more. */
+  push(chunk: Buffer): void {
+    if (this.#at === this.#chunk.length && this.#waiting.length === 0) {
+      this.#chunk = chunk;
+      this.#at = 0;
+      return;
+    }
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length + chunkOverheadBytes;
+  }
+
+  /** Finds the next whole message; false when there is none yet, or never will be (`failure`). */
+  next(): boolean {
+    while (this.failure === undefined) {
+      if (this.#at === this.#chunk.length && !this.#nextChunk()) {
+        return false;
+      }
+      if (this.#body !== undefined) {
+        if (this.#collectBody(this.#body)) {
+          return true;
+        }
+        continue;
+      }
+      const chunk = this.#chunk;
+      let at = this.#at;
+      if (this.#headerLength > 0 || chunk.length - at < headerBytes) {
+        if (!this.#collectHeader()) {
+          continue;
+        }
+        at = this.#at;
+        if (!this.#begin(this.#header, 0)) {
+          return false;
+        }
+      } else {
+        if (!this.#begin(chunk, at)) {
+          return false;
+        }
+        at += headerBytes;
+        this.#at = at;
+      }
+      const end = at + this.#bodySize;
+      if (end <= chunk.length) {
+        this.source = chunk;
+        this.start = at;
+        this.end = end;
+        this.#at = end;
+        return true;
+      }
+      this.#body = Buffer.allocUnsafeSlow(Math.min(this.#bodySize, this.#trustedBytes));
+      this.#bodyLength = 0;
+    }
+    return false;
+  }
+
+  /** Forgets everything that was pushed. */
+  clear(): void {
+    this.source = noBytes;
+    this.start = 0;
+    this.end = 0;
+    this.#chunk = noBytes;
+    this.#at = 0;
+    this.#waiting.length = 0;
+    this.#waitingBytes = 0;
+    this.#headerLength = 0;
+    this.#body = undefined;
+    this.#bodyLength = 0;
+  }
+
+  #nextChunk(): boolean {
+    const next = this.#waiting.shift();
+    this.#at = 0;
+    if (next === undefined) {
+      // What was read must not be kept alive by a stream that has gone quiet.
+      this.#chunk = noBytes;
+      this.source = noBytes;
+      return false;
+    }
+    this.#waitingBytes -= next.length + chunkOverheadBytes;
+    this.#chunk = next;
+    return true;
+  }
+
+  #collectHeader(): boolean {
+    const length = Math.min(headerBytes - this.#headerLength, this.#chunk.length - this.#at);
+    this.#chunk.copy(this.#header, this.#headerLength, this.#at, this.#at + length);
+    this.#at += length;
+    this.#headerLength += length;
+    if (this.#headerLength < headerBytes) {
+      return false;
+    }
+    this.#headerLength = 0;
+    return true;
+  }
+
+  /** Reads the five bytes in front of a message. */
+  #begin(bytes: Buffer, at: number): boolean {
+    const flags = bytes[at] ?? 0;
+    if (flags > 1) {
+      this.failure = new ConnectError(
+        `malformed gRPC frame: expected a compression flag of 0 or 1, got ${flags}`,
+        Code.Internal,
+      );
+      return false;
+    }
+    const size = bytes.readUInt32BE(at + 1);
+    if (size > this.#maxMessageBytes) {
+      this.failure = tooLarge(`${size} bytes`, this.#maxMessageBytes);
+      return false;
+    }
+    this.compressed = flags === 1;
+    this.#bodySize = size;
+    return true;
+  }
+
+  #collectBody(started: Buffer): boolean {
+    const length = Math.min(this.#bodySize - this.#bodyLength, this.#chunk.length - this.#at);
+    const needed = this.#bodyLength + length;
+    let body = started;
+    if (needed > body.length) {
+      body = Buffer.allocUnsafeSlow(Math.min(this.#bodySize, Math.max(needed, 2 * body.length)));
+      started.copy(body, 0, 0, this.#bodyLength);
+      this.#body = body;
+    }
+    this.#chunk.copy(body, this.#bodyLength, this.#at, this.#at + length);
+    this.#at += length;
+    this.#bodyLength = needed;
+    if (needed < this.#bodySize) {
+      return false;
+    }
+    // A peer that has sent a message of this size once may make us allocate as much again.
+    this.#trustedBytes = Math.max(this.#trustedBytes, needed);
+    this.#body = undefined;
+    this.#bodyLength = 0;
+    this.source = body;
+    this.start = 0;
+    this.end = needed;
+    return true;
+  }
+}
+
+/** The error for a message beyond the limit; `came` says how large it is, as far as known. */
+export function tooLarge(came: string, maxMessageBytes: number): ConnectError {
+  return new ConnectError(
+    `message too large: expected at most ${maxMessageBytes} bytes, got ${came}; send less in one message or raise maxMessageBytes`,
+    Code.ResourceExhausted,
+  );
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { joinHostPort } from "./address.ts";
+import { windowBytes } from "./limits.ts";
+import type { ListenTls } from "./listen-options.ts";
+
+/** A TLS handshake that takes longer is given up. */
+const handshakeMs = 10_000;
+
+/** An HTTP/2 server with large windows, in plain text or over TLS. */
+export function createHttp2Server(
+  maxStreamsPerConnection: number,
+  tls: ListenTls | undefined,
+): Http2Server | Http2SecureServer {
+  const settings = {
+    initialWindowSize: windowBytes,
+    maxConcurrentStreams: maxStreamsPerConnection,
+  };
+  if (tls === undefined) {
+    return createServer({ settings });
+  }
+  const clients = tls.clientCertificates ?? "none";
+  try {
+    return createSecureServer({
+      settings,
+      cert: asBuffer(tls.cert),
+      key: asBuffer(tls.key),
+      ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
+      ...(tls.ca === undefined ? {} : { ca: [tls.ca].flat().map(asBuffer) }),
+      requestCert: clients !== "none",
+      rejectUnauthorized: clients === "required",
+      handshakeTimeout: handshakeMs,
+      minVersion: "TLSv1.2",
+      // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process
+      // streams too. HTTP/1.1 comes in as an "unknown protocol" instead.
+      ALPNCallback: ({ protocols }) =>
+        ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
+    });
+  } catch (cause) {
+    throw new ConnectError(
+      `cannot serve TLS: expected a PEM certificate and its key, got ${textOf(cause)}`,
+      Code.InvalidArgument,
+      undefined,
+      undefined,
+      cause,
+    );
+  }
+}
+
+/**
+ * Listens, and resolves with the port.
+ *
+ * @throws ConnectError with Code.Unavailable that says why it can not be listened on.
+ */
+export function bind(
+  server: Http2Server | Http2SecureServer,
+  host: string,
+  port: number,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const onFailure = (cause: Error): void => {
+      reject(
+        new ConnectError(
+          `cannot listen on ${joinHostPort(host, port)}: ${reasonOf(cause)}`,
+          Code.Unavailable,
+          undefined,
+          undefined,
+          cause,
+        ),
+      );
+    };
+    server.once("error", onFailure);
+    const onListening = (): void => {
+      server.off("error", onFailure);
+      const address = server.address();
+      resolve(typeof address === "object" && address !== null ? address.port : port);
+    };
+    try {
+      server.listen({ host, port }, onListening);
+    } catch (cause) {
+      onFailure(cause instanceof Error ? cause : new Error(String(cause)));
+    }
+  });
+}
+
+/** The sockets that a server has open, and probes of the peers that went without a word. */
+export function trackSockets(
+  server: Http2Server | Http2SecureServer,
+  probeMs: number,
+): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    if (probeMs > 0) {
+      // Finds a dead peer where HTTP/2 can not: during a handshake, or once a GOAWAY is out.
+      socket.setKeepAlive(true, probeMs);
+    }
+  });
+  return sockets;
+}
+
+function reasonOf(cause: Error): string {
+  switch ("code" in cause ? cause.code : undefined) {
+    case "EADDRINUSE":
+      return "expected a free port, but something listens there already; stop it, or choose another port (0 picks a free one)";
+    case "EACCES":
+      return "expected a port that this user may open, but it is privileged; choose one above 1023";
+    case "EADDRNOTAVAIL":
+      return "expected an address of this machine, but it is none; choose 127.0.0.1, 0.0.0.0 or one of its own";
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return "expected a host name that resolves, but it is unknown; check the host";
+    case "ERR_SOCKET_BAD_PORT":
+      return "expected a port from 0 to 65535; choose another one";
+    default:
+      return cause.message;
+  }
+}
+
+function asBuffer(pem: string | Uint8Array): string | Buffer {
+  return typeof pem === "string" ? pem : Buffer.from(pem);
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

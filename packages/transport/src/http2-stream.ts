@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
+import { gunzip } from "node:zlib";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+import { Deframer, tooLarge } from "./framing.ts";
+import { highWaterBytes } from "./limits.ts";
+import type { MessageStream, StreamReceiver } from "./message-stream.ts";
+import { type Encoder, Outbox } from "./outbox.ts";
+
+/** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
+const holdBytes = 64 * 1024;
+
+/** Chunks that node:http2 has buffered are taken in bursts of this many, then others get their turn. */
+const chunksPerBurst = 8;
+
+/** Messages delivered one by one (paused and resumed in between) before others get their turn. */
+const resumesPerTurn = 64;
+
+/** What both sides of a gRPC call need. */
+export interface Http2StreamOptions<Received, Sent, Carrier> {
+  readonly http2: Carrier;
+  readonly decoder: Pick<MessageCodec<Received>, "read">;
+  readonly encoder: Encoder<Sent>;
+  readonly maxMessageBytes: number;
+  /** Why the connection is gone or about to go, where that is known. */
+  readonly connectionFailure: () => Error | undefined;
+}
+
+/**
+ * A gRPC call over a node:http2 stream, the part that both sides share: framing,
+ * backpressure, and the order of what the receiver is told.
+ *
+ * There are no promises between the bytes and the messages: a chunk is cut, decoded
+ * and delivered in one go, and what is sent meanwhile is one write.
+ */
+export abstract class Http2MessageStream<
+  Received,
+  Sent,
+  Carrier extends ClientHttp2Stream | ServerHttp2Stream = ClientHttp2Stream | ServerHttp2Stream,
+> implements MessageStream<Received, Sent>
+{
+  protected readonly http2: Carrier;
+  /** The peer has ended its side, and every byte of it is here. */
+  protected peerEnded = false;
+  /** We have ended our side. */
+  protected ended = false;
+  /** The receiver has been told that the stream is gone, or is about to be. */
+  protected done = false;
+  /** What the peer still sends is of no interest any more. */
+  protected discarding = false;
+  /** The encoding of compressed messages from the peer. */
+  protected encoding: string | undefined;
+  protected readonly connectionFailure: () => Error | undefined;
+  protected lastError: Error | undefined;
+
+  readonly #decoder: Pick<MessageCodec<Received>, "read">;
+  readonly #deframer: Deframer;
+  readonly #outbox: Outbox<Sent>;
+  readonly #maxMessageBytes: number;
+  #receiver: StreamReceiver<Received> | undefined;
+  #failure: Error | undefined;
+  #toldEnd = false;
+  #delivering = false;
+  #paused = false;
+  #inflating = false;
+  #inflated: Buffer | undefined;
+  #yielding = false;
+  #resumes = 0;
+  #burst = 0;
+  #needsDrain = false;
+  #flushScheduled = false;
+  readonly #flushLater = (): void => {
+    this.#flushScheduled = false;
+    this.flush();
+  };
+
+  readonly #goOn = (): void => {
+    this.#yielding = false;
+    this.#deliver();
+  };
+
+  constructor(options: Http2StreamOptions<Received, Sent, Carrier>) {
+    this.http2 = options.http2;
+    this.connectionFailure = options.connectionFailure;
+    this.#decoder = options.decoder;
+    this.#outbox = new Outbox(options.encoder);
+    this.#maxMessageBytes = options.maxMessageBytes;
+    this.#deframer = new Deframer(options.maxMessageBytes);
+    this.http2.on("error", (error: Error) => {
+      this.lastError = error;
+    });
+    this.http2.on("aborted", () => this.onAborted());
+    this.http2.on("close", () => this.onClosed());
+    this.http2.on("drain", () => this.#onDrain());
+  }
+
+  start(receiver: StreamReceiver<Received>): void {
+    if (this.#receiver !== undefined) {
+      throw new Error("stream already started: expected one call of start(), got a second");
+    }
+    this.#receiver = receiver;
+    if (this.done) {
+      process.nextTick(() => receiver.onClose(this.#failure));
+      return;
+    }
+    this.http2.on("data", (chunk: Buffer) => this.#onData(chunk));
+    this.http2.on("end", () => {
+      this.peerEnded = true;
+      this.#deliver();
+    });
+  }
+
+  send(message: Sent): boolean {
+    if (this.done || this.ended) {
+      return true; // Dropped. What tells the sender is onClose, which comes in any case.
+    }
+    this.#outbox.add(message);
+    if (!this.#flushScheduled) {
+      this.#flushScheduled = true;
+      process.nextTick(this.#flushLater);
+    }
+    if (this.#outbox.bytes + this.http2.writableLength < highWaterBytes) {
+      return true;
+    }
+    this.#needsDrain = true;
+    return false;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) {
+      return;
+    }
+    this.#paused = false;
+    if (this.#yielding) {
+      return;
+    }
+    this.#resumes += 1;
+    if (this.#resumes < resumesPerTurn) {
+      this.#yielding = true;
+      process.nextTick(this.#goOn);
+    } else {
+      this.#yield();
+    }
+  }
+
+  abstract end(): void;
+  abstract abort(error: Error): void;
+
+  /** The peer's side is over in good order, and all of it was delivered. */
+  protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
+  /** node:http2 closed the stream while our side was open. */
+  protected abstract onAborted(): void;
+  /** node:http2 is done with the stream. */
+  protected abstract onClosed(): void;
+
+  /** Drops what is buffered and tells the receiver, once and last, that the stream is gone. */
+  protected finish(error: Error | undefined): void {
+    if (this.done) {
+      return;
+    }
+    this.done = true;
+    this.#failure = error;
+    this.#outbox.clear();
+    const receiver = this.#receiver;
+    if (receiver !== undefined) {
+      // Never from inside another handler of the same receiver.
+      process.nextTick(() => receiver.onClose(error));
+    }
+    this.discard();
+  }
+
+  /** Lets whatever the peer still sends go by, so that it never waits for us. */
+  protected discard(): void {
+    this.discarding = true;
+    this.#deframer.clear();
+    if (!this.http2.destroyed) {
+      this.http2.resume();
+    }
+  }
+
+  /** Bytes were dropped that would have been a message; the rest of the stream can not be read. */
+  protected fail(error: Error): void {
+    this.abort(error);
+  }
+
+  /** Writes what was sent in this turn, in one go. */
+  protected flush(): void {
+    if (this.#outbox.bytes === 0 || this.http2.destroyed) {
+      return;
+    }
+    const pieces = this.#outbox.take();
+    const [first] = pieces;
+    if (pieces.length === 1 && first !== undefined) {
+      this.http2.write(first);
+      return;
+    }
+    this.http2.cork();
+    for (const piece of pieces) {
+      this.http2.write(piece);
+    }
+    this.http2.uncork();
+  }
+
+  /** Forgets what was sent and not written yet. */
+  protected dropUnwritten(): void {
+    this.#outbox.clear();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.done || this.discarding) {
+      return;
+    }
+    this.#deframer.push(chunk);
+    if (!this.#isBlocked()) {
+      this.#deliver();
+    }
+    if (this.#isBlocked()) {
+      if (this.#deframer.bufferedBytes >= holdBytes) {
+        this.http2.pause();
+      }
+    } else if (this.http2.readableLength > 0) {
+      // node:http2 is handing out what it had buffered, all of it in one turn, if we let it.
+      this.#burst += 1;
+      if (this.#burst >= chunksPerBurst) {
+        this.#burst = 0;
+        this.http2.pause();
+        this.#yield();
+      }
+    }
+  }
+
+  #isBlocked(): boolean {
+    return this.#paused || this.#inflating || this.#yielding;
+  }
+
+  #yield(): void {
+    if (this.#yielding) {
+      return;
+    }
+    this.#yielding = true;
+    this.#resumes = 0;
+    setImmediate(this.#goOn);
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined || this.#delivering || this.discarding || this.#isBlocked()) {
+      return;
+    }
+    const deframer = this.#deframer;
+    this.#delivering = true;
+    try {
+      const inflated = this.#inflated;
+      if (inflated !== undefined) {
+        this.#inflated = undefined;
+        receiver.onMessage(this.#decoder.read(inflated, 0, inflated.length));
+      }
+      while (!this.discarding && !this.#isBlocked() && deframer.next()) {
+        if (deframer.compressed) {
+          this.#inflate(deframer.source.subarray(deframer.start, deframer.end));
+        } else {
+          receiver.onMessage(this.#decoder.read(deframer.source, deframer.start, deframer.end));
+        }
+      }
+    } finally {
+      this.#delivering = false;
+    }
+    if (this.discarding || this.#isBlocked()) {
+      return;
+    }
+    if (deframer.failure !== undefined) {
+      this.fail(deframer.failure);
+    } else if (!this.peerEnded) {
+      if (this.http2.isPaused()) {
+        this.http2.resume();
+      }
+    } else if (!this.#toldEnd) {
+      this.#toldEnd = true;
+      if (deframer.isInsideMessage) {
+        this.fail(
+          new ConnectError(
+            "malformed gRPC frame: the stream ended inside a message",
+            Code.Internal,
+          ),
+        );
+      } else {
+        this.onPeerEnd(receiver);
+      }
+    }
+  }
+
+  #inflate(bytes: Buffer): void {
+    if (this.encoding !== "gzip") {
+      const named = this.encoding ?? "identity";
+      this.fail(
+        named === "identity"
+          ? new ConnectError(
+              "malformed gRPC frame: a message is compressed, but the call names no grpc-encoding",
+              Code.Internal,
+            )
+          : new ConnectError(
+              `compression not supported: expected gzip or identity, got ${named}`,
+              Code.Unimplemented,
+            ),
+      );
+      return;
+    }
+    const maxOutputLength = this.#maxMessageBytes;
+    this.#inflating = true;
+    gunzip(bytes, { maxOutputLength }, (error, inflated) => {
+      this.#inflating = false;
+      if (this.discarding) {
+        return;
+      }
+      if (error !== null) {
+        this.fail(
+          "code" in error && error.code === "ERR_BUFFER_TOO_LARGE"
+            ? tooLarge("more than that after inflation", maxOutputLength)
+            : new ConnectError(`malformed gzip: ${error.message}`, Code.Internal),
+        );
+        return;
+      }
+      // A pause that came meanwhile holds it back, like any other message.
+      this.#inflated = inflated;
+      this.#deliver();
+    });
+  }
+
+  #onDrain(): void {
+    if (
+      !this.#needsDrain ||
+      this.done ||
+      this.ended ||
+      this.#outbox.bytes + this.http2.writableLength >= highWaterBytes
+    ) {
+      return;
+    }
+    this.#needsDrain = false;
+    this.#receiver?.onDrain();
+  }
+}

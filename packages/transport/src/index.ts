@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Process streams over HTTP/2, for servers and for clients. */
+export { type Address, isLoopback, parseAddress } from "./address.ts";
+export type { CallCodecs } from "./call-codecs.ts";
+export type { ConnectionOptions, OpenTls } from "./client-connection.ts";
+export { listen } from "./listen.ts";
+export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen-options.ts";
+export { type MemoryStreamOptions, memoryStreamPair } from "./memory-stream.ts";
+export type {
+  ClientStream,
+  MessageStream,
+  Peer,
+  ServerStream,
+  StreamReceiver,
+} from "./message-stream.ts";
+export { type OpenedStream, type OpenOptions, openStream } from "./open-stream.ts";

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Most bytes of one message, in either direction, before and after inflation: 64 MiB. */
+export const defaultMaxMessageBytes: number = 64 * 1024 * 1024;
+
+/**
+ * HTTP/2 flow-control window of every stream and of every connection: 4 MiB.
+ * The protocol's own 65,535 bytes cost a round trip for every 64 KB of a large observation.
+ */
+export const windowBytes: number = 4 * 1024 * 1024;
+
+/**
+ * What a stream buffers for a peer that does not read before `send` returns false: 256 KiB,
+ * enough for a large observation or two without a pause.
+ */
+export const highWaterBytes: number = 256 * 1024;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  Http2SecureServer,
+  Http2Server,
+  IncomingHttpHeaders,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { joinHostPort } from "./address.ts";
+import { defaultCodecs } from "./call-codecs.ts";
+import { GrpcServerStream } from "./grpc-server-stream.ts";
+import { bind, createHttp2Server, trackSockets } from "./http2-server.ts";
+import { defaultMaxMessageBytes } from "./limits.ts";
+import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
+import { isGrpcProcess, peerOf } from "./process-call.ts";
+import { refuseCall, unsupportedEncoding } from "./refusals.ts";
+import { createRoutes } from "./routes.ts";
+import { ServerConnections } from "./server-connections.ts";
+
+const defaults = {
+  host: "127.0.0.1",
+  maxConnections: 10_000,
+  maxStreamsPerConnection: 256,
+  pingIntervalMs: 30_000,
+  idleConnectionMs: 300_000,
+  graceMs: 1_000,
+};
+
+/** Sockets allowed beyond `maxConnections`: those that shake hands, and those being refused. */
+const spareSockets = 256;
+
+/**
+ * Listens for Process streams, and for whatever else `routes` serves.
+ *
+ * A gRPC call of Process goes through this package's own framing; the same service over the
+ * Connect and gRPC-Web protocols goes through Connect and reaches the same `onStream`.
+ *
+ * @throws ConnectError when the port can not be listened on, or a certificate can not be used.
+ */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const host = options.host ?? defaults.host;
+  const onError = options.onError ?? (() => {});
+  const maxConnections = options.maxConnections ?? defaults.maxConnections;
+  const maxMessageBytes = options.maxMessageBytes ?? defaultMaxMessageBytes;
+  const pingIntervalMs = options.pingIntervalMs ?? defaults.pingIntervalMs;
+  const idleConnectionMs = options.idleConnectionMs ?? defaults.idleConnectionMs;
+  const codecs = options.codecs ?? defaultCodecs();
+  let streams = 0;
+
+  const server = createHttp2Server(
+    options.maxStreamsPerConnection ?? defaults.maxStreamsPerConnection,
+    options.tls,
+  );
+  const connections = new ServerConnections({ maxConnections, pingIntervalMs, idleConnectionMs });
+  const routes = createRoutes({
+    routes: (router) => options.routes?.(router),
+    maxMessageBytes,
+    idleConnectionMs,
+    onError,
+    contextOf: () => {},
+  });
+
+  const onHttp2Stream = (
+    http2: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    _flags: number,
+    rawHeaders: string[],
+  ): void => {
+    http2.on("error", () => {}); // Whoever takes the stream is told by its "close".
+    const connection = http2.session && connections.get(http2.session);
+    if (connection === undefined || connection.refused || http2.destroyed || http2.closed) {
+      http2.destroy();
+      return;
+    }
+    connection.streamOpened();
+    http2.once("close", connection.streamClosed);
+    if (!isGrpcProcess(headers)) {
+      routes.handle(http2, headers, rawHeaders, connection);
+      return;
+    }
+    const unsupported = unsupportedEncoding(headers);
+    if (unsupported !== undefined) {
+      refuseCall(http2, unsupported);
+      return;
+    }
+    streams += 1;
+    http2.once("close", () => {
+      streams -= 1;
+    });
+    options.onStream(
+      new GrpcServerStream({
+        http2,
+        headers,
+        decoder: codecs.request,
+        encoder: codecs.response,
+        maxMessageBytes,
+        connectionFailure: connection.failure,
+        peer: peerOf(connection, headers),
+      }),
+    );
+  };
+  server.on("stream", onHttp2Stream);
+  server.on("session", (session: ServerHttp2Session) => {
+    if (connections.count >= maxConnections) {
+      onError(
+        new ConnectError(
+          `connection refused: expected at most ${maxConnections} (maxConnections), got one more`,
+          Code.ResourceExhausted,
+        ),
+      );
+    }
+    connections.add(session);
+  });
+  server.on("sessionError", onError);
+  server.on("tlsClientError", onError);
+  server.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
+  server.maxConnections = maxConnections + spareSockets;
+  const sockets = trackSockets(server, pingIntervalMs);
+
+  const port = await bind(server, host, options.port ?? 0);
+  server.on("error", onError);
+  const close = createClose(server, connections, sockets);
+  return {
+    host,
+    port,
+    url: `${options.tls === undefined ? "http" : "https"}://${joinHostPort(host, port)}`,
+    get connections() {
+      return sockets.size;
+    },
+    get streams() {
+      return streams;
+    },
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}
+
+/** Closing in steps: no new connections, no new streams, then the streams, then the sockets. */
+function createClose(
+  server: Http2Server | Http2SecureServer,
+  connections: ServerConnections,
+  sockets: ReadonlySet<Socket>,
+): Listener["close"] {
+  let closed: Promise<void> | undefined;
+  const cut = (): void => {
+    connections.destroy();
+    // Behind the GOAWAY that a destroyed connection sends; and what never became HTTP/2.
+    setImmediate(() => {
+      for (const socket of sockets) {
+        socket.destroy();
+      }
+    });
+  };
+  return (options: CloseOptions = {}) => {
+    closed ??= new Promise((resolve) => {
+      server.close(() => {
+        connections.stop();
+        resolve();
+      });
+      connections.drain();
+    });
+    const timer = setTimeout(cut, options.graceMs ?? defaults.graceMs);
+    return closed.finally(() => clearTimeout(timer));
+  };
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Address, parseAddress } from "./address.ts";
+import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
+import {
+  type ClientConnection,
+  type ConnectionOptions,
+  openConnection,
+} from "./client-connection.ts";
+import { GrpcClientStream } from "./grpc-client-stream.ts";
+import { defaultMaxMessageBytes } from "./limits.ts";
+import type { ClientStream } from "./message-stream.ts";
+import { processPath } from "./process-call.ts";
+
+/** How a stream to a server is opened. */
+export interface OpenOptions extends ConnectionOptions {
+  /** Metadata of the call: names in lower case, values in printable ASCII. */
+  readonly metadata?: ReadonlyMap<string, string> | Readonly<Record<string, string>> | undefined;
+  /** Most bytes of one message, also after inflation. Default 64 MiB. */
+  readonly maxMessageBytes?: number | undefined;
+  /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
+  readonly codecs?: CallCodecs | undefined;
+}
+
+/** A stream to a server with its connection. */
+export interface OpenedStream extends ClientStream, AsyncDisposable {
+  /** `host:port` of the server. */
+  readonly address: string;
+  /**
+   * Closes the connection; a stream that is still open is aborted. Idempotent; resolves
+   * when the socket is closed. The connection of a stream that has closed closes by itself.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a Process stream, over a connection of its own, with gRPC.
+ *
+ * `address` is `host:port`, `http://host:port` (plain text, the same) or `https://host:port`.
+ * Resolves once the server has answered with HTTP/2; what it thinks of the call itself comes
+ * with the stream's `onClose`.
+ *
+ * @throws ConnectError: Unavailable when there is no such server, DeadlineExceeded after
+ * `connectTimeoutMs`, Canceled by the signal, InvalidArgument for a bad address.
+ */
+export async function openStream(
+  address: string,
+  options: OpenOptions = {},
+): Promise<OpenedStream> {
+  const parsed = parseAddress(address);
+  const headers = requestHeaders(parsed, options.metadata);
+  const connection = await openConnection(parsed, options);
+  const codecs = options.codecs ?? defaultCodecs();
+  const http2 = connection.session.request(headers);
+  const stream = new GrpcClientStream({
+    http2,
+    decoder: codecs.response,
+    encoder: codecs.request,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    connectionFailure: connection.failure,
+    address: parsed.authority,
+  });
+  http2.once("close", () => connection.close());
+  return withConnection(stream, connection, parsed);
+}
+
+/** Adds the connection's own life to a stream. */
+export function withConnection(
+  stream: ClientStream,
+  connection: ClientConnection,
+  address: Address,
+): OpenedStream {
+  const close = async (): Promise<void> => {
+    stream.abort(new ConnectError("the stream was closed on this side", Code.Canceled));
+    connection.close();
+    await connection.closed;
+  };
+  return {
+    address: address.authority,
+    start: (receiver) => stream.start(receiver),
+    send: (message) => stream.send(message),
+    pause: () => stream.pause(),
+    resume: () => stream.resume(),
+    end: () => stream.end(),
+    abort: (error) => stream.abort(error),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function requestHeaders(
+  address: Address,
+  metadata: OpenOptions["metadata"],
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    ":method": "POST",
+    ":scheme": address.secure ? "https" : "http",
+    ":authority": address.authority,
+    ":path": processPath,
+    "content-type": "application/grpc",
+    te: "trailers",
+    "user-agent": "dm-env-rpc-typescript",
+    "grpc-accept-encoding": "identity,gzip",
+  };
+  for (const [name, value] of metadataEntries(metadata)) {
+    if (!/^[a-z0-9_.-]+$/.test(name) || name.startsWith("grpc-") || !/^[\x20-\x7e]*$/.test(value)) {
+      throw new ConnectError(
+        `bad metadata: expected a lower-case name that does not begin with "grpc-" and a printable ASCII value, got ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
+        Code.InvalidArgument,
+      );
+    }
+    headers[name] = value;
+  }
+  return headers;
+}
+
+function metadataEntries(metadata: OpenOptions["metadata"]): Iterable<[string, string]> {
+  if (metadata === undefined) {
+    return [];
+  }
+  return metadata instanceof Map ? metadata : Object.entries(metadata);
+}

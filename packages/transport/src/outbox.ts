@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+
+const headerBytes = 5;
+const smallSlabBytes = 4 * 1024;
+const largeSlabBytes = 64 * 1024;
+/** A message of this size gets memory of its own. */
+const largeMessageBytes = 32 * 1024;
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** How one direction of a stream becomes bytes. */
+export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
+
+/**
+ * The messages of one turn of the event loop, framed one behind the other.
+ *
+ * Small messages are written straight into a slab that the stream owns; what a
+ * write took stays untouched, later messages go behind it. Slabs are
+ * sized by the last turn's traffic, so that an idle stream holds little.
+ */
+export class Outbox<T> {
+  /** Bytes that were added and not taken. */
+  bytes = 0;
+
+  readonly #encoder: Encoder<T>;
+  #slab: Buffer = noBytes;
+  #slabSize = smallSlabBytes;
+  #start = 0;
+  #end = 0;
+  #pieces: Buffer[] = [];
+
+  constructor(encoder: Encoder<T>) {
+    this.#encoder = encoder;
+  }
+
+  /**
+   * Frames a message.
+   *
+   * @throws what the codec throws; nothing was added then.
+   */
+  add(message: T): void {
+    const size = this.#encoder.size(message);
+    const total = size + headerBytes;
+    if (size > 0xffffffff) {
+      throw new RangeError(`message too large: a gRPC frame takes 4 GiB, got ${size} bytes`);
+    }
+    if (total > largeMessageBytes) {
+      const own = Buffer.allocUnsafeSlow(total);
+      this.#frame(message, size, own, 0);
+      this.#seal();
+      this.#pieces.push(own);
+    } else {
+      if (total > this.#slab.length - this.#end) {
+        this.#seal();
+        this.#slab = Buffer.allocUnsafeSlow(Math.max(this.#slabSize, total));
+        this.#slabSize = Math.min(2 * this.#slabSize, largeSlabBytes);
+        this.#start = 0;
+        this.#end = 0;
+      }
+      this.#frame(message, size, this.#slab, this.#end);
+      this.#end += total;
+    }
+    this.bytes += total;
+  }
+
+  /** Hands out what was added, in pieces that will not change. */
+  take(): readonly Buffer[] {
+    this.#seal();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    // Room for two such turns, so that every other one needs no memory.
+    let size = smallSlabBytes;
+    while (size < 2 * this.bytes && size < largeSlabBytes) {
+      size *= 2;
+    }
+    this.#slabSize = size;
+    this.bytes = 0;
+    return pieces;
+  }
+
+  /** Drops what was added. */
+  clear(): void {
+    this.#slab = noBytes;
+    this.#start = 0;
+    this.#end = 0;
+    this.#pieces = [];
+    this.bytes = 0;
+  }
+
+  #seal(): void {
+    if (this.#end > this.#start) {
+      this.#pieces.push(this.#slab.subarray(this.#start, this.#end));
+      this.#start = this.#end;
+    }
+  }
+
+  #frame(message: T, size: number, target: Buffer, at: number): void {
+    target[at] = 0;
+    target.writeUInt32BE(size, at + 1);
+    const end = this.#encoder.write(message, target, at + headerBytes);
+    if (end !== at + headerBytes + size) {
+      throw new Error(
+        `codec out of step: expected ${size} bytes to be written, got ${end - at - headerBytes}`,
+      );
+    }
+  }
+}

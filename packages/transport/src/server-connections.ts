@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
+import { TLSSocket } from "node:tls";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { joinHostPort } from "./address.ts";
+import { windowBytes } from "./limits.ts";
+
+/** A connection past the limit has this long to read why it is refused. */
+const refusalMs = 1_000;
+
+/** An idle connection is looked at this often before it is closed. */
+const idleChecks = 4;
+
+/** One HTTP/2 connection of a listener. */
+export interface ServerConnection {
+  readonly session: ServerHttp2Session;
+  /** Address and port of the peer. */
+  readonly address: string;
+  /** The peer's verified certificate, DER. */
+  readonly certificate: Uint8Array | undefined;
+  /** One connection too many: its streams are refused. */
+  readonly refused: boolean;
+  /** Why the connection is gone, once it is. */
+  failure(): Error | undefined;
+  /** Counts a stream as open until `streamClosed`. */
+  streamOpened(): void;
+  streamClosed(): void;
+}
+
+/** The limits on a listener's connections. */
+export interface ConnectionLimits {
+  readonly maxConnections: number;
+  readonly pingIntervalMs: number;
+  readonly idleConnectionMs: number;
+}
+
+interface Entry extends ServerConnection {
+  streams: number;
+  idle: number;
+  pinged: boolean;
+  lost: Error | undefined;
+}
+
+/** The HTTP/2 connections of a listener: counts them, pings them, closes those that idle. */
+export class ServerConnections {
+  readonly #limits: ConnectionLimits;
+  readonly #entries = new Map<Http2Session, Entry>();
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+    const { pingIntervalMs, idleConnectionMs } = limits;
+    if (pingIntervalMs > 0) {
+      this.#timers.push(setInterval(() => this.#ping(), pingIntervalMs).unref());
+    }
+    if (idleConnectionMs > 0) {
+      const everyMs = Math.max(1, idleConnectionMs / idleChecks);
+      this.#timers.push(setInterval(() => this.#closeIdle(), everyMs).unref());
+    }
+  }
+
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  get(session: Http2Session): ServerConnection | undefined {
+    return this.#entries.get(session);
+  }
+
+  /** Takes in a connection that was accepted. */
+  add(session: ServerHttp2Session): void {
+    const { maxConnections } = this.#limits;
+    const refused = this.#entries.size >= maxConnections;
+    const socket = session.socket;
+    const address = joinHostPort(socket.remoteAddress ?? "unknown", socket.remotePort ?? 0);
+    const entry: Entry = {
+      session,
+      address,
+      certificate: certificateOf(session),
+      refused,
+      streams: 0,
+      idle: 0,
+      pinged: false,
+      lost: undefined,
+      failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
+      streamOpened: () => {
+        entry.streams += 1;
+        entry.idle = 0;
+      },
+      streamClosed: () => {
+        entry.streams -= 1;
+      },
+    };
+    this.#entries.set(session, entry);
+    session.once("close", () => this.#entries.delete(session));
+    session.on("error", (error: Error) => {
+      entry.lost ??= lostConnection(address, error);
+    });
+    if (refused) {
+      const why = `maxConnections: at most ${maxConnections}; try again later`;
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
+      setTimeout(() => session.destroy(), refusalMs).unref();
+      return;
+    }
+    session.setLocalWindowSize(windowBytes);
+  }
+
+  /** Tells every peer that no new stream is taken; each connection closes with its last stream. */
+  drain(): void {
+    for (const { session } of this.#entries.values()) {
+      session.close();
+    }
+  }
+
+  /** Ends every connection now. */
+  destroy(): void {
+    for (const { session } of this.#entries.values()) {
+      session.destroy();
+    }
+  }
+
+  /** Stops looking after the connections. */
+  stop(): void {
+    for (const timer of this.#timers) {
+      clearInterval(timer);
+    }
+  }
+
+  #ping(): void {
+    for (const entry of this.#entries.values()) {
+      const { session } = entry;
+      if (entry.pinged) {
+        this.#giveUpUnlessAnswered(entry);
+      } else if (!session.destroyed && !session.closed) {
+        // node:http2 refuses a ping on a connection that is closing.
+        entry.pinged = true;
+        session.ping((error) => {
+          if (error === null) {
+            entry.pinged = false;
+          }
+        });
+      }
+    }
+  }
+
+  /** The answer may have come while this process was busy: look at the socket first. */
+  #giveUpUnlessAnswered(entry: Entry): void {
+    setImmediate(() =>
+      setImmediate(() => {
+        if (!entry.pinged || entry.session.destroyed) {
+          return;
+        }
+        entry.lost ??= new ConnectError(
+          `the client at ${entry.address} did not answer a ping within ${this.#limits.pingIntervalMs} ms`,
+          Code.Unavailable,
+        );
+        entry.session.destroy();
+      }),
+    );
+  }
+
+  #closeIdle(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.streams > 0) {
+        continue;
+      }
+      entry.idle += 1;
+      if (entry.idle > idleChecks) {
+        entry.session.destroy();
+      } else if (entry.idle === idleChecks) {
+        entry.session.close();
+      }
+    }
+  }
+}
+
+function isSocketGone(session: ServerHttp2Session): boolean {
+  try {
+    return session.socket.destroyed;
+  } catch {
+    return true; // The session has let go of its socket.
+  }
+}
+
+function lostConnection(address: string, cause?: Error): Error {
+  const why = cause === undefined ? "" : `: ${cause.message}`;
+  return new ConnectError(
+    `the connection to the client at ${address} was lost${why}`,
+    Code.Unavailable,
+    undefined,
+    undefined,
+    cause,
+  );
+}
+
+function certificateOf(session: ServerHttp2Session): Uint8Array | undefined {
+  const { socket } = session;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) {
+    return undefined;
+  }
+  const { raw } = socket.getPeerCertificate();
+  return raw === undefined ? undefined : new Uint8Array(raw);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  CreateWorldResponseSchema,
+  EnvironmentStateType,
+  JoinWorldRequestSchema,
+} from "@dm-env-rpc/protocol";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+
+/** A small request that carries a name. */
+export function named(worldName: string): ProcessRequest {
+  return { case: "joinWorld", value: create(JoinWorldRequestSchema, { worldName }) };
+}
+
+/** The name that a request of `named` carries. */
+export function nameOf(request: ProcessRequest | Malformed | undefined): string {
+  return request?.case === "joinWorld" ? request.value.worldName : `no name: ${request?.case}`;
+}
+
+/** A small response that carries a name. */
+export function answered(worldName: string): ProcessResponse {
+  return { case: "createWorld", value: create(CreateWorldResponseSchema, { worldName }) };
+}
+
+/** The name that a response of `answered` carries. */
+export function answerOf(response: ProcessResponse | Malformed | undefined): string {
+  return response?.case === "createWorld" ? response.value.worldName : `no name: ${response?.case}`;
+}
+
+/** A step with one uint8 tensor of so many bytes. */
+export function stepRequest(bytes: number, fill: number = 7): ProcessRequest {
+  const data = new Uint8Array(bytes).fill(fill);
+  return {
+    case: "step",
+    value: {
+      actions: [{ uid: 1, tensor: { dtype: "uint8", shape: [bytes], data } }],
+      requestedObservations: [1, 2],
+    },
+  };
+}
+
+/** The answer to a step with one uint8 tensor of so many bytes. */
+export function stepResponse(bytes: number, fill: number = 7): ProcessResponse {
+  const data = new Uint8Array(bytes).fill(fill);
+  return {
+    case: "step",
+    value: {
+      state: EnvironmentStateType.RUNNING,
+      observations: [{ uid: 1, tensor: { dtype: "uint8", shape: [bytes], data } }],
+    },
+  };
+}

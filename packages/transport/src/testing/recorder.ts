@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Malformed } from "@dm-env-rpc/tensor-codec";
+import type { MessageStream, StreamReceiver } from "../message-stream.ts";
+
+type Event = "message" | "end" | "drain" | "close";
+
+/** A receiver that keeps what it is told, for tests to wait for and look at. */
+export interface Recorder<Received> {
+  readonly events: readonly Event[];
+  readonly messages: readonly (Received | Malformed)[];
+  /** Resolves with the error of `onClose`. */
+  readonly closed: Promise<Error | undefined>;
+  readonly error: Error | undefined;
+  /** Resolves once an event has come this many times. */
+  seen(event: Event, times?: number): Promise<void>;
+}
+
+/** Starts a stream and records it; the reactions are called from inside its handlers. */
+export function record<Received, Sent>(
+  stream: MessageStream<Received, Sent>,
+  reactions: Partial<StreamReceiver<Received>> = {},
+): Recorder<Received> {
+  const events: Event[] = [];
+  const messages: (Received | Malformed)[] = [];
+  const waiting = new Set<() => void>();
+  let failure: Error | undefined;
+  const closing = Promise.withResolvers<Error | undefined>();
+  let isClosed = false;
+  const happened = (event: Event): void => {
+    if (isClosed) {
+      throw new Error(`${event} after close: expected close to be the last event`);
+    }
+    events.push(event);
+    for (const check of waiting) {
+      check();
+    }
+  };
+  const recorder: Recorder<Received> = {
+    events,
+    messages,
+    closed: closing.promise,
+    get error() {
+      return failure;
+    },
+    seen: (event, times = 1) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (events.filter((one) => one === event).length >= times) {
+            waiting.delete(check);
+            resolve();
+          }
+        };
+        waiting.add(check);
+        check();
+      }),
+  };
+  stream.start({
+    onMessage(message) {
+      messages.push(message);
+      happened("message");
+      reactions.onMessage?.(message);
+    },
+    onEnd() {
+      happened("end");
+      reactions.onEnd?.();
+    },
+    onDrain() {
+      happened("drain");
+      reactions.onDrain?.();
+    },
+    onClose(error) {
+      happened("close");
+      isClosed = true;
+      failure = error;
+      reactions.onClose?.(error);
+      closing.resolve(error);
+    },
+  });
+  return recorder;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { listen } from "../listen.ts";
+import type { Listener, ListenOptions } from "../listen-options.ts";
+import type { ServerStream } from "../message-stream.ts";
+import { answered, nameOf } from "./messages.ts";
+import { type Recorder, record } from "./recorder.ts";
+
+/** A listener of a test with the streams that it took. */
+export interface Serving extends AsyncDisposable {
+  readonly listener: Listener;
+  readonly address: string;
+  /** What `onError` was told. */
+  readonly errors: readonly Error[];
+  /** The next stream that was not handed out yet, once it has come. */
+  next(): Promise<ServerStream>;
+}
+
+/** Listens on a free port; disposing it fails when a stream was leaked. */
+export async function serving(options: Partial<ListenOptions> = {}): Promise<Serving> {
+  const come: ServerStream[] = [];
+  const asked: ((stream: ServerStream) => void)[] = [];
+  const errors: Error[] = [];
+  const listener = await listen({
+    onStream: (stream) => {
+      const ask = asked.shift();
+      if (ask === undefined) {
+        come.push(stream);
+      } else {
+        ask(stream);
+      }
+    },
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  return {
+    listener,
+    address: `${listener.host}:${listener.port}`,
+    errors,
+    next: () =>
+      new Promise((resolve) => {
+        const stream = come.shift();
+        if (stream === undefined) {
+          asked.push(resolve);
+        } else {
+          resolve(stream);
+        }
+      }),
+    async [Symbol.asyncDispose]() {
+      await listener.close({ graceMs: 200 });
+      if (listener.streams > 0 || listener.connections > 0) {
+        throw new Error(
+          `leak: expected no streams and connections after close, got ${listener.streams} and ${listener.connections}`,
+        );
+      }
+    },
+  };
+}
+
+/** Answers each named request with the same name, and a half-close with the end. */
+export function echo(stream: ServerStream): Recorder<ProcessRequest> {
+  return record(stream, {
+    onMessage: (request) => {
+      if (request.case === "step") {
+        stream.send({
+          case: "step",
+          value: { state: 1, observations: request.value.actions },
+        });
+      } else {
+        stream.send(answered(nameOf(request)));
+      }
+    },
+    onEnd: () => stream.end(),
+  });
+}
