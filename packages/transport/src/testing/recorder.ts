@@ -24,7 +24,10 @@ export function record<Received, Sent>(
   const messages: (Received | Malformed)[] = [];
   const waiting = new Set<() => void>();
   let failure: Error | undefined;
-  const closing = Promise.withResolvers<Error | undefined>();
+  let resolveClosed: (error: Error | undefined) => void = () => {};
+  const closed = new Promise<Error | undefined>((resolve) => {
+    resolveClosed = resolve;
+  });
   let isClosed = false;
   const happened = (event: Event): void => {
     if (isClosed) {
@@ -38,7 +41,7 @@ export function record<Received, Sent>(
   const recorder: Recorder<Received> = {
     events,
     messages,
-    closed: closing.promise,
+    closed,
     get error() {
       return failure;
     },
@@ -73,7 +76,7 @@ export function record<Received, Sent>(
       isClosed = true;
       failure = error;
       reactions.onClose?.(error);
-      closing.resolve(error);
+      resolveClosed(error);
     },
   });
   return recorder;
