@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
+import {
+  type DmEnvSpec,
+  type DmEnvSpecs,
+  type Specs,
+  type StepResponse,
+  toDmEnvSpec,
+  toDmEnvSpecs,
+  type Uid,
+  type UidTensor,
+} from "@dm-env-rpc/tensor-codec";
+import { ActionWriter } from "./action-writer.ts";
+import type { DynamicObservation } from "./definition.ts";
+import type { JoinOptions } from "./environment.ts";
+import {
+  checkDefinition,
+  checkSignal,
+  nestSpecs,
+  requestedObservations,
+  type SpecTables,
+} from "./join-specs.ts";
+import { ObservationReader } from "./observation-reader.ts";
+import { discountOf, rewardOf } from "./signals.ts";
+import { type AgentState, agentState, stepTypeOf, type TimeStep, timeStep } from "./time-step.ts";
+
+/**
+ * What an agent sees of its world through one set of specs: actions by name into
+ * UIDs, StepResponses into time steps. A reset that changes the specs makes a new one.
+ */
+export class AgentView {
+  readonly tables: SpecTables;
+  readonly specs: { readonly actions: Specs; readonly observations: Specs };
+  readonly observationSpec: DmEnvSpecs;
+  readonly #options: JoinOptions;
+  readonly #writer: ActionWriter;
+  readonly #reader: ObservationReader;
+
+  /** @throws TensorError when the definition, the names asked for or a signal do not go with the specs. */
+  constructor(tables: SpecTables, options: JoinOptions) {
+    const { as } = options;
+    if (as !== undefined) {
+      checkDefinition(as.actions, tables.actions, "action");
+      checkDefinition(as.observations, tables.observations, "observation");
+    }
+    if (options.reward === undefined) checkSignal(tables.observations, "reward");
+    if (options.discount === undefined) checkSignal(tables.observations, "discount");
+    const { entries, hidden } = requestedObservations(
+      tables.observations,
+      options.observations,
+      as?.observations,
+    );
+    this.tables = tables;
+    this.specs = {
+      actions: nestSpecs(tables.actions.entries),
+      observations: nestSpecs(tables.observations.entries),
+    };
+    this.observationSpec = toDmEnvSpecs(nestSpecs(entries.filter(({ name }) => !hidden.has(name))));
+    this.#options = options;
+    this.#writer = new ActionWriter(tables.actions);
+    this.#reader = new ObservationReader(entries, hidden, options.tensors === "copy");
+  }
+
+  get requested(): readonly Uid[] {
+    return this.#reader.uids;
+  }
+
+  /** @throws TensorError when a name is unknown or a value does not fit its spec. */
+  pack(action: object): UidTensor[] {
+    return this.#writer.write(action);
+  }
+
+  /** The spec of a signal; one float64 where the world has no such observation. */
+  signalSpec(name: "reward" | "discount"): DmEnvSpec {
+    const spec = this.tables.observations.byName.get(name)?.spec;
+    if (spec !== undefined && this.#options[name] === undefined) return toDmEnvSpec(name, spec);
+    if (name === "reward") return { kind: "array", name, dtype: "float64", shape: [] };
+    return { kind: "boundedArray", name, dtype: "float64", shape: [], minimum: 0, maximum: 1 };
+  }
+
+  /**
+   * Makes the time step of a response that follows a state.
+   *
+   * @throws ConnectError `Internal` when the state must not follow the one before.
+   * @throws TensorError when an observation does not fit its spec.
+   */
+  timeStep(before: AgentState, response: StepResponse): TimeStep<DynamicObservation> {
+    const state = agentState(response.state);
+    const stepType = state === undefined ? undefined : stepTypeOf(before, state);
+    if (state === undefined || stepType === undefined) throw illegalState(before, response.state);
+    const { observation, reward, discount } = this.#reader.read(response.observations);
+    if (stepType === "first") return timeStep(stepType, state, null, null, observation);
+    const options = this.#options;
+    return timeStep(
+      stepType,
+      state,
+      options.reward === undefined
+        ? rewardOf(reward)
+        : options.reward({ stepType, state, observation, value: reward }),
+      options.discount === undefined
+        ? discountOf(discount, state)
+        : options.discount({ stepType, state, observation, value: discount }),
+      observation,
+    );
+  }
+
+  actionSpec(): DmEnvSpecs {
+    return toDmEnvSpecs(this.specs.actions);
+  }
+}
+
+function illegalState(before: AgentState, received: EnvironmentStateType): ConnectError {
+  const state = agentState(received) ?? `state ${received}`;
+  const expected = before === "running" ? "running, terminated or interrupted" : "running";
+  return new ConnectError(
+    `expected ${expected} after ${before}, received ${state}; the server breaks the protocol: reset or join again`,
+    Code.Internal,
+  );
+}

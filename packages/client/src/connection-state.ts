@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  CreateWorldRequestSchema,
+  DestroyWorldRequestSchema,
+  JoinWorldRequestSchema,
+  LeaveWorldRequestSchema,
+  ResetWorldRequestSchema,
+} from "@dm-env-rpc/protocol";
+import { type ProcessRequest, packSettings, type Specs } from "@dm-env-rpc/tensor-codec";
+import type { ClientStream } from "@dm-env-rpc/transport";
+import type { ResponseTo } from "./call.ts";
+import type { Connection, WorldOptions } from "./connection.ts";
+import type { ActionOf, NameOf, ObservationOf } from "./definition.ts";
+import type { Environment, JoinOptions } from "./environment.ts";
+import { EnvironmentState } from "./environment-state.ts";
+import { tablesOf } from "./join-specs.ts";
+import { Pipeline, type PipelineLimits } from "./pipeline.ts";
+import { type WaitOptions, waitFor } from "./wait.ts";
+
+const defaultCloseTimeoutMs = 2_000;
+
+/** The requests of one stream, and the agent that joined through it. */
+export class ConnectionState implements Connection {
+  readonly #pipeline: Pipeline;
+  readonly #release: () => Promise<void>;
+  #environment: EnvironmentState | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** `release` gives back what the stream stands on, once it is gone: a socket. */
+  constructor(
+    stream: ClientStream,
+    peer: string,
+    limits: PipelineLimits,
+    release: () => Promise<void> = async () => {},
+  ) {
+    this.#release = release;
+    this.#pipeline = new Pipeline(stream, peer, limits);
+  }
+
+  get peer(): string {
+    return this.#pipeline.peer;
+  }
+
+  get closed(): Promise<Error | undefined> {
+    return this.#pipeline.closed;
+  }
+
+  send<const R extends ProcessRequest>(request: R, options?: WaitOptions): Promise<ResponseTo<R>> {
+    return this.#pipeline.call(request, options, () => this.#noticed(request));
+  }
+
+  async createWorld(options: WorldOptions = {}): Promise<string> {
+    const settings = packSettings(options.settings ?? {}, options.as?.settings);
+    const value = create(CreateWorldRequestSchema, { settings });
+    const response = await this.send({ case: "createWorld", value }, options);
+    return response.value.worldName;
+  }
+
+  async destroyWorld(world: string, options?: WaitOptions): Promise<void> {
+    const value = create(DestroyWorldRequestSchema, { worldName: world });
+    await this.send({ case: "destroyWorld", value }, options);
+  }
+
+  async resetWorld(world: string, options: WorldOptions = {}): Promise<void> {
+    const settings = packSettings(options.settings ?? {}, options.as?.settings);
+    const value = create(ResetWorldRequestSchema, { worldName: world, settings });
+    await this.send({ case: "resetWorld", value }, options);
+  }
+
+  async join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
+    world: string,
+    options: JoinOptions<A, O, N> = {},
+  ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
+    const settings = packSettings(options.settings ?? {}, options.as?.joinSettings);
+    const value = create(JoinWorldRequestSchema, { worldName: world, settings });
+    const response = await this.#pipeline.call({ case: "joinWorld", value }, options);
+    try {
+      const tables = tablesOf(response.value.specs);
+      const environment = new EnvironmentState(this.#pipeline, world, tables, options, (wait) =>
+        this.destroyWorld(world, wait),
+      );
+      this.#environment = environment;
+      // The definition and the names asked for are the types; the view checks them against the specs.
+      return environment as unknown as Environment<ActionOf<A>, ObservationOf<O, N>>;
+    } catch (error) {
+      await this.leave(options);
+      throw error;
+    }
+  }
+
+  async leave(options?: WaitOptions): Promise<void> {
+    await this.send({ case: "leaveWorld", value: create(LeaveWorldRequestSchema) }, options);
+  }
+
+  async drain(options?: WaitOptions): Promise<void> {
+    this.#pipeline.drain();
+    const error = await waitFor(this.closed, `draining the connection to ${this.peer}`, options);
+    if (error !== undefined) throw error;
+  }
+
+  close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.timeoutMs ?? defaultCloseTimeoutMs);
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(timeoutMs: number): Promise<void> {
+    this.#pipeline.end();
+    const timer = setTimeout(() => {
+      const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
+      this.#pipeline.abort(new ConnectError(why, Code.Canceled));
+    }, timeoutMs);
+    await this.closed;
+    clearTimeout(timer);
+    await this.#release();
+  }
+
+  /** Called as soon as a request is answered in kind, before any later answer is read. */
+  #noticed(request: ProcessRequest): void {
+    const environment = this.#environment;
+    if (environment === undefined) return;
+    if (request.case === "leaveWorld") {
+      environment.left();
+      this.#environment = undefined;
+    } else if (request.case === "reset") environment.interrupted();
+    else if (request.case === "resetWorld" && request.value.worldName === environment.world)
+      environment.interrupted();
+  }
+}

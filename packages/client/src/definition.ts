@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  Packable,
+  PackableOf,
+  Scalar,
+  Specs,
+  Tensor,
+  TensorSpec,
+  ValueOf,
+  ValuesOf,
+} from "@dm-env-rpc/tensor-codec";
+
+/** Specs, or what makes them of settings: then only their types are known before a join. */
+export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
+
+/**
+ * What an agent expects of an environment: a world's definition, or a plain record of specs.
+ * It gives an environment its types; on join it is compared with the server's specs.
+ */
+export interface EnvironmentDefinition<A extends Specs = Specs, O extends Specs = Specs> {
+  readonly actions: SpecsSource<A>;
+  readonly observations: SpecsSource<O>;
+  /** Specs of the settings of a create, a join and a reset: settings are packed by them. */
+  readonly settings?: Specs | undefined;
+  readonly joinSettings?: Specs | undefined;
+  readonly resetSettings?: Specs | undefined;
+}
+
+/** Actions by name where no specs are known by type. */
+export interface DynamicAction {
+  readonly [name: string]: Packable | DynamicAction | undefined;
+}
+
+/** Observations by name where no specs are known by type. */
+export interface DynamicObservation {
+  readonly [name: string]: Scalar | Tensor | DynamicObservation;
+}
+
+/** Actions of some specs: sparse, so each may be left out. */
+export type ActionOf<A extends Specs> = string extends keyof A
+  ? DynamicAction
+  : {
+      readonly [K in keyof A]?:
+        | (A[K] extends TensorSpec ? PackableOf<A[K]> : A[K] extends Specs ? ActionOf<A[K]> : never)
+        | undefined;
+    };
+
+/** Names of specs, with `.` between levels; a record's own name stands for all in it. */
+export type NameOf<T extends Specs> = string extends keyof T
+  ? string
+  : {
+      [K in keyof T & string]: T[K] extends TensorSpec
+        ? K
+        : T[K] extends Specs
+          ? K | `${K}.${NameOf<T[K]>}`
+          : never;
+    }[keyof T & string];
+
+type Head<N extends string> = N extends `${infer H}.${string}` ? H : N;
+type Tail<N extends string, K extends string> = N extends `${K}.${infer T}` ? T : never;
+
+type Picked<O extends Specs, N extends string> = {
+  readonly [K in keyof O & string as K extends Head<N> ? K : never]: O[K] extends TensorSpec
+    ? ValueOf<O[K]>
+    : O[K] extends Specs
+      ? K extends N
+        ? ValuesOf<O[K]>
+        : Picked<O[K], Tail<N, K>>
+      : never;
+};
+
+/**
+ * The observations of some specs: those of the names asked for; without names
+ * all but `reward` and `discount`, which have their own places in a time step.
+ */
+export type ObservationOf<O extends Specs, N extends string = never> = string extends keyof O
+  ? DynamicObservation
+  : [N] extends [never]
+    ? Readonly<Omit<ValuesOf<O>, "reward" | "discount">>
+    : string extends N
+      ? DynamicObservation
+      : Picked<O, N>;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Fifo } from "./fifo.ts";
+
+test("a fifo is an array of which the first is taken, and the last taken back", () => {
+  const operation = fc.oneof(
+    fc.record({ kind: fc.constant("push" as const), value: fc.integer() }),
+    fc.record({ kind: fc.constantFrom("shift" as const, "pop" as const) }),
+  );
+  fc.assert(
+    fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
+      const fifo = new Fifo<number>();
+      const model: number[] = [];
+      for (const next of operations) {
+        if (next.kind === "push") {
+          fifo.push(next.value);
+          model.push(next.value);
+        } else expect(fifo[next.kind]()).toBe(model[next.kind]());
+        expect(fifo.length).toBe(model.length);
+        expect(fifo.peek()).toBe(model[0]);
+      }
+    }),
+  );
+});

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** A queue over a ring that doubles when full: no allocation per entry. */
+export class Fifo<T> {
+  #ring: (T | undefined)[] = new Array<T | undefined>(16).fill(undefined);
+  #head = 0;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(entry: T): void {
+    if (this.#length === this.#ring.length) this.#grow();
+    this.#ring[(this.#head + this.#length) & (this.#ring.length - 1)] = entry;
+    this.#length++;
+  }
+
+  /** The oldest entry; it stays. */
+  peek(): T | undefined {
+    return this.#ring[this.#head];
+  }
+
+  /** Takes the oldest entry. */
+  shift(): T | undefined {
+    const entry = this.#ring[this.#head];
+    if (this.#length === 0) return undefined;
+    this.#ring[this.#head] = undefined;
+    this.#head = (this.#head + 1) & (this.#ring.length - 1);
+    this.#length--;
+    return entry;
+  }
+
+  /** Takes the newest entry back. */
+  pop(): T | undefined {
+    if (this.#length === 0) return undefined;
+    const last = (this.#head + this.#length - 1) & (this.#ring.length - 1);
+    const entry = this.#ring[last];
+    this.#ring[last] = undefined;
+    this.#length--;
+    return entry;
+  }
+
+  #grow(): void {
+    const { length } = this.#ring;
+    const ring = new Array<T | undefined>(length * 2).fill(undefined);
+    for (let i = 0; i < length; i++) ring[i] = this.#ring[(this.#head + i) & (length - 1)];
+    this.#ring = ring;
+    this.#head = 0;
+  }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/** An agent's side of dm_env_rpc: connections, and environments with dm_env semantics. */
+export type { RequestCase, ResponseTo } from "./call.ts";
+export {
+  type ConnectOptions,
+  connect,
+  defaultMaxInFlight,
+  defaultMaxWaiting,
+  type StreamTarget,
+} from "./connect.ts";
+export type { Connection, WorldOptions } from "./connection.ts";
+export type {
+  ActionOf,
+  DynamicAction,
+  DynamicObservation,
+  EnvironmentDefinition,
+  NameOf,
+  ObservationOf,
+  SpecsSource,
+} from "./definition.ts";
+export type { Environment, JoinOptions, ResetOptions, SignalContext } from "./environment.ts";
+export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";
+export type { WaitOptions } from "./wait.ts";

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { type ActionObservationSpecs, ActionObservationSpecsSchema } from "@dm-env-rpc/protocol";
+import {
+  dtypes,
+  elementCount,
+  equalSpecs,
+  flattenSpecs,
+  nestValues,
+  type SpecEntry,
+  type Specs,
+  type SpecTable,
+  TensorError,
+  type TensorSpec,
+  unpackSpecs,
+} from "@dm-env-rpc/tensor-codec";
+import type { SpecsSource } from "./definition.ts";
+
+/** The two tables of a join or a reset. */
+export interface SpecTables {
+  readonly actions: SpecTable;
+  readonly observations: SpecTable;
+}
+
+/** The observations to ask for, and those of them that do not show in a time step's observation. */
+export interface Requested {
+  readonly entries: readonly SpecEntry[];
+  readonly hidden: ReadonlySet<string>;
+}
+
+/** The tables that a join or a reset answers. */
+export function tablesOf(specs: ActionObservationSpecs | undefined): SpecTables {
+  return unpackSpecs(specs ?? create(ActionObservationSpecsSchema));
+}
+
+/** Nests specs as their dotted names say. */
+export function nestSpecs(entries: readonly SpecEntry[]): Specs {
+  return nestValues(Object.fromEntries(entries.map(({ name, spec }) => [name, spec]))) as Specs;
+}
+
+const signals = ["reward", "discount"] as const;
+
+/**
+ * Finds the observations to ask for: the names asked for, or those of the definition,
+ * or all; and always reward and discount.
+ *
+ * @throws TensorError `name` for a name that the server does not have.
+ */
+export function requestedObservations(
+  table: SpecTable,
+  names: readonly string[] | undefined,
+  definition: SpecsSource<Specs> | undefined,
+): Requested {
+  const asked = new Set<string>();
+  const wanted =
+    names ??
+    (typeof definition === "object"
+      ? Object.keys(flattenSpecs(definition))
+      : table.entries.map(({ name }) => name));
+  for (const name of wanted) for (const leaf of leavesOf(table, name)) asked.add(leaf);
+  const hidden = new Set<string>(
+    signals.filter((name) => table.byName.has(name) && names?.includes(name) !== true),
+  );
+  const entries = table.entries.filter(({ name }) => asked.has(name) || isSignal(name));
+  return { entries, hidden };
+}
+
+function isSignal(name: string): boolean {
+  return name === "reward" || name === "discount";
+}
+
+function leavesOf(table: SpecTable, name: string): string[] {
+  if (table.byName.has(name)) return [name];
+  const prefix = `${name}.`;
+  const leaves = table.entries.filter((entry) => entry.name.startsWith(prefix));
+  if (leaves.length === 0) {
+    throw new TensorError({
+      reason: "name",
+      name,
+      expected: `one of the observations ${table.entries.map((entry) => `"${entry.name}"`).join(", ")}`,
+      received: `"${name}"`,
+      remedy: "ask for observations that the world has",
+    });
+  }
+  return leaves.map((entry) => entry.name);
+}
+
+/**
+ * Checks that the server has what a definition says; it may have more. Specs that
+ * are made from settings are known by type only and are not checked.
+ *
+ * @throws TensorError `spec` naming the first difference.
+ */
+export function checkDefinition(
+  expected: SpecsSource<Specs>,
+  table: SpecTable,
+  kind: "action" | "observation",
+): void {
+  if (typeof expected === "function") return;
+  for (const [name, spec] of Object.entries(flattenSpecs(expected))) {
+    const found = table.byName.get(name)?.spec;
+    if (found !== undefined && fits(found, spec)) continue;
+    throw new TensorError({
+      reason: "spec",
+      name,
+      expected: `the ${kind} to be ${describe(spec)}, as its definition says`,
+      received: found === undefined ? `no such ${kind} from the server` : describe(found),
+      remedy: "join with the definition of the world that the server runs, or without `as`",
+    });
+  }
+}
+
+/** Checks that a signal is one number, unless somebody else makes it a number. */
+export function checkSignal(table: SpecTable, name: "reward" | "discount"): void {
+  const spec = table.byName.get(name)?.spec;
+  if (spec === undefined) return;
+  const { kind } = dtypes[spec.dtype];
+  if (elementCount(spec.shape) === 1 && kind !== "string" && kind !== "proto") return;
+  throw new TensorError({
+    reason: "spec",
+    name,
+    expected: "one number",
+    received: describe(spec),
+    remedy: `join with a \`${name}\` function that makes a number of it`,
+  });
+}
+
+/**
+ * Checks that specs are what they were.
+ *
+ * @throws TensorError `spec` naming what was and what is (behaviour 53).
+ */
+export function checkUnchanged(before: SpecTables, after: SpecTables): void {
+  for (const kind of ["actions", "observations"] as const) {
+    const names = new Set([...before[kind].byName.keys(), ...after[kind].byName.keys()]);
+    for (const name of names) {
+      const was = before[kind].byName.get(name);
+      const is = after[kind].byName.get(name);
+      if (was?.uid === is?.uid && was && is && equalSpecs(was.spec, is.spec)) continue;
+      throw new TensorError({
+        reason: "spec",
+        name,
+        expected: `the ${kind} to stay what they were, ${described(was)}`,
+        received: `after a reset ${described(is)}`,
+        remedy: 'join again, or join with changedSpecs: "accept"',
+      });
+    }
+  }
+}
+
+function described(entry: SpecEntry | undefined): string {
+  return entry === undefined ? "none" : `${describe(entry.spec)} with UID ${entry.uid}`;
+}
+
+function fits(found: TensorSpec, expected: TensorSpec): boolean {
+  return (
+    found.dtype === expected.dtype &&
+    found.shape.length === expected.shape.length &&
+    expected.shape.every((size, axis) => size < 0 || size === found.shape[axis])
+  );
+}
+
+function describe(spec: TensorSpec): string {
+  const bound = (value: unknown): string => (ArrayBuffer.isView(value) ? `[${value}]` : `${value}`);
+  const min = spec.min === undefined ? "" : ` from ${bound(spec.min)}`;
+  const max = spec.max === undefined ? "" : ` to ${bound(spec.max)}`;
+  return `${spec.dtype} of shape [${spec.shape}]${min}${max}`;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type Malformed,
+  type ProcessRequest,
+  type ProcessResponse,
+  unpackStatus,
+} from "@dm-env-rpc/tensor-codec";
+import type { ClientStream, StreamReceiver } from "@dm-env-rpc/transport";
+import { type Exchange, type ResponseTo, SendCall } from "./call.ts";
+import { closing, lost, malformed, tooManyWaiting, unasked, unsent, wrongKind } from "./faults.ts";
+import { Fifo } from "./fifo.ts";
+import type { WaitOptions } from "./wait.ts";
+
+/** Bounds of a pipeline. */
+export interface PipelineLimits {
+  readonly maxInFlight: number;
+  readonly maxWaiting: number;
+}
+
+/**
+ * The requests of one stream: sent in the order of their making, as many in
+ * flight as the window allows, and each answer given to the oldest open request.
+ */
+export class Pipeline implements StreamReceiver<ProcessResponse> {
+  /** Settles when the stream is gone; with the error where it was lost or aborted. */
+  readonly closed: Promise<Error | undefined>;
+  readonly #stream: ClientStream;
+  /** What the server is called in errors. */
+  readonly peer: string;
+  readonly #limits: PipelineLimits;
+  readonly #inFlight = new Fifo<Exchange>();
+  readonly #waiting = new Fifo<Exchange>();
+  #writable = true;
+  #state: "open" | "draining" | "ended" | "failed" = "open";
+  #failure: Error | undefined;
+  #onClosed!: (error: Error | undefined) => void;
+
+  constructor(stream: ClientStream, peer: string, limits: PipelineLimits) {
+    this.#stream = stream;
+    this.peer = peer;
+    this.#limits = limits;
+    this.closed = new Promise((resolve) => {
+      this.#onClosed = resolve;
+    });
+    stream.start(this);
+  }
+
+  /** Whether no request is sent or waiting: then all that the server said is known. */
+  get idle(): boolean {
+    return this.#inFlight.length === 0 && this.#waiting.length === 0;
+  }
+
+  /** Whether it takes requests. */
+  get open(): boolean {
+    return this.#state === "open";
+  }
+
+  /** Takes an exchange: sends what there is room for now, the rest as answers come. */
+  submit(exchange: Exchange): void {
+    if (this.#state !== "open") {
+      exchange.onError(this.#failure ?? closing(this.peer));
+      return;
+    }
+    if (this.#waiting.length >= this.#limits.maxWaiting) {
+      exchange.onError(tooManyWaiting(this.#limits.maxWaiting));
+      return;
+    }
+    this.#waiting.push(exchange);
+    this.#pump();
+    if (this.#waiting.length > 0) exchange.onWait();
+  }
+
+  /**
+   * Sends one request and waits for the response that answers it. `onAnswer` sees it
+   * before any later answer is read, even when nobody waits any more.
+   */
+  call<R extends ProcessRequest>(
+    request: R,
+    options?: WaitOptions,
+    onAnswer?: (response: ResponseTo<R>) => void,
+  ): Promise<ResponseTo<R>> {
+    // A response of another case never gets here: onMessage compares it with the request's.
+    const call = new SendCall(
+      request,
+      onAnswer as ((response: ProcessResponse) => void) | undefined,
+    );
+    call.watch(`the ${request.case ?? "empty"} request to ${this.peer}`, options);
+    this.submit(call);
+    return call.promise as Promise<ResponseTo<R>>;
+  }
+
+  /** Takes no more requests; ends this side once those that wait are sent. */
+  drain(): void {
+    if (this.#state !== "open") return;
+    this.#state = "draining";
+    this.#pump();
+  }
+
+  /** Takes and sends no more requests; those in flight may still be answered. */
+  end(): void {
+    if (this.#state !== "open" && this.#state !== "draining") return;
+    this.#state = "ended";
+    this.#stream.end();
+    this.#failWaiting(unsent(this.peer));
+  }
+
+  /** Ends the stream now: what is open fails with the error. */
+  abort(error: Error): void {
+    if (this.#state === "failed") return;
+    this.#fail(error);
+    this.#stream.abort(error);
+  }
+
+  onMessage(message: ProcessResponse | Malformed): void {
+    if (this.#state === "failed") return;
+    const exchange = this.#inFlight.shift();
+    if (exchange === undefined) {
+      this.abort(unasked(this.peer, message.case));
+      return;
+    }
+    if (message.case === "error") {
+      exchange.onError(unpackStatus(message.value));
+    } else if (message.case === exchange.kind && message.case !== undefined) {
+      exchange.onResponse(message);
+    } else {
+      const error =
+        message.case === "malformed"
+          ? malformed(this.peer, exchange.kind, message)
+          : wrongKind(this.peer, exchange.kind, message.case);
+      exchange.onError(error);
+      this.abort(error);
+      return;
+    }
+    if (this.#waiting.length > 0) this.#pump();
+  }
+
+  onEnd(): void {
+    const unanswered = this.#inFlight.length + this.#waiting.length;
+    if (this.#state === "failed") return;
+    this.#stream.end();
+    if (unanswered > 0 || this.#state === "open")
+      this.#fail(lost(this.peer, unanswered, undefined));
+  }
+
+  onDrain(): void {
+    this.#writable = true;
+    this.#pump();
+  }
+
+  onClose(error: Error | undefined): void {
+    const unanswered = this.#inFlight.length + this.#waiting.length;
+    if (
+      this.#state !== "failed" &&
+      (error !== undefined || unanswered > 0 || this.#state === "open")
+    )
+      this.#fail(lost(this.peer, unanswered, error));
+    this.#onClosed(this.#failure ?? error);
+  }
+
+  #pump(): void {
+    while (this.#writable && this.#inFlight.length < this.#limits.maxInFlight) {
+      const exchange = this.#waiting.peek();
+      if (exchange === undefined) break;
+      const request = exchange.more ? exchange.next() : undefined;
+      if (!exchange.more) this.#waiting.shift();
+      if (request === undefined) continue;
+      this.#inFlight.push(exchange);
+      try {
+        this.#writable = this.#stream.send(request);
+      } catch (error) {
+        this.#inFlight.pop();
+        exchange.onError(
+          error instanceof Error
+            ? error
+            : new ConnectError(`a request cannot be encoded: ${String(error)}`, Code.Internal),
+        );
+      }
+    }
+    if (this.#state === "draining" && this.#waiting.length === 0) {
+      this.#state = "ended";
+      this.#stream.end();
+    }
+  }
+
+  #fail(error: Error): void {
+    this.#state = "failed";
+    this.#failure = error;
+    for (let open = this.#inFlight.shift(); open !== undefined; open = this.#inFlight.shift())
+      open.onError(error);
+    this.#failWaiting(error);
+  }
+
+  #failWaiting(error: Error): void {
+    for (let open = this.#waiting.shift(); open !== undefined; open = this.#waiting.shift())
+      open.onError(error);
+  }
+}
