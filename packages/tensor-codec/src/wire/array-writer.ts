@@ -64,8 +64,10 @@ export function writeArray(
     case "float64":
       return writeFloats(tensor.data, target, begin(ARRAY, length * 8, target, pos), writeFloat64);
     case "int32":
-    case "uint32":
-      return writeVarints(tensor.data, target, begin(ARRAY, sizes.take(), target, pos));
+    case "uint32": {
+      const size = sizes.take();
+      return writeVarints(tensor.data, size, target, begin(ARRAY, size, target, pos));
+    }
     case "int64":
     case "uint64":
       return writeVarints64(tensor.data, target, begin(ARRAY, sizes.take(), target, pos));
@@ -112,7 +114,10 @@ function writeFloats(
 }
 
 function writeBools(data: Uint8Array, target: Uint8Array, pos: number): number {
-  for (let i = 0; i < data.length; i++) target[pos + i] = data[i] === 0 ? 0 : 1;
+  let odd = 0;
+  for (let i = 0; i < data.length; i++) odd |= data[i] as number;
+  if (odd <= 1) target.set(data, pos);
+  else for (let i = 0; i < data.length; i++) target[pos + i] = data[i] === 0 ? 0 : 1;
   return pos + data.length;
 }
 

@@ -13,9 +13,8 @@ export function int32Size(value: number): number {
 
 /** Bytes of a 64-bit varint, given by its halves. */
 export function halvesSize(low: number, high: number): number {
-  if (high === 0) return varintSize(low >>> 0);
-  const bitsOfHigh = 32 - Math.clz32(high);
-  return Math.ceil((32 + bitsOfHigh) / 7);
+  // (9 n + 64) / 64 is ⌈n / 7⌉ for n from 1 to 64 significant bits.
+  return high === 0 ? (352 - Math.clz32(low | 1) * 9) >>> 6 : (640 - Math.clz32(high) * 9) >>> 6;
 }
 
 /** Writes an unsigned 32-bit varint; returns the position behind it. */
@@ -32,45 +31,60 @@ export function writeVarint(value: number, target: Uint8Array, pos: number): num
 /** Writes an int32 as a varint; returns the position behind it. */
 export function writeInt32(value: number, target: Uint8Array, pos: number): number {
   if (value >= 0) return writeVarint(value, target, pos);
-  target[pos++] = (value & 0x7f) | 0x80;
-  target[pos++] = ((value >>> 7) & 0x7f) | 0x80;
-  target[pos++] = ((value >>> 14) & 0x7f) | 0x80;
-  target[pos++] = ((value >>> 21) & 0x7f) | 0x80;
-  target[pos++] = (value >>> 28) | 0xf0;
-  target[pos++] = 0xff;
-  target[pos++] = 0xff;
-  target[pos++] = 0xff;
-  target[pos++] = 0xff;
-  target[pos++] = 1;
-  return pos;
+  target[pos] = value | 0x80;
+  target[pos + 1] = (value >>> 7) | 0x80;
+  target[pos + 2] = (value >>> 14) | 0x80;
+  target[pos + 3] = (value >>> 21) | 0x80;
+  target[pos + 4] = (value >>> 28) | 0xf0;
+  target[pos + 5] = 0xff;
+  target[pos + 6] = 0xff;
+  target[pos + 7] = 0xff;
+  target[pos + 8] = 0xff;
+  target[pos + 9] = 1;
+  return pos + 10;
 }
 
 /** Writes a 64-bit varint, given by its halves; returns the position behind it. */
 export function writeHalves(low: number, high: number, target: Uint8Array, pos: number): number {
-  let lowRest = low;
-  let highRest = high;
-  while (highRest !== 0 || lowRest >>> 0 > 0x7f) {
-    target[pos++] = (lowRest & 0x7f) | 0x80;
-    lowRest = (lowRest >>> 7) | (highRest << 25);
-    highRest >>>= 7;
+  if (high === 0) return writeVarint(low >>> 0, target, pos);
+  target[pos] = low | 0x80;
+  target[pos + 1] = (low >>> 7) | 0x80;
+  target[pos + 2] = (low >>> 14) | 0x80;
+  target[pos + 3] = (low >>> 21) | 0x80;
+  let rest = high >>> 3;
+  target[pos + 4] = (low >>> 28) | ((high & 7) << 4) | (rest === 0 ? 0 : 0x80);
+  pos += 5;
+  while (rest !== 0) {
+    const next = rest >>> 7;
+    target[pos++] = next === 0 ? rest : rest | 0x80;
+    rest = next;
   }
-  target[pos++] = lowRest;
   return pos;
 }
 
 /** Bytes of int32s or uint32s as packed varints. */
 export function varintsSize(data: Int32Array | Uint32Array): number {
+  // What the sign adds to the five bytes of 32 bits.
+  const negative = data instanceof Int32Array ? 5 : 0;
   let size = 0;
-  for (let i = 0; i < data.length; i++) size += int32Size(data[i] as number);
+  for (let i = 0; i < data.length; i++) {
+    const value = data[i] as number;
+    size += ((352 - Math.clz32(value | 1) * 9) >>> 6) + ((value >> 31) & negative);
+  }
   return size;
 }
 
-/** Writes int32s or uint32s as packed varints; returns the position behind them. */
+/** Writes int32s or uint32s as `size` bytes of packed varints; returns the position behind them. */
 export function writeVarints(
   data: Int32Array | Uint32Array,
+  size: number,
   target: Uint8Array,
   pos: number,
 ): number {
+  if (size === data.length) {
+    for (let i = 0; i < size; i++) target[pos + i] = data[i] as number;
+    return pos + size;
+  }
   for (let i = 0; i < data.length; i++) {
     const value = data[i] as number;
     if (value >= 0 && value < 0x80) target[pos++] = value;
@@ -119,10 +133,27 @@ export function writeVarints64(
   return pos;
 }
 
+/** From this many bytes on, counting four at a time costs less than the view for it. */
+const WORDS_FROM = 256;
+
 /** How many varints end in a range: as many as it has elements. */
 export function countVarints(source: Uint8Array, start: number, end: number): number {
   let open = 0;
-  for (let i = start; i < end; i++) open += (source[i] as number) >>> 7;
+  let at = start;
+  if (end - start >= WORDS_FROM) {
+    while ((source.byteOffset + at) % 4 !== 0) open += (source[at++] as number) >>> 7;
+    const count = (end - at) >>> 2;
+    const words = new Int32Array(source.buffer, source.byteOffset + at, count);
+    for (let i = 0; i < count; ) {
+      // Four sums, a byte each, and none of them beyond 255.
+      const stop = Math.min(count, i + 255);
+      let sums = 0;
+      for (; i < stop; i++) sums += ((words[i] as number) >>> 7) & 0x01010101;
+      open += (sums & 0xff) + ((sums >>> 8) & 0xff) + ((sums >>> 16) & 0xff) + (sums >>> 24);
+    }
+    at += count * 4;
+  }
+  for (; at < end; at++) open += (source[at] as number) >>> 7;
   return end - start - open;
 }
 
@@ -151,9 +182,9 @@ export function readVarints(
           if (byte > 0x7f) {
             byte = source[pos++] as number;
             value |= byte << 28;
-            for (let more = 0; byte > 0x7f; more++) {
-              if (more === 5) return false;
-              byte = source[pos++] as number;
+            if (byte > 0x7f) {
+              pos = endOfVarint(source, pos);
+              if (pos < 0) return false;
             }
           }
         }
@@ -164,6 +195,16 @@ export function readVarints(
   return true;
 }
 
+/** The end of a varint of which five bytes were read; -1 when it has more than ten. */
+function endOfVarint(source: Uint8Array, pos: number): number {
+  if (source[pos] === 0xff && source[pos + 1] === 0xff && source[pos + 2] === 0xff) {
+    // A negative int32, nearly always.
+    if (source[pos + 3] === 0xff && source[pos + 4] === 1) return pos + 5;
+  }
+  for (let at = pos; at < pos + 5; at++) if ((source[at] as number) < 0x80) return at + 1;
+  return -1;
+}
+
 /** Reads as many 64-bit varints as `halves` has pairs; as `readVarints` otherwise. */
 export function readHalves(source: Uint8Array, start: number, halves: Int32Array): boolean {
   let pos = start;
@@ -172,20 +213,24 @@ export function readHalves(source: Uint8Array, start: number, halves: Int32Array
     let low = byte & 0x7f;
     let high = 0;
     if (byte > 0x7f) {
-      let shift = 7;
-      do {
-        byte = source[pos++] as number;
-        low |= (byte & 0x7f) << shift;
-        shift += 7;
-      } while (byte > 0x7f && shift < 28);
+      byte = source[pos++] as number;
+      low |= (byte & 0x7f) << 7;
       if (byte > 0x7f) {
         byte = source[pos++] as number;
-        low |= (byte & 0x7f) << 28;
-        high = (byte & 0x7f) >>> 4;
-        for (shift = 3; byte > 0x7f; shift += 7) {
-          if (shift > 31) return false;
+        low |= (byte & 0x7f) << 14;
+        if (byte > 0x7f) {
           byte = source[pos++] as number;
-          high |= (byte & 0x7f) << shift;
+          low |= (byte & 0x7f) << 21;
+          if (byte > 0x7f) {
+            byte = source[pos++] as number;
+            low |= byte << 28;
+            high = (byte & 0x7f) >>> 4;
+            for (let shift = 3; byte > 0x7f; shift += 7) {
+              if (shift > 31) return false;
+              byte = source[pos++] as number;
+              high |= (byte & 0x7f) << shift;
+            }
+          }
         }
       }
     }
