@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** One thing to measure. */
+export interface Contestant {
+  readonly name: string;
+  readonly run: () => unknown;
+}
+
+/** How long to measure. */
+export interface Effort {
+  readonly repetitions: number;
+  /** What one repetition of one contestant takes, at least. */
+  readonly batchMs: number;
+}
+
+/** Where results go, so that no run is optimized away. */
+let sink: unknown;
+
+/**
+ * Microseconds of one run of each contestant: the median of repetitions that take
+ * turns, so that a slow spell of the machine hits all of them.
+ */
+export function measure(contestants: readonly Contestant[], effort: Effort): Map<string, number> {
+  const entries = contestants.map(({ name, run }) => ({
+    name,
+    run,
+    batch: calibrate(run, effort.batchMs),
+    samples: [] as number[],
+  }));
+  for (let repetition = 0; repetition < effort.repetitions; repetition++) {
+    for (const { run, batch, samples } of entries) samples.push(time(run, batch) / batch);
+  }
+  return new Map(entries.map(({ name, samples }) => [name, median(samples) * 1000]));
+}
+
+/** Runs until the code is compiled; returns how many runs take `batchMs`. */
+function calibrate(run: () => unknown, batchMs: number): number {
+  let batch = 1;
+  for (;;) {
+    const elapsed = time(run, batch);
+    if (elapsed >= batchMs) {
+      // Once more, with what the compiler made of it meanwhile.
+      const again = time(run, batch);
+      return Math.max(1, Math.ceil((batch * batchMs) / Math.max(again, 0.001)));
+    }
+    batch *= 2;
+  }
+}
+
+function time(run: () => unknown, times: number): number {
+  const start = performance.now();
+  for (let i = 0; i < times; i++) sink = run();
+  return performance.now() - start;
+}
+
+export function median(samples: readonly number[]): number {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] as number;
+}
+
+/** The last result, for a test that something was computed. */
+export function lastResult(): unknown {
+  return sink;
+}
