@@ -7,14 +7,17 @@ import type { RequestCase } from "./call.ts";
 export function lost(peer: string, unanswered: number, cause: Error | undefined): ConnectError {
   const why =
     cause === undefined
-      ? "the server closed the stream"
+      ? "the server ended the stream"
       : cause instanceof ConnectError
         ? cause.rawMessage
         : cause.message;
   const code = cause instanceof ConnectError ? cause.code : Code.Unavailable;
+  const what =
+    unanswered === 0
+      ? `the connection to ${peer} is gone`
+      : `${unanswered} ${unanswered === 1 ? "request" : "requests"} to ${peer} will not be answered`;
   return new ConnectError(
-    `the connection to ${peer} is lost with ${unanswered} ${unanswered === 1 ? "request" : "requests"} unanswered: ${why}. ` +
-      "An agent that had joined through it has left its world; whether the world lives on is unknown. Connect and join again",
+    `${what}: ${why}. An agent that had joined has left its world; whether the world lives on is unknown: connect and join again`,
     code,
     undefined,
     undefined,
