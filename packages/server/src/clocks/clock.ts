@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgentId } from "../agent.ts";
+import type { Seat } from "../seat.ts";
+import type { ActionValues } from "../seat-specs.ts";
+
+/** What happens to the agents that did not step before the deadline. */
+export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "leave";
+
+/** A deadline for slow agents. */
+export interface DeadlineOptions {
+  /** Milliseconds from the moment that the first agent waits for the others. Default: none. */
+  readonly deadlineMs?: number;
+  /**
+   * The others `wait` for it (default, the miss is only counted); the world moves
+   * on without its actions (`default-action`) or with those of its last step
+   * (`repeat-last`); or it is taken out of the world (`leave`).
+   */
+  readonly onMissedDeadline?: MissedDeadlinePolicy;
+}
+
+/** The actions of one tick. */
+export type TickActions = ReadonlyMap<AgentId, ActionValues>;
+
+/** Decides when a world advances and who is answered (reference.md, "Time"). */
+export interface Clock extends DeadlineOptions {
+  readonly name: string;
+  /** Starts the clock of one world. */
+  start(sequence: SequenceControl): ClockDriver;
+}
+
+/** What happens in a sequence, told to its clock. Never called while the world advances. */
+export interface ClockDriver {
+  /** The sequence opened; every seat in it waits for the answer to its first step. */
+  opened(): void;
+  /** An agent entered the open sequence and waits for the answer to its first step. */
+  entered(seat: Seat): void;
+  /** The step of a RUNNING agent is outstanding. */
+  stepped(seat: Seat): void;
+  /** The world advanced; agents whose sequence ended have been answered. */
+  advanced(): void;
+  /** An agent is out of the sequence, or the world went on after it was blocked. */
+  changed(): void;
+  /** The sequence is over; timers must end. */
+  closed(): void;
+}
+
+/** What a clock can do with the sequence that it times. */
+export interface SequenceControl {
+  /** The RUNNING agents in the order in which they joined. */
+  readonly running: ReadonlySet<Seat>;
+  /** How many of them have a step outstanding. */
+  readonly waiting: number;
+  /** Whether the world must not advance now: an agent left and another has to join first. */
+  readonly blocked: boolean;
+  /** Milliseconds since some fixed moment. */
+  now(): number;
+  /** Calls back once, while the world does not advance; the result cancels it. */
+  after(delayMs: number, callback: () => void): () => void;
+  /** Whose turn the world says it is; undefined when it leaves that to the clock. */
+  nextTurn(previous: AgentId | undefined): AgentId | undefined;
+  /**
+   * Advances the world by a tick; `advanced` follows. Called from within `advanced`,
+   * the tick comes after it.
+   */
+  advance(actions: TickActions): void;
+  /** Answers the outstanding step of a seat with the observations as they are now. */
+  answer(seat: Seat): void;
+  /** Counts a missed deadline and, as the policy is `leave`, takes the agent out of the world. */
+  missed(seat: Seat): void;
+}
+
+/** Adds the actions that a seat's outstanding step gives to those of a tick; without one, those of its last step if `repeatLast`. */
+export function gather(actions: Map<AgentId, ActionValues>, seat: Seat, repeatLast: boolean): void {
+  const { pending } = seat;
+  if (pending !== undefined && !pending.first) {
+    seat.lastActions = pending.actions;
+    actions.set(seat.agent, pending.actions);
+  } else if (repeatLast && seat.lastActions !== undefined) {
+    actions.set(seat.agent, seat.lastActions);
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Seat } from "../seat.ts";
+import { type Clock, type ClockDriver, gather, type SequenceControl } from "./clock.ts";
+
+/** Each step of an agent advances the world at once, with its actions alone; nobody waits for another. */
+export function freeRunning(): Clock {
+  return { name: "freeRunning", start: driver };
+}
+
+function driver(sequence: SequenceControl): ClockDriver {
+  /** The agent whose step the world is taking. */
+  let acting: Seat | undefined;
+
+  const take = (seat: Seat): void => {
+    acting = seat;
+    const actions = new Map();
+    gather(actions, seat, false);
+    sequence.advance(actions);
+  };
+  /** Takes a step that came while the world was blocked or busy. */
+  const takeNext = (): void => {
+    if (sequence.blocked || sequence.waiting === 0) return;
+    for (const seat of sequence.running) {
+      if (seat.pending !== undefined) {
+        take(seat);
+        return;
+      }
+    }
+  };
+
+  return {
+    opened() {
+      for (const seat of sequence.running) sequence.answer(seat);
+    },
+    entered: (seat) => sequence.answer(seat),
+    stepped(seat) {
+      if (!sequence.blocked) take(seat);
+    },
+    advanced() {
+      if (acting?.pending !== undefined && sequence.running.has(acting)) sequence.answer(acting);
+      acting = undefined;
+      takeNext();
+    },
+    changed: takeNext,
+    closed() {
+      acting = undefined;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgentId } from "../agent.ts";
+import type { Seat } from "../seat.ts";
+import type { ActionValues } from "../seat-specs.ts";
+import {
+  type Clock,
+  type ClockDriver,
+  type DeadlineOptions,
+  gather,
+  type SequenceControl,
+} from "./clock.ts";
+
+/**
+ * All RUNNING agents move together: the world advances when each of them has a
+ * step outstanding, or at the deadline, and then all of them are answered.
+ */
+export function lockstep(options: DeadlineOptions = {}): Clock {
+  return { ...options, name: "lockstep", start: (sequence) => driver(sequence, options) };
+}
+
+function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
+  const { deadlineMs, onMissedDeadline = "wait" } = options;
+  let cancelDeadline: (() => void) | undefined;
+
+  const disarm = (): void => {
+    cancelDeadline?.();
+    cancelDeadline = undefined;
+  };
+  const tick = (): void => {
+    disarm();
+    const actions = new Map<AgentId, ActionValues>();
+    for (const seat of sequence.running) gather(actions, seat, onMissedDeadline === "repeat-last");
+    sequence.advance(actions);
+  };
+  const expired = (): void => {
+    cancelDeadline = undefined;
+    const late = [...sequence.running].filter((seat) => seat.pending === undefined);
+    for (const seat of late) sequence.missed(seat);
+    // Where the late ones were taken out, the tick has come about by that.
+    if (onMissedDeadline !== "wait" && sequence.waiting > 0 && !sequence.blocked) tick();
+  };
+  const check = (): void => {
+    if (sequence.blocked || sequence.waiting === 0) return;
+    if (sequence.waiting === sequence.running.size) tick();
+    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
+  };
+  const answerWaiting = (): void => {
+    for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+  };
+
+  return {
+    opened: answerWaiting,
+    entered: (seat: Seat) => sequence.answer(seat),
+    stepped: check,
+    advanced: answerWaiting,
+    changed: check,
+    closed: disarm,
+  };
+}

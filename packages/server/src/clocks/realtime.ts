@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgentId } from "../agent.ts";
+import type { Seat } from "../seat.ts";
+import type { ActionValues } from "../seat-specs.ts";
+import type { Clock, ClockDriver, SequenceControl } from "./clock.ts";
+
+/** Options of a world that runs in real time. */
+export interface RealtimeOptions {
+  /** How often the world advances, in Hz. */
+  readonly ticksPerSecond: number;
+  /**
+   * A step is answered with the observation after the `next` tick (default), or at
+   * once with the `newest` there is.
+   */
+  readonly answer?: "next" | "newest";
+  /**
+   * An agent that does not step in time keeps its latest actions (`repeat-last`,
+   * default), or has none in that tick (`default-action`).
+   */
+  readonly onMissedDeadline?: "repeat-last" | "default-action";
+}
+
+/**
+ * The world advances at a rate, whether agents step or not (universe.md). A step
+ * sets the agent's latest actions. A tick that comes too late is not made up for.
+ *
+ * @throws RangeError when the rate is not above 0.
+ */
+export function realtime(options: RealtimeOptions): Clock {
+  const { ticksPerSecond, onMissedDeadline = "repeat-last" } = options;
+  if (!(ticksPerSecond > 0)) {
+    throw new RangeError(`expected ticksPerSecond above 0, received ${ticksPerSecond}`);
+  }
+  return { name: "realtime", onMissedDeadline, start: (sequence) => driver(sequence, options) };
+}
+
+function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDriver {
+  const { ticksPerSecond, answer = "next", onMissedDeadline = "repeat-last" } = options;
+  const periodMs = 1000 / ticksPerSecond;
+  const latest = new Map<Seat, ActionValues>();
+  let cancelTick: (() => void) | undefined;
+  let dueAt = 0;
+
+  const schedule = (): void => {
+    const now = sequence.now();
+    dueAt = Math.max(dueAt + periodMs, now);
+    cancelTick = sequence.after(dueAt - now, tick);
+  };
+  const tick = (): void => {
+    cancelTick = undefined;
+    if (sequence.blocked) {
+      schedule();
+      return;
+    }
+    const actions = new Map<AgentId, ActionValues>();
+    for (const [seat, values] of latest) {
+      if (sequence.running.has(seat)) actions.set(seat.agent, values);
+      else latest.delete(seat);
+    }
+    if (onMissedDeadline === "default-action") latest.clear();
+    sequence.advance(actions);
+  };
+
+  return {
+    opened() {
+      for (const seat of sequence.running) sequence.answer(seat);
+      dueAt = sequence.now();
+      schedule();
+    },
+    entered: (seat) => sequence.answer(seat),
+    stepped(seat) {
+      latest.set(seat, seat.pending?.actions ?? {});
+      if (answer === "newest") sequence.answer(seat);
+    },
+    advanced() {
+      for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+      schedule();
+    },
+    changed() {},
+    closed() {
+      cancelTick?.();
+      cancelTick = undefined;
+      latest.clear();
+    },
+  };
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Seat } from "../seat.ts";
+import {
+  type Clock,
+  type ClockDriver,
+  type DeadlineOptions,
+  gather,
+  type SequenceControl,
+} from "./clock.ts";
+
+/**
+ * One agent moves at a time. A step is answered when it is the agent's turn
+ * again, with what the others did meanwhile. The order is that of joining, or
+ * what the world's `turn` says. The deadline is for the agent whose turn it is.
+ */
+export function turns(options: DeadlineOptions = {}): Clock {
+  return { ...options, name: "turns", start: (sequence) => driver(sequence, options) };
+}
+
+function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
+  const { deadlineMs, onMissedDeadline = "wait" } = options;
+  let current: Seat | undefined;
+  let cancelDeadline: (() => void) | undefined;
+  /** Agents whose outstanding step has been played. */
+  const played = new Set<Seat>();
+
+  const disarm = (): void => {
+    cancelDeadline?.();
+    cancelDeadline = undefined;
+  };
+  const choose = (): Seat | undefined => {
+    const wanted = sequence.nextTurn(current?.agent);
+    const seats = [...sequence.running];
+    if (wanted === undefined) {
+      const last = current?.agent ?? 0;
+      return seats.find((seat) => seat.agent > last) ?? seats[0];
+    }
+    const chosen = seats.find((seat) => seat.agent === wanted);
+    if (chosen !== undefined) return chosen;
+    throw new Error(`"turn" chose agent ${wanted}, which is not RUNNING`);
+  };
+  const play = (seat: Seat): void => {
+    disarm();
+    const actions = new Map();
+    gather(actions, seat, onMissedDeadline === "repeat-last");
+    if (seat.pending !== undefined) played.add(seat);
+    sequence.advance(actions);
+  };
+  const expired = (): void => {
+    cancelDeadline = undefined;
+    if (current === undefined) return;
+    sequence.missed(current);
+    if (onMissedDeadline === "wait" || onMissedDeadline === "leave") return;
+    if (!sequence.blocked) play(current);
+  };
+  /** It is the current agent's turn: it learns it, or has moved already. */
+  const begin = (): void => {
+    if (current === undefined || sequence.blocked) return;
+    if (current.pending !== undefined) {
+      if (!current.pending.first && !played.has(current)) {
+        play(current);
+        return;
+      }
+      played.delete(current);
+      sequence.answer(current);
+    }
+    if (deadlineMs !== undefined && sequence.running.size > 1) {
+      cancelDeadline ??= sequence.after(deadlineMs, expired);
+    }
+  };
+  const next = (): void => {
+    disarm();
+    current = choose();
+    begin();
+  };
+
+  return {
+    opened: next,
+    entered() {
+      if (current === undefined) next();
+    },
+    stepped(seat) {
+      if (seat === current && !sequence.blocked) play(seat);
+    },
+    advanced: next,
+    changed() {
+      for (const seat of played) if (!sequence.running.has(seat)) played.delete(seat);
+      if (current === undefined || !sequence.running.has(current)) next();
+      else if (current.pending !== undefined) begin();
+    },
+    closed() {
+      disarm();
+      played.clear();
+      current = undefined;
+    },
+  };
+}

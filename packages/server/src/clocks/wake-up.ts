@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgentId } from "../agent.ts";
+import type { Seat } from "../seat.ts";
+import type { ActionValues } from "../seat-specs.ts";
+import {
+  type Clock,
+  type ClockDriver,
+  type DeadlineOptions,
+  gather,
+  type SequenceControl,
+} from "./clock.ts";
+
+/** Options of a world whose agents sleep. */
+export interface WakeUpOptions extends DeadlineOptions {
+  /**
+   * Name of the scalar numeric action that says for how many ticks the agent
+   * sleeps; less than 1, or nothing, is 1.
+   */
+  readonly action: string;
+}
+
+/**
+ * An agent says with its actions when it next wakes (reference.md, "Time"): when
+ * all RUNNING agents sleep, the world ticks on to the earliest waking, and who
+ * wakes is answered. An agent's actions are in the first tick of its sleep.
+ */
+export function wakeUp(options: WakeUpOptions): Clock {
+  return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
+}
+
+function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
+  const { action, deadlineMs, onMissedDeadline = "wait" } = options;
+  /** The tick at which each sleeping agent wakes. */
+  const wakes = new Map<Seat, number>();
+  let now = 0;
+  let fresh = new Set<Seat>();
+  let cancelDeadline: (() => void) | undefined;
+
+  const disarm = (): void => {
+    cancelDeadline?.();
+    cancelDeadline = undefined;
+  };
+  const sleep = (seat: Seat, values: ActionValues | undefined): void => {
+    const ticks = Math.floor(Number(values?.[action] ?? 1));
+    wakes.set(seat, now + Math.max(ticks, 1));
+    fresh.add(seat);
+  };
+  const tick = (): void => {
+    disarm();
+    const actions = new Map<AgentId, ActionValues>();
+    for (const seat of fresh) {
+      if (sequence.running.has(seat)) gather(actions, seat, onMissedDeadline === "repeat-last");
+    }
+    fresh = new Set();
+    sequence.advance(actions);
+  };
+  const expired = (): void => {
+    cancelDeadline = undefined;
+    const late = [...sequence.running].filter((seat) => !wakes.has(seat));
+    for (const seat of late) {
+      sequence.missed(seat);
+      if (onMissedDeadline === "default-action") sleep(seat, undefined);
+      if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
+    }
+    check();
+  };
+  const check = (): void => {
+    for (const seat of wakes.keys()) if (!sequence.running.has(seat)) wakes.delete(seat);
+    if (sequence.blocked || wakes.size === 0) return;
+    if (wakes.size === sequence.running.size) tick();
+    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
+  };
+
+  return {
+    opened() {
+      for (const seat of sequence.running) sequence.answer(seat);
+    },
+    entered: (seat) => sequence.answer(seat),
+    stepped(seat) {
+      sleep(seat, seat.pending?.actions);
+      check();
+    },
+    advanced() {
+      now += 1;
+      for (const [seat, wakesAt] of wakes) {
+        if (wakesAt > now && sequence.running.has(seat)) continue;
+        wakes.delete(seat);
+        if (seat.pending !== undefined && sequence.running.has(seat)) sequence.answer(seat);
+      }
+      check();
+    },
+    changed: check,
+    closed() {
+      disarm();
+      wakes.clear();
+      fresh.clear();
+    },
+  };
+}

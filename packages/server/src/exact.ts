@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DType, dtypes, type PackedTensor } from "@dm-env-rpc/tensor-codec";
+
+/**
+ * The same numbers in another numeric dtype; undefined unless every one of them
+ * is exactly what it was.
+ *
+ * Settings are written by people: a JavaScript number arrives as float64 and a
+ * Python int as int64, whatever the setting's dtype is.
+ */
+export function exactly(packed: PackedTensor, dtype: DType): PackedTensor | undefined {
+  const [from, to] = [dtypes[packed.dtype], dtypes[dtype]];
+  if (!isNumeric(from.kind) || !isNumeric(to.kind)) return undefined;
+  const elements = packed.data as ArrayLike<number | bigint>;
+  const data = to.allocate(elements.length) as unknown as (number | bigint)[];
+  for (let i = 0; i < elements.length; i++) {
+    const element = elements[i] as number | bigint;
+    const converted = to.kind === "bigint" ? toBigInt(element) : Number(element);
+    if (converted === undefined) return undefined;
+    data[i] = converted;
+    if (!same(data[i] as number | bigint, element)) return undefined;
+  }
+  return { dtype, shape: packed.shape, data } as unknown as PackedTensor;
+}
+
+function isNumeric(kind: string): boolean {
+  return kind === "int" || kind === "bigint" || kind === "float";
+}
+
+function toBigInt(element: number | bigint): bigint | undefined {
+  if (typeof element === "bigint") return element;
+  return Number.isInteger(element) ? BigInt(element) : undefined;
+}
+
+function same(a: number | bigint, b: number | bigint): boolean {
+  // Numbers and bigints compare by their mathematical values.
+  // biome-ignore lint/suspicious/noDoubleEquals: `===` is never true between a number and a bigint
+  return a == b || Object.is(a, b);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A world author's side of dm_env_rpc: define worlds, and serve them. */
+export type { AgentId, SequenceState } from "./agent.ts";
+export type {
+  Clock,
+  ClockDriver,
+  DeadlineOptions,
+  MissedDeadlinePolicy,
+  SequenceControl,
+} from "./clocks/clock.ts";
+export { lockstep } from "./clocks/lockstep.ts";
+export { defaultLimits, type ServerLimits } from "./limits.ts";
+export { type SeededRandom, seededRandom } from "./random.ts";
+export {
+  createEnvironmentServer,
+  type EnvironmentServer,
+  type EnvironmentServerOptions,
+  type PremadeWorld,
+  type ServeOptions,
+  type Server,
+  type ServerEvent,
+  serve,
+} from "./serve.ts";
+export {
+  type DefaultedSetting,
+  type OptionalSetting,
+  optional,
+  type Setting,
+  type SettingSpecs,
+  type SettingValues,
+  withDefault,
+} from "./settings.ts";
+export { systemTime, type TimeSource } from "./time-source.ts";
+export {
+  type ActionsOf,
+  type AgentCounts,
+  type Awaitable,
+  defineWorld,
+  type FromSettings,
+  type LeavePolicy,
+  type Observers,
+  type RequiredAction,
+  required,
+  type SequenceStart,
+  type SpecSettings,
+  type World,
+  type WorldContext,
+  type WorldDefinition,
+} from "./world.ts";

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  isTensorError,
+  type ProcessResponse,
+  packStatus,
+} from "@dm-env-rpc/tensor-codec";
+
+/** The error that a client is told: what is the client's fault keeps its code, the rest is INTERNAL. */
+export function clientError(error: unknown): DmEnvRpcError {
+  if (isDmEnvRpcError(error)) return error;
+  if (isTensorError(error)) {
+    const code = error.reason === "limit" ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+    return new DmEnvRpcError(code, error.message, { cause: error });
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  return new DmEnvRpcError("INTERNAL", text, { cause: error });
+}
+
+/** The response that says an error. */
+export function errorResponse(error: unknown): ProcessResponse {
+  return { case: "error", value: packStatus(clientError(error)) };
+}

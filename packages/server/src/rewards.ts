@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import { dtypes, type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
+
+/**
+ * A reward that adds up from one response to the next (behaviour 63): in float64
+ * for numbers and exactly for 64-bit integers, rounded once when it goes out.
+ */
+export class RewardSum {
+  /** The rewards of at least two ticks, added up. */
+  #sum: Float64Array | BigInt64Array | undefined;
+  /** The reward of one tick, as it stands. */
+  #only: Tensor | undefined;
+
+  add(reward: Tensor): void {
+    if (this.#only === undefined) {
+      // The world may use its own array again for the next tick.
+      this.#only = { ...reward, data: reward.data.slice() } as Tensor;
+      return;
+    }
+    this.#sum ??= wide(this.#only);
+    addTo(this.#sum, reward);
+  }
+
+  /** The sum as a tensor like the rewards that were added; undefined when none was. Starts anew. */
+  take(): Tensor | undefined {
+    const [only, sum] = [this.#only, this.#sum];
+    this.clear();
+    return only === undefined || sum === undefined ? only : narrow(only, sum);
+  }
+
+  clear(): void {
+    this.#only = undefined;
+    this.#sum = undefined;
+  }
+}
+
+function wide(reward: Tensor): Float64Array | BigInt64Array {
+  switch (reward.dtype) {
+    case "int64":
+    case "uint64":
+      return BigInt64Array.from(reward.data);
+    case "string":
+    case "proto":
+    case "bool":
+      throw new TensorError({
+        reason: "dtype",
+        name: "reward",
+        expected: "a numeric dtype, which can be added up from tick to tick",
+        received: reward.dtype,
+        remedy: "call an observation that is no number something else than reward",
+      });
+    default:
+      return Float64Array.from(reward.data);
+  }
+}
+
+function addTo(sum: Float64Array | BigInt64Array, reward: Tensor): void {
+  if (reward.data.length !== sum.length) {
+    throw new TensorError({
+      reason: "shape",
+      name: "reward",
+      expected: `${sum.length} elements, as in the ticks before`,
+      received: `${reward.data.length} elements`,
+    });
+  }
+  if (sum instanceof BigInt64Array) {
+    for (let i = 0; i < sum.length; i++) {
+      sum[i] = (sum[i] as bigint) + (reward.data[i] as bigint);
+    }
+  } else {
+    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + (reward.data[i] as number);
+  }
+}
+
+function narrow(like: Tensor, sum: Float64Array | BigInt64Array): Tensor {
+  const range = dtypes[like.dtype].range as
+    | { min: number | bigint; max: number | bigint }
+    | undefined;
+  const data = dtypes[like.dtype].allocate(sum.length);
+  for (let i = 0; i < sum.length; i++) {
+    const element = sum[i] as number | bigint;
+    if (range !== undefined && (element < range.min || element > range.max)) {
+      throw new TensorError({
+        reason: "value",
+        name: "reward",
+        expected: `a sum that fits ${like.dtype}`,
+        received: String(element),
+        remedy: "give the reward a wider dtype, such as float32",
+      });
+    }
+    data[i] = element;
+  }
+  return { dtype: like.dtype, shape: like.shape, data } as Tensor;
+}

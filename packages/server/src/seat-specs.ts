@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ActionObservationSpecs } from "@dm-env-rpc/protocol";
+import {
+  DmEnvRpcError,
+  flattenSpecs,
+  packSpecs,
+  type SpecEntry,
+  type Specs,
+  type SpecTable,
+  type StepRequest,
+  specTable,
+  toValue,
+  type Uid,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
+
+/** The actions of one step: by name, nested as the specs are. */
+export type ActionValues = Readonly<Record<string, unknown>>;
+
+const noActions: ActionValues = Object.freeze({});
+
+/** What an agent can do and see, ready to read its steps by. */
+export class SeatSpecs {
+  readonly actions: SpecTable;
+  readonly observations: SpecTable;
+  readonly #paths = new Map<Uid, readonly string[]>();
+  readonly #required: readonly string[];
+  #message: ActionObservationSpecs | undefined;
+  /** The last list of requested UIDs and what it stood for: agents mostly ask for the same. */
+  #lastRequested: readonly Uid[] = [];
+  #lastEntries: readonly SpecEntry[] = [];
+
+  constructor(actions: Specs, observations: Specs) {
+    this.actions = specTable(flattenSpecs(actions));
+    this.observations = specTable(flattenSpecs(observations));
+    for (const { uid, name } of this.actions.entries) this.#paths.set(uid, name.split("."));
+    this.#required = this.actions.entries
+      .filter(({ spec }) => "required" in spec)
+      .map(({ name }) => name);
+  }
+
+  /** The specs as they are sent. */
+  get message(): ActionObservationSpecs {
+    this.#message ??= packSpecs({ actions: this.actions, observations: this.observations });
+    return this.#message;
+  }
+
+  /**
+   * Reads and checks the actions of a step.
+   *
+   * @throws DmEnvRpcError INVALID_ARGUMENT for an unknown UID or a missing action.
+   * @throws TensorError for an action that does not fit its spec.
+   */
+  readActions(request: StepRequest): ActionValues {
+    const { actions } = request;
+    if (actions.length === 0 && this.#required.length === 0) return noActions;
+    const values: Record<string, unknown> = {};
+    for (let i = 0; i < actions.length; i++) {
+      const { uid, tensor } = actions[i] as (typeof actions)[number];
+      const entry = this.actions.byUid.get(uid);
+      if (entry === undefined) throw unknownUid("action", uid, this.actions);
+      const value = toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec);
+      place(values, this.#paths.get(uid) as readonly string[], value);
+    }
+    for (const name of this.#required) {
+      const uid = this.actions.byName.get(name)?.uid;
+      if (!actions.some((action) => action.uid === uid)) {
+        throw new DmEnvRpcError(
+          "INVALID_ARGUMENT",
+          `the action "${name}" (UID ${uid}) is required in every step; this step did not give it`,
+        );
+      }
+    }
+    return values;
+  }
+
+  /**
+   * The observations that a step asks for, each once.
+   *
+   * @throws DmEnvRpcError INVALID_ARGUMENT naming a UID that is not there.
+   */
+  readRequested(request: StepRequest): readonly SpecEntry[] {
+    const requested = request.requestedObservations;
+    if (sameUids(requested, this.#lastRequested)) return this.#lastEntries;
+    const entries = new Set<SpecEntry>();
+    for (const uid of requested) {
+      const entry = this.observations.byUid.get(uid);
+      if (entry === undefined) throw unknownUid("observation", uid, this.observations);
+      entries.add(entry);
+    }
+    this.#lastRequested = requested;
+    this.#lastEntries = [...entries];
+    return this.#lastEntries;
+  }
+}
+
+function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+function place(values: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let target = values;
+  for (let i = 0; i < path.length - 1; i++) {
+    const key = path[i] as string;
+    target[key] ??= {};
+    target = target[key] as Record<string, unknown>;
+  }
+  target[path[path.length - 1] as string] = value;
+}
+
+function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {
+  const known = table.entries
+    .slice(0, 32)
+    .map((entry) => `${entry.uid} (${entry.name})`)
+    .join(", ");
+  const more = table.entries.length > 32 ? ` and ${table.entries.length - 32} more` : "";
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `there is no ${what} with UID ${uid}; there are: ${known || "none"}${more}`,
+  );
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomBytes } from "node:crypto";
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  packSettings,
+  type Settings,
+  unpackTensor,
+} from "@dm-env-rpc/tensor-codec";
+import { isLoopback, type Listener, listen, type ServerStream } from "@dm-env-rpc/transport";
+import { defaultLimits, type ServerLimits } from "./limits.ts";
+import { Session } from "./session.ts";
+import { systemTime, type TimeSource } from "./time-source.ts";
+import type { UntypedWorldDefinition } from "./world.ts";
+import type { WorldHost } from "./world-host.ts";
+import { WorldRegistry } from "./world-registry.ts";
+
+/** What a server has to say that nobody asked for. */
+export type ServerEvent =
+  | { readonly kind: "world-failed"; readonly worldName: string; readonly error: DmEnvRpcError }
+  | { readonly kind: "transport-error"; readonly error: Error };
+
+/** A world that a server comes with (behaviour 23). */
+export interface PremadeWorld {
+  /** Which kind; the server's only one by default. */
+  readonly type?: string;
+  /** Settings of its create, nested or not. */
+  readonly settings?: Settings;
+}
+
+/** How worlds are offered, with or without a network. */
+export interface EnvironmentServerOptions {
+  /** The kinds of world; where there are several, the create setting `world_type` chooses. */
+  readonly worlds: readonly UntypedWorldDefinition[];
+  /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
+  readonly singleWorld?: boolean;
+  /** Worlds that are there from the start. */
+  readonly premade?: readonly PremadeWorld[];
+  readonly limits?: Partial<ServerLimits>;
+  /** Told of what no client is told. */
+  readonly onEvent?: (event: ServerEvent) => void;
+  /** Default: the machine's time. */
+  readonly time?: TimeSource;
+  /** Seeds of worlds that are given none. Default: from the machine's entropy. */
+  readonly randomSeed?: () => bigint;
+}
+
+/** Options of `serve`. */
+export interface ServeOptions extends EnvironmentServerOptions {
+  /** Address to listen on. Default 127.0.0.1. */
+  readonly host?: string;
+  /** Port to listen on; 0, the default, picks one. */
+  readonly port?: number;
+  /** Listens beyond this machine without TLS: whoever reaches the port can do everything. Default false. */
+  readonly allowInsecure?: boolean;
+}
+
+/** Worlds that streams can be connected to. */
+export interface EnvironmentServer extends AsyncDisposable {
+  /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
+  accept(stream: ServerStream): void;
+  /** Names of the worlds that there are. */
+  worldNames(): readonly string[];
+  /** Streams that are open. */
+  readonly sessionCount: number;
+  /** Makes the premade worlds; called by `serve`. */
+  readonly ready: Promise<void>;
+  /** Ends every stream. */
+  close(): Promise<void>;
+}
+
+/** An environment server on the network. */
+export interface Server extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+  /** Such as `http://127.0.0.1:8980`. */
+  readonly url: string;
+  worldNames(): readonly string[];
+  readonly sessionCount: number;
+  /**
+   * Stops: no new streams, then after `graceMs` (default 0) the ones that are
+   * left are cut off.
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+/** Makes an environment server without a network; `serve` puts one on a port. */
+export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
+  const limits = { ...defaultLimits, ...options.limits };
+  const sessions = new Map<Session, ServerStream>();
+  const registry = new WorldRegistry({
+    definitions: options.worlds,
+    singleWorld: options.singleWorld ?? false,
+    limits,
+    time: options.time ?? systemTime,
+    randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
+    onWorldFailure: (worldName, error) =>
+      options.onEvent?.({ kind: "world-failed", worldName, error }),
+  });
+  const host = {
+    registry,
+    maxQueuedRequests: limits.maxQueuedRequests,
+    onClosed: (session: Session) => {
+      sessions.delete(session);
+    },
+  };
+  const close = async (): Promise<void> => {
+    for (const stream of sessions.values()) {
+      stream.abort(
+        new DmEnvRpcError("UNAVAILABLE", "the server is shutting down; connect again later"),
+      );
+    }
+  };
+  return {
+    accept(stream) {
+      const session = new Session(stream, host);
+      sessions.set(session, stream);
+      session.start();
+    },
+    worldNames: () => registry.names(),
+    get sessionCount() {
+      return sessions.size;
+    },
+    ready: createAll(registry, options.premade ?? []),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[]): Promise<void> {
+  for (const { type, settings = {} } of worlds) {
+    const all = type === undefined ? settings : { ...settings, world_type: type };
+    const packed = Object.entries(packSettings(all)).map(
+      ([name, message]) => [name, unpackTensor(message)] as const,
+    );
+    const result = await new Promise<WorldHost | DmEnvRpcError>((resolve) => {
+      registry.create(new Map(packed), resolve);
+    });
+    if (isDmEnvRpcError(result)) throw result;
+  }
+}
+
+/**
+ * Serves worlds over gRPC and Connect on one port.
+ *
+ * @throws Error when the port cannot be had, when a premade world cannot be made, or
+ * when the host is beyond this machine and nobody said `allowInsecure`.
+ */
+export async function serve(options: ServeOptions): Promise<Server> {
+  const { host = "127.0.0.1", port = 0, allowInsecure = false, onEvent } = options;
+  if (!allowInsecure && !isLoopback(host)) {
+    throw new Error(
+      `expected a loopback address to listen on in plain text, received "${host}"; ` +
+        "give allowInsecure: true if everybody who reaches the port may use it",
+    );
+  }
+  const environments = createEnvironmentServer(options);
+  await environments.ready;
+  const listener: Listener = await listen({
+    host,
+    port,
+    onStream: (stream) => environments.accept(stream),
+    onError: (error) => onEvent?.({ kind: "transport-error", error }),
+  });
+  const close = async ({ graceMs = 0 } = {}): Promise<void> => {
+    await listener.close({ graceMs });
+    await environments.close();
+  };
+  return {
+    host: listener.host,
+    port: listener.port,
+    url: listener.url,
+    worldNames: () => environments.worldNames(),
+    get sessionCount() {
+      return environments.sessionCount;
+    },
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}

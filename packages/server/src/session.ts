@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  CreateWorldResponseSchema,
+  DestroyWorldResponseSchema,
+  JoinWorldResponseSchema,
+  LeaveWorldResponseSchema,
+  ResetWorldResponseSchema,
+  type Tensor as TensorMessage,
+} from "@dm-env-rpc/protocol";
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  type Malformed,
+  type PackedTensor,
+  type ProcessRequest,
+  type ProcessResponse,
+  unpackTensor,
+} from "@dm-env-rpc/tensor-codec";
+import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
+import { errorResponse } from "./responses.ts";
+import type { Seat } from "./seat.ts";
+import type { WorldHost } from "./world-host.ts";
+import type { WorldRegistry } from "./world-registry.ts";
+
+type Request = ProcessRequest | Malformed;
+
+/** What a session needs of its server. */
+export interface SessionHost {
+  readonly registry: WorldRegistry;
+  readonly maxQueuedRequests: number;
+  /** Told once, when the stream is gone and the agent has left. */
+  readonly onClosed: (session: Session) => void;
+}
+
+/**
+ * One stream: its requests are taken one by one, in order, each answered exactly
+ * once (overview.md). The stream is the agent: when it ends, the agent leaves.
+ */
+export class Session implements StreamReceiver<ProcessRequest> {
+  readonly #stream: ServerStream;
+  readonly #host: SessionHost;
+  /** Requests that came and are not taken yet; the first is at `#next`. */
+  #queue: Request[] = [];
+  #next = 0;
+  #paused = false;
+  /** Whether a request has been taken and not answered. */
+  #busy = false;
+  /** Whether the peer does not take what is sent. */
+  #full = false;
+  #pumping = false;
+  #ended = false;
+  #closed = false;
+  #world: WorldHost | undefined;
+  #seat: Seat | undefined;
+
+  constructor(stream: ServerStream, host: SessionHost) {
+    this.#stream = stream;
+    this.#host = host;
+  }
+
+  start(): void {
+    this.#stream.start(this);
+  }
+
+  onMessage(message: Request): void {
+    this.#queue.push(message);
+    if (!this.#pumping) this.#pump();
+    if (this.#queue.length - this.#next >= this.#host.maxQueuedRequests && !this.#paused) {
+      this.#paused = true;
+      this.#stream.pause();
+    }
+  }
+
+  onEnd(): void {
+    this.#ended = true;
+    this.#pump();
+  }
+
+  onDrain(): void {
+    this.#full = false;
+    this.#pump();
+  }
+
+  onClose(_error: Error | undefined): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#queue = [];
+    this.#next = 0;
+    this.#leave(() => {});
+    this.#host.onClosed(this);
+  }
+
+  /** Takes requests until one waits for its answer. */
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    while (!this.#busy && !this.#full && this.#next < this.#queue.length) {
+      const request = this.#queue[this.#next] as Request;
+      this.#next += 1;
+      this.#busy = true;
+      this.#take(request);
+    }
+    this.#pumping = false;
+    if (this.#next === this.#queue.length) {
+      this.#queue = [];
+      this.#next = 0;
+      if (this.#paused && !this.#closed) {
+        this.#paused = false;
+        this.#stream.resume();
+      }
+      if (this.#ended && !this.#busy && !this.#closed) this.#finish();
+    }
+  }
+
+  /** Everything is answered: the agent leaves, then the stream ends. */
+  #finish(): void {
+    this.#ended = false;
+    this.#busy = true;
+    this.#leave(() => {
+      if (!this.#closed) this.#stream.end();
+    });
+  }
+
+  #take(request: Request): void {
+    try {
+      this.#handle(request);
+    } catch (error) {
+      this.#reply(errorResponse(error));
+    }
+  }
+
+  readonly #reply = (response: ProcessResponse): void => {
+    this.#busy = false;
+    if (this.#closed) return;
+    if (!this.#send(response)) this.#full = true;
+    if (!this.#pumping) this.#pump();
+  };
+
+  #send(response: ProcessResponse): boolean {
+    try {
+      return this.#stream.send(response);
+    } catch (error) {
+      return this.#stream.send(errorResponse(error));
+    }
+  }
+
+  #handle(request: Request): void {
+    switch (request.case) {
+      case "step":
+        this.#joined("step").step(this.#seat as Seat, request.value, this.#reply);
+        return;
+      case "createWorld":
+        this.#host.registry.create(unpackAll(request.value.settings), (result) =>
+          this.#answer(result, (world) => ({
+            case: "createWorld",
+            value: create(CreateWorldResponseSchema, { worldName: world.name }),
+          })),
+        );
+        return;
+      case "joinWorld":
+        this.#join(request.value);
+        return;
+      case "reset":
+        this.#joined("reset").reset(
+          this.#seat as Seat,
+          unpackAll(request.value.settings),
+          this.#reply,
+        );
+        return;
+      case "resetWorld": {
+        const { worldName, settings } = request.value;
+        const world = this.#host.registry.get(worldName);
+        const caller = world === this.#world ? this.#seat : undefined;
+        world.resetWorld(caller, unpackAll(settings), (result) =>
+          this.#answer(result, () => ({
+            case: "resetWorld",
+            value: create(ResetWorldResponseSchema),
+          })),
+        );
+        return;
+      }
+      case "leaveWorld":
+        this.#leave((result) =>
+          this.#answer(result, () => ({
+            case: "leaveWorld",
+            value: create(LeaveWorldResponseSchema),
+          })),
+        );
+        return;
+      case "destroyWorld":
+        this.#destroy(request.value.worldName);
+        return;
+      case "malformed":
+        throw new DmEnvRpcError(
+          "INVALID_ARGUMENT",
+          `expected an EnvironmentRequest, received bytes that are none: ${request.value.message}`,
+        );
+      case undefined:
+        throw new DmEnvRpcError(
+          "INVALID_ARGUMENT",
+          "expected a request with a payload, received one without; set one field of EnvironmentRequest.payload",
+        );
+      default:
+        throw new DmEnvRpcError(
+          "UNIMPLEMENTED",
+          `this server does not serve requests of the kind "${request.case}"`,
+        );
+    }
+  }
+
+  #answer<T>(result: T | DmEnvRpcError, make: (result: T) => ProcessResponse): void {
+    this.#reply(isDmEnvRpcError(result) ? errorResponse(result) : make(result));
+  }
+
+  /** The world that this connection has joined. */
+  #joined(what: string): WorldHost {
+    if (this.#world !== undefined) return this.#world;
+    throw new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      `a ${what} needs a world, and this connection has joined none; send a JoinWorldRequest first`,
+    );
+  }
+
+  #join(request: { worldName: string; settings: Record<string, TensorMessage> }): void {
+    if (this.#world !== undefined && this.#seat?.gone === undefined) {
+      throw new DmEnvRpcError(
+        "FAILED_PRECONDITION",
+        `this connection has joined the world "${this.#world.name}" already; leave it first, or join from another connection`,
+      );
+    }
+    const world = this.#host.registry.get(request.worldName);
+    world.join(unpackAll(request.settings), (result) => {
+      if (!isDmEnvRpcError(result)) {
+        this.#world = world;
+        this.#seat = result;
+        if (this.#closed) this.#leave(() => {});
+      }
+      this.#answer(result, (seat) => ({
+        case: "joinWorld",
+        value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
+      }));
+    });
+  }
+
+  /** Leaves the world, if one is joined; otherwise it is a no-op. */
+  #leave(done: (result: undefined | DmEnvRpcError) => void): void {
+    const [world, seat] = [this.#world, this.#seat];
+    this.#world = undefined;
+    this.#seat = undefined;
+    if (world === undefined || seat === undefined) done(undefined);
+    else world.leave(seat, done);
+  }
+
+  #destroy(worldName: string): void {
+    const world = this.#host.registry.get(worldName);
+    if (world === this.#world) {
+      throw new DmEnvRpcError(
+        "FAILED_PRECONDITION",
+        `this connection has joined the world "${worldName}"; leave it before you destroy it`,
+      );
+    }
+    world.destroy((result) =>
+      this.#answer(result, () => ({
+        case: "destroyWorld",
+        value: create(DestroyWorldResponseSchema),
+      })),
+    );
+  }
+}
+
+function unpackAll(settings: Readonly<Record<string, TensorMessage>>): Map<string, PackedTensor> {
+  return new Map(Object.entries(settings).map(([name, message]) => [name, unpackTensor(message)]));
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  type PackedTensor,
+  type TensorSpec,
+  toValue,
+  unpackFor,
+  type ValueOf,
+} from "@dm-env-rpc/tensor-codec";
+import { exactly } from "./exact.ts";
+
+/** A setting that may be left out. */
+export type OptionalSetting<T extends TensorSpec> = T & { readonly optional: true };
+
+/** A setting that takes a default when it is left out. */
+export type DefaultedSetting<T extends TensorSpec> = T & { readonly default: ValueOf<T> };
+
+/** The spec of a setting; without `optional` or `withDefault` it is required. */
+export type Setting =
+  | TensorSpec
+  | OptionalSetting<TensorSpec>
+  | (TensorSpec & { readonly default: unknown });
+
+/** Settings by name. A `.` in a name is how clients send nested ones. */
+export type SettingSpecs = Readonly<Record<string, Setting>>;
+
+/** The values of settings: optional ones may be undefined. */
+export type SettingValues<S extends SettingSpecs> = {
+  readonly [K in keyof S]: S[K] extends { readonly optional: true }
+    ? ValueOf<S[K]> | undefined
+    : ValueOf<S[K]>;
+};
+
+/** Makes a setting optional: its value is undefined when it is left out. */
+export function optional<const T extends TensorSpec>(spec: T): OptionalSetting<T> {
+  return { ...spec, optional: true };
+}
+
+/** Gives a setting a default for when it is left out. */
+export function withDefault<const T extends TensorSpec>(
+  spec: T,
+  value: ValueOf<T>,
+): DefaultedSetting<T> {
+  return { ...spec, default: value };
+}
+
+/**
+ * Reads the settings of a request against their specs. A number may come in any
+ * numeric dtype that says it exactly.
+ *
+ * @param what The request, as it is called in errors: "create", "join" …
+ * @param partial Whether everything may be left out, as in a reset; defaults do not apply then.
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming a setting that is required, unknown or bad.
+ */
+export function readSettings<S extends SettingSpecs>(
+  specs: S,
+  received: ReadonlyMap<string, PackedTensor>,
+  what: string,
+  partial: boolean,
+): SettingValues<S> {
+  for (const name of received.keys()) {
+    if (!Object.hasOwn(specs, name)) {
+      const known = Object.keys(specs);
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `unknown ${what} setting "${name}"; ${
+          known.length === 0 ? "there are none" : `there are: ${known.join(", ")}`
+        }`,
+      );
+    }
+  }
+  const values: Record<string, unknown> = {};
+  for (const [name, spec] of Object.entries(specs)) {
+    const packed = received.get(name);
+    if (packed !== undefined) {
+      const exact = packed.dtype === spec.dtype ? packed : (exactly(packed, spec.dtype) ?? packed);
+      values[name] = toValue(unpackFor(exact, spec, name), spec);
+    } else if (!partial && "default" in spec) {
+      values[name] = spec.default;
+    } else if (!partial && !("optional" in spec)) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `the ${what} setting "${name}" is required: expected ${spec.dtype} of shape [${spec.shape}], received nothing`,
+      );
+    }
+  }
+  return values as SettingValues<S>;
+}

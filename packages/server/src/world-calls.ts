@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import type { TimeSource } from "./time-source.ts";
+import type { Turnstile } from "./turnstile.ts";
+import type { Awaitable } from "./world.ts";
+
+/** How the code of a world's author is called: one call at a time, each with a limit, each able to fail. */
+export class WorldCalls {
+  readonly #turnstile: Turnstile;
+  readonly #time: TimeSource;
+  readonly #limitMs: number;
+  readonly #fail: (error: unknown) => void;
+
+  /** @param fail Told of everything that goes wrong in an operation or a call. */
+  constructor(
+    turnstile: Turnstile,
+    time: TimeSource,
+    limitMs: number,
+    fail: (error: unknown) => void,
+  ) {
+    this.#turnstile = turnstile;
+    this.#time = time;
+    this.#limitMs = limitMs;
+    this.#fail = fail;
+  }
+
+  now(): number {
+    return this.#time.now();
+  }
+
+  /** Runs an operation on the world when nothing else goes on in it. */
+  operate(operation: () => void): void {
+    this.#turnstile.enter(() => this.guard(operation));
+  }
+
+  /** Runs a part of an operation; what it throws is the end of the world. */
+  guard(part: () => void): void {
+    try {
+      part();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Calls an author's function that answers at once. */
+  sync<T>(what: string, run: () => T): T {
+    try {
+      return run();
+    } catch (error) {
+      throw new WorldFault(what, error);
+    }
+  }
+
+  /** Calls an author's function that may refuse, by throwing a DmEnvRpcError or a TensorError, which is the result. */
+  refusal(what: string, run: () => void): Error | undefined {
+    try {
+      run();
+      return undefined;
+    } catch (error) {
+      if (isRefusal(error)) return error;
+      throw new WorldFault(what, error);
+    }
+  }
+
+  /**
+   * Calls an author's function that may take its time, within the limit. Other
+   * operations wait for it.
+   *
+   * @param refused Told when the function throws a DmEnvRpcError or a TensorError;
+   * without it those are faults like all others.
+   */
+  call<T>(
+    what: string,
+    run: () => Awaitable<T>,
+    then: (value: T) => void,
+    refused?: (error: Error) => void,
+  ): void {
+    const failed = (error: unknown): void => {
+      if (refused !== undefined && isRefusal(error)) refused(error);
+      else this.#fail(new WorldFault(what, error));
+    };
+    let result: Awaitable<T>;
+    try {
+      result = run();
+    } catch (error) {
+      failed(error);
+      return;
+    }
+    if (!isPromiseLike(result)) {
+      then(result);
+      return;
+    }
+    this.#turnstile.hold();
+    let settled = false;
+    const settle = (finish: () => void): void => {
+      if (settled) return;
+      settled = true;
+      cancel();
+      this.guard(finish);
+      this.#turnstile.release();
+    };
+    const cancel = this.#time.after(this.#limitMs, () =>
+      settle(() =>
+        failed(
+          new Error(`its promise did not settle within ${this.#limitMs} ms (limit: worldCallMs)`),
+        ),
+      ),
+    );
+    result.then(
+      (value) => settle(() => then(value)),
+      (error: unknown) => settle(() => failed(error)),
+    );
+  }
+
+  /** Runs an operation `delayMs` from now; the result cancels it. */
+  after(delayMs: number, operation: () => void): () => void {
+    let cancelled = false;
+    const cancel = this.#time.after(delayMs, () =>
+      this.operate(() => {
+        if (!cancelled) operation();
+      }),
+    );
+    return () => {
+      cancelled = true;
+      cancel();
+    };
+  }
+}
+
+/** What went wrong in an author's function, and in which. */
+export class WorldFault extends Error {
+  override readonly name = "WorldFault";
+
+  constructor(what: string, cause: unknown) {
+    super(`"${what}" failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
+}
+
+/** The error that agents get when their world failed. */
+export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
+  const text = fault instanceof Error ? fault.message : String(fault);
+  return new DmEnvRpcError(
+    "INTERNAL",
+    `the world "${worldName}" failed and is gone: ${text}; leave it, and create or join another`,
+    { cause: fault },
+  );
+}
+
+/** Whether an error says that the one who asked is wrong, and not the world. */
+export function isRefusal(error: unknown): error is Error {
+  return isDmEnvRpcError(error) || isTensorError(error);
+}
+
+function isPromiseLike<T>(value: Awaitable<T>): value is PromiseLike<T> {
+  return typeof value === "object" && value !== null && "then" in value;
+}

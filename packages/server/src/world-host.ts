@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, type PackedTensor, type StepRequest } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "./agent.ts";
+import { type SeededRandom, seededRandom } from "./random.ts";
+import { ResetBarrier, type ResetHost } from "./reset-barrier.ts";
+import { clientError, errorResponse } from "./responses.ts";
+import { type Reply, Seat } from "./seat.ts";
+import { type ActionValues, SeatSpecs } from "./seat-specs.ts";
+import { Sequence, type SequenceHost } from "./sequence.ts";
+import { readSettings } from "./settings.ts";
+import type { TimeSource } from "./time-source.ts";
+import { Turnstile } from "./turnstile.ts";
+import type { AgentCounts, Awaitable, UntypedWorld, UntypedWorldDefinition } from "./world.ts";
+import { isRefusal, WorldCalls, worldFailure } from "./world-calls.ts";
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** What a world's host is made with. */
+export interface WorldHostOptions {
+  readonly definition: UntypedWorldDefinition;
+  readonly name: string;
+  /** The create settings as they came. */
+  readonly settings: ReadonlyMap<string, PackedTensor>;
+  /** For worlds that nobody gave a `seed`. */
+  readonly randomSeed: () => bigint;
+  readonly time: TimeSource;
+  /** How long a call of the author's code may take. */
+  readonly worldCallMs: number;
+  /** Told once, when the world is destroyed or has failed. */
+  readonly onGone: (host: WorldHost, reason: DmEnvRpcError) => void;
+}
+
+/** Told the outcome of a request. */
+export type Done<T> = (result: T | DmEnvRpcError) => void;
+
+const noActions: ActionValues = Object.freeze({});
+
+/**
+ * One world on a server: its agents, their sequences, and the author's code
+ * behind a wall. Everything that goes wrong in it ends here.
+ */
+export class WorldHost implements SequenceHost, ResetHost {
+  readonly name: string;
+  readonly definition: UntypedWorldDefinition;
+  readonly calls: WorldCalls;
+  readonly seats: Set<Seat> = new Set();
+  readonly resetDeadlineMs: number;
+  readonly #turnstile = new Turnstile();
+  readonly #options: WorldHostOptions;
+  readonly #waiting = new Set<Done<never>>();
+  readonly #onDestroyed: (() => void)[] = [];
+  #settings: Settings;
+  #random: SeededRandom;
+  #counts: Required<AgentCounts>;
+  #world: UntypedWorld | undefined;
+  #sequence: Sequence | undefined;
+  #barrier: ResetBarrier | undefined;
+  #nextAgent = 1;
+  #fixedSpecs: SeatSpecs | undefined;
+  #draining = false;
+  #gone: DmEnvRpcError | undefined;
+
+  /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
+  constructor(options: WorldHostOptions) {
+    const { definition, time } = options;
+    this.#options = options;
+    this.name = options.name;
+    this.definition = definition;
+    this.resetDeadlineMs = definition.resetDeadlineMs ?? 10_000;
+    this.#settings = readSettings(definition.settings ?? {}, options.settings, "create", false);
+    this.#random = seededRandom(seedOf(this.#settings) ?? options.randomSeed());
+    const { agents = {} } = definition;
+    this.#counts = {
+      min: 1,
+      max: 1000,
+      ...(typeof agents === "function" ? agents(this.#settings as never) : agents),
+    };
+    this.calls = new WorldCalls(this.#turnstile, time, options.worldCallMs, (error) =>
+      this.#fail(error),
+    );
+  }
+
+  /** Makes the author's world; called once, before everything else. */
+  create(done: Done<WorldHost>): void {
+    const make = (): Awaitable<UntypedWorld> =>
+      this.definition.create({
+        settings: this.#settings as never,
+        random: this.#random,
+      }) as Awaitable<UntypedWorld>;
+    this.#request(done, (finish) =>
+      this.calls.call(
+        "create",
+        make,
+        (world) => {
+          this.#world = world;
+          this.#sequence = new Sequence(this);
+          this.#barrier = new ResetBarrier(this);
+          finish(this);
+        },
+        (error) => this.#end(clientError(error), finish),
+      ),
+    );
+  }
+
+  get world(): UntypedWorld {
+    return this.#made(this.#world);
+  }
+
+  get sequence(): Sequence {
+    return this.#made(this.#sequence);
+  }
+
+  get #resetBarrier(): ResetBarrier {
+    return this.#made(this.#barrier);
+  }
+
+  #made<T>(part: T | undefined): T {
+    if (part === undefined) throw new Error(`the world "${this.name}" has not been made yet`);
+    return part;
+  }
+
+  get minAgents(): number {
+    return this.#counts.min;
+  }
+
+  get barrierActive(): boolean {
+    return this.#resetBarrier.active;
+  }
+
+  // ——— joining and leaving
+
+  /** An agent joins; the result is its seat. */
+  join(settings: ReadonlyMap<string, PackedTensor>, done: Done<Seat>): void {
+    this.#request(done, (finish) => {
+      if (this.#draining) {
+        throw new DmEnvRpcError(
+          "FAILED_PRECONDITION",
+          `the world "${this.name}" is being destroyed and takes no more agents; join another`,
+        );
+      }
+      const { max } = this.#counts;
+      if (this.seats.size >= max) {
+        throw new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `the world "${this.name}" has room for ${max} agents and is full; wait until one leaves, or join another (limit: agents.max)`,
+        );
+      }
+      const values = readSettings(this.definition.joinSettings ?? {}, settings, "join", false);
+      const specs = this.#specs(values);
+      const seat = new Seat(this.#nextAgent as AgentId, specs, values);
+      this.#nextAgent += 1;
+      this.sequence.checkObservers(seat);
+      this.sequence.saveOwed();
+      this.calls.call(
+        "join",
+        () => this.#world?.join?.(seat.agent, values),
+        () => {
+          this.seats.add(seat);
+          if (this.sequence.vacancies > 0) {
+            this.sequence.vacancies -= 1;
+            this.sequence.changed();
+          }
+          finish(seat);
+        },
+        (error) => finish(clientError(error)),
+      );
+    });
+  }
+
+  /** An agent leaves, or its connection is gone. */
+  leave(seat: Seat, done: Done<undefined>): void {
+    if (seat.gone !== undefined) {
+      done(undefined);
+      return;
+    }
+    this.#request(done, (finish) => {
+      this.#remove(seat);
+      finish(undefined);
+      this.#destroyIfDrained();
+    });
+  }
+
+  /** Takes an agent out of the world; its outstanding request, and every next one, is answered with the reason. */
+  evict(seat: Seat, reason: DmEnvRpcError): void {
+    this.#dismiss(seat, reason);
+    this.#remove(seat);
+    this.#destroyIfDrained();
+  }
+
+  #dismiss(seat: Seat, reason: DmEnvRpcError): void {
+    seat.gone = reason;
+    const reply = seat.pending?.reply ?? seat.resetting?.reply;
+    if (seat.phase === "running" && seat.pending !== undefined) this.sequence.waiting -= 1;
+    seat.pending = undefined;
+    seat.resetting = undefined;
+    reply?.(errorResponse(reason));
+  }
+
+  #remove(seat: Seat): void {
+    if (!this.seats.delete(seat)) return;
+    const { sequence } = this;
+    sequence.take(seat);
+    sequence.saveOwed();
+    this.calls.sync("leave", () => this.#world?.leave?.(seat.agent));
+    if (sequence.everOpened) {
+      if (this.definition.onLeave === "block") sequence.vacancies += 1;
+      else if (this.definition.onLeave === "terminate") sequence.interrupt();
+    }
+    this.#resetBarrier.paid(seat);
+    sequence.changed();
+  }
+
+  #destroyIfDrained(): void {
+    if (this.#draining && this.seats.size === 0) this.#destroyed();
+  }
+
+  // ——— stepping and resetting
+
+  /** A step of an agent; answered when the world's clock says so. */
+  step(seat: Seat, request: StepRequest, reply: Reply): void {
+    if (!this.#turnstile.tryEnter()) {
+      this.#turnstile.enter(() => this.#step(seat, request, reply));
+      return;
+    }
+    try {
+      this.#step(seat, request, reply);
+    } finally {
+      this.#turnstile.release();
+    }
+  }
+
+  #step(seat: Seat, request: StepRequest, reply: Reply): void {
+    if (seat.gone !== undefined) {
+      reply(errorResponse(seat.gone));
+      return;
+    }
+    const first = seat.phase !== "running";
+    let requested: ReturnType<SeatSpecs["readRequested"]>;
+    let actions = noActions;
+    try {
+      requested = seat.specs.readRequested(request);
+      if (!first) actions = seat.specs.readActions(request);
+    } catch (error) {
+      reply(errorResponse(error));
+      return;
+    }
+    try {
+      this.sequence.arrive(seat, { actions, requested, reply, first });
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** A reset of one agent. */
+  reset(seat: Seat, settings: ReadonlyMap<string, PackedTensor>, reply: Reply): void {
+    const failed: Done<never> = (error) => reply(errorResponse(error));
+    this.#request(failed, (finish) => {
+      if (seat.gone !== undefined) throw seat.gone;
+      const values = readSettings(this.definition.resetSettings ?? {}, settings, "reset", true);
+      let { specs } = seat;
+      if (settings.size > 0) {
+        const merged = { ...seat.settings, ...values };
+        specs = this.#specs(merged);
+        const refused = this.calls.refusal("reset", () => this.#world?.reset?.(seat.agent, values));
+        if (refused !== undefined) throw refused;
+        seat.settings = merged;
+      }
+      this.#waiting.delete(finish);
+      this.sequence.reset(seat, specs, reply);
+    });
+  }
+
+  /** A reset of the world, by one of its agents or by somebody else. */
+  resetWorld(
+    caller: Seat | undefined,
+    settings: ReadonlyMap<string, PackedTensor>,
+    done: Done<undefined>,
+  ): void {
+    this.#request(done, (finish) => {
+      if (caller?.gone !== undefined) throw caller.gone;
+      const values = readSettings(
+        this.definition.resetWorldSettings ?? {},
+        settings,
+        "reset world",
+        true,
+      );
+      this.#resetBarrier.request(caller, values, () => finish(undefined));
+    });
+  }
+
+  applyResetSettings(settings: Settings): void {
+    this.#settings = { ...this.#settings, ...settings };
+    const seed = seedOf(settings);
+    if (seed !== undefined) this.#random = seededRandom(seed);
+  }
+
+  startWorld(agents: readonly AgentId[], then: () => void): void {
+    const start = { settings: this.#settings, agents, random: this.#random };
+    this.calls.call("start", () => this.#world?.start?.(start), then);
+  }
+
+  told(seat: Seat): void {
+    this.#resetBarrier.paid(seat);
+  }
+
+  // ——— the end
+
+  /** Destroys the world, as its policy for agents that are joined says. */
+  destroy(done: Done<undefined>): void {
+    this.#request(done, (finish) => {
+      const { size } = this.seats;
+      const policy = this.definition.onDestroy ?? "refuse";
+      if (size > 0 && policy === "refuse") {
+        throw new DmEnvRpcError(
+          "FAILED_PRECONDITION",
+          `the world "${this.name}" has ${size} agents joined; have them leave first`,
+        );
+      }
+      this.#onDestroyed.push(() => finish(undefined));
+      if (size === 0 || policy === "force") {
+        this.#destroyed();
+        return;
+      }
+      this.#draining = true;
+      this.calls.after(this.definition.drainDeadlineMs ?? 30_000, () => this.#destroyed());
+    });
+  }
+
+  #destroyed(): void {
+    if (this.#gone !== undefined) return;
+    for (const told of this.#onDestroyed.splice(0)) told();
+    this.calls.sync("destroy", () => this.#world?.destroy?.());
+    this.#end(
+      new DmEnvRpcError(
+        "NOT_FOUND",
+        `the world "${this.name}" was destroyed; leave it, and create or join another`,
+      ),
+    );
+  }
+
+  #fail(fault: unknown): void {
+    this.#end(worldFailure(this.name, fault));
+  }
+
+  #end(reason: DmEnvRpcError, finish?: Done<never>): void {
+    if (this.#gone !== undefined) return;
+    this.#gone = reason;
+    finish?.(reason);
+    this.#sequence?.stop();
+    this.#barrier?.stop();
+    for (const seat of this.seats) this.#dismiss(seat, reason);
+    this.seats.clear();
+    for (const done of [...this.#waiting]) done(reason);
+    this.#waiting.clear();
+    this.#options.onGone(this, reason);
+  }
+
+  /** Runs what a request asks for, when nothing else goes on; `done` is called once, whatever happens. */
+  #request<T>(done: Done<T>, operation: (finish: Done<T>) => void): void {
+    const finish: Done<T> = (result) => {
+      if (this.#waiting.delete(finish)) done(result);
+    };
+    this.#waiting.add(finish);
+    this.calls.operate(() => {
+      if (this.#gone !== undefined) {
+        finish(this.#gone);
+        return;
+      }
+      try {
+        operation(finish);
+      } catch (error) {
+        if (isRefusal(error)) finish(clientError(error));
+        else throw error;
+      }
+    });
+  }
+
+  #specs(join: Settings): SeatSpecs {
+    const { actions, observations } = this.definition;
+    if (typeof actions !== "function" && typeof observations !== "function") {
+      this.#fixedSpecs ??= new SeatSpecs(actions, observations);
+      return this.#fixedSpecs;
+    }
+    const settings = { create: this.#settings, join } as never;
+    return this.calls.sync("specs", () => {
+      const resolve = <T>(specs: T | ((from: never) => T)): T =>
+        typeof specs === "function" ? (specs as (from: never) => T)(settings) : specs;
+      return new SeatSpecs(resolve(actions), resolve(observations));
+    });
+  }
+}
+
+function seedOf(settings: Settings): bigint | undefined {
+  const seed = settings["seed"];
+  return typeof seed === "bigint" || typeof seed === "number"
+    ? BigInt.asUintN(64, BigInt(seed))
+    : undefined;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { ServerLimits } from "./limits.ts";
+import type { TimeSource } from "./time-source.ts";
+import type { UntypedWorldDefinition } from "./world.ts";
+import { type Done, WorldHost } from "./world-host.ts";
+
+/** The create setting that says which kind of world, on servers that have several. */
+export const worldTypeSetting = "world_type";
+
+/** What a registry is made with. */
+export interface WorldRegistryOptions {
+  readonly definitions: readonly UntypedWorldDefinition[];
+  /** Whether there is one world at a time, whose name is empty. */
+  readonly singleWorld: boolean;
+  readonly limits: ServerLimits;
+  readonly time: TimeSource;
+  readonly randomSeed: () => bigint;
+  /** Told of every world that failed. */
+  readonly onWorldFailure: (worldName: string, error: DmEnvRpcError) => void;
+}
+
+/** The worlds of a server, by name. */
+export class WorldRegistry {
+  readonly #worlds = new Map<string, WorldHost>();
+  readonly #options: WorldRegistryOptions;
+  #created = 0;
+
+  constructor(options: WorldRegistryOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#worlds.size;
+  }
+
+  names(): readonly string[] {
+    return [...this.#worlds.keys()];
+  }
+
+  /** @throws DmEnvRpcError NOT_FOUND naming the worlds that are there. */
+  get(name: string): WorldHost {
+    const host = this.#worlds.get(name);
+    if (host !== undefined) return host;
+    const names = this.names();
+    const known =
+      names.length === 0
+        ? "there are none; create one first"
+        : `there are: ${names
+            .slice(0, 16)
+            .map((known) => `"${known}"`)
+            .join(", ")}${names.length > 16 ? ` and ${names.length - 16} more` : ""}`;
+    throw new DmEnvRpcError("NOT_FOUND", `there is no world "${shorten(name)}"; ${known}`);
+  }
+
+  /** Creates a world. */
+  create(settings: ReadonlyMap<string, PackedTensor>, done: Done<WorldHost>): void {
+    const { singleWorld, limits } = this.#options;
+    if (singleWorld && this.#worlds.size > 0) {
+      throw new DmEnvRpcError(
+        "ALREADY_EXISTS",
+        "this server has one world at a time, and it exists; join it, or destroy it first",
+      );
+    }
+    if (this.#worlds.size >= limits.maxWorlds) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `this server has room for ${limits.maxWorlds} worlds and all are in use; destroy one first (limit: maxWorlds)`,
+      );
+    }
+    const rest = new Map(settings);
+    const definition = this.#definition(rest);
+    this.#created += 1;
+    const host = new WorldHost({
+      definition,
+      name: singleWorld ? "" : `${definition.name}-${this.#created}`,
+      settings: rest,
+      randomSeed: this.#options.randomSeed,
+      time: this.#options.time,
+      worldCallMs: limits.worldCallMs,
+      onGone: (gone, reason) => {
+        this.#worlds.delete(gone.name);
+        if (reason.code === "INTERNAL") this.#options.onWorldFailure(gone.name, reason);
+      },
+    });
+    // The place is taken before the author's code runs, which may take its time.
+    this.#worlds.set(host.name, host);
+    host.create(done);
+  }
+
+  #definition(settings: Map<string, PackedTensor>): UntypedWorldDefinition {
+    const { definitions } = this.#options;
+    const names = definitions.map(({ name }) => name).join(", ");
+    const packed = settings.get(worldTypeSetting);
+    const [only] = definitions;
+    if (packed === undefined) {
+      if (only !== undefined && definitions.length === 1) return only;
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `this server has several kinds of world; the create setting "${worldTypeSetting}" is required, one of: ${names}`,
+      );
+    }
+    settings.delete(worldTypeSetting);
+    const spec = { dtype: "string", shape: [] } as const;
+    const wanted = toValue(unpackFor(packed, spec, worldTypeSetting), spec);
+    const definition = definitions.find(({ name }) => name === wanted);
+    if (definition !== undefined) return definition;
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `unknown "${worldTypeSetting}" "${shorten(String(wanted))}"; expected one of: ${names}`,
+    );
+  }
+}
+
+function shorten(name: string): string {
+  return name.length <= 100 ? name : `${name.slice(0, 100)}… (${name.length} characters)`;
+}
