@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { createForaging } from "./foraging.ts";
+import { agentColour, foodBody, ground, highlight, ink } from "./palette.ts";
+import { drawn, play, scene, seeded } from "./testing.ts";
+import { writeLevel } from "./tiles.ts";
+
+const layout = drawn(`
+  a..2
+  .c..`);
+
+/** Returns a function from row and column of a pixel to its colour. */
+function pixels(picture: Uint8Array, width: number): (y: number, x: number) => number[] {
+  return (y, x) => [...picture.subarray((y * width * 8 + x) * 3, (y * width * 8 + x) * 3 + 3)];
+}
+
+describe("the picture", () => {
+  it("is 8 by 8 pixels a cell", () => {
+    expect(scene(layout).rgb()).toHaveLength(2 * 8 * 4 * 8 * 3);
+  });
+
+  it("shows ground, agents in the colour of their slot, and food, each with its level", () => {
+    const at = pixels(scene(layout).rgb(), 4);
+    expect(at(3, 8)).toEqual([...ground]);
+    expect(at(3, 0)).toEqual([...agentColour(0)]);
+    expect(at(8 + 3, 8)).toEqual([...agentColour(1)]);
+    expect(at(3, 24)).toEqual([...foodBody]);
+    expect(at(1, 3)).toEqual([...ink]);
+  });
+
+  it("puts the agent whose picture it is on bright ground, and nobody else", () => {
+    const world = scene(layout);
+    expect(pixels(world.rgb(1), 4)(15, 15)).toEqual([...highlight]);
+    expect(pixels(world.rgb(0), 4)(15, 15)).not.toEqual([...highlight]);
+    expect(pixels(world.rgb(), 4)(15, 15)).not.toEqual([...highlight]);
+  });
+
+  it("shows in the corners that a second agent stands on the cell", () => {
+    const at = pixels(play(scene("ab.c.1"), "east", "east", "west").rgb(), 6);
+    expect(at(3, 8)).toEqual([...agentColour(1)]);
+    expect(at(0, 8)).toEqual([...agentColour(0)]);
+  });
+
+  it("changes when food is loaded", () => {
+    const world = scene("a1.1");
+    const before = world.rgb();
+    expect(play(world, "load").rgb()).not.toEqual(before);
+  });
+});
+
+describe("the writing of a level", () => {
+  it("differs for every level to 255 and stays on the tile", () => {
+    const seen = new Set<string>();
+    for (let level = 1; level <= 255; level++) {
+      const dots: string[] = [];
+      writeLevel(level, (row, col) => {
+        expect(row >= 0 && row < 8 && col >= 0 && col < 8).toBe(true);
+        dots.push(`${row},${col}`);
+      });
+      seen.add(dots.join(" "));
+    }
+    expect(seen.size).toBe(255);
+  });
+});
+
+describe("the text", () => {
+  it("is a layout that stands as the board does", () => {
+    const world = scene(layout);
+    expect(world.text()).toBe(layout);
+    play(world, "south", "east");
+    expect(scene(world.text()).text()).toBe(world.text());
+  });
+
+  it("has a sign for levels that the notation cannot say", () => {
+    const world = createForaging<number>({ maxFoodLevel: 85, minFoodLevel: 10 }, seeded(2));
+    world.join(0, { level: 27 });
+    world.reset([0]);
+    expect(world.text()).toMatch(/@/);
+    expect(world.text().match(/\+/g)).toHaveLength(4);
+  });
+});
+
+describe("a frame", () => {
+  it("is plain text for a log", () => {
+    const world = play(scene("a1.c", { maxSteps: 9 }), "load");
+    expect(world.frame("plain")).toBe(
+      [
+        "step 1/9  terminated  food 0 of 1",
+        "[1] .  . [3]",
+        "[1] agent 1  at 0,0  reward 1",
+        "[3] agent 2  at 0,3  reward 0",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  it("widens its cells for the widest level, and lists those off the board", () => {
+    const world = scene("ab1");
+    world.leave(0);
+    world.join(0, { level: 10, name: "Ada" });
+    world.reset([0]);
+    expect(world.frame("plain").split("\n").slice(1)).toEqual([
+      "[10]  .  (1)",
+      "  -  agent 2  off the board",
+      "[10] Ada  at 0,0  reward 0",
+      "",
+    ]);
+  });
+
+  it("has the same words in colour for a terminal", () => {
+    const frame = scene("a1").frame("ansi");
+    expect(frame).toContain(`48;2;${agentColour(0).join(";")}m 1 \u001b[0m`);
+    expect(frame).toContain(`48;2;${foodBody.join(";")}m 1 \u001b[0m`);
+    expect(frame.split("\n")[0]).toBe("step 0/50  running  food 1 of 1");
+  });
+
+  it("does not let a name drive the terminal", () => {
+    const world = scene("a1");
+    world.leave(0);
+    world.join(0, { name: "\u001b[2Jx\u202e\n\u0007" });
+    world.reset([0]);
+    expect(world.frame("plain")).toContain("?[2Jx???  at");
+  });
+});

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Board } from "./board.ts";
+import { agentColour, type Colour, faintInk, foodBody, ground, ink } from "./palette.ts";
+import type { Forager } from "./roster.ts";
+import type { ForagingStatus } from "./rules.ts";
+
+/** Holds what a frame shows. */
+export interface FrameSource {
+  readonly board: Board;
+  readonly foragers: readonly Forager[];
+  readonly step: number;
+  readonly maxSteps: number;
+  readonly status: ForagingStatus;
+}
+
+/** Is how a kind of frame writes a cell, as wide as all are. */
+interface Style {
+  readonly agent: (level: number, slot: number, width: number) => string;
+  readonly food: (level: number, width: number) => string;
+  readonly ground: (width: number) => string;
+}
+
+/**
+ * Draws a frame of plain text for a log: a headline, the board, a line for each agent.
+ *
+ * `[2]` is an agent of level 2, `(3)` food of level 3. Each line ends with a line break.
+ */
+export function drawPlainFrame(source: FrameSource): string {
+  return drawFrame(source, {
+    agent: (level, _slot, width) => centre(`[${level}]`, width),
+    food: (level, width) => centre(`(${level})`, width),
+    ground: (width) => centre(".", width),
+  });
+}
+
+/**
+ * Draws a frame for a terminal with 24-bit colour: agents in the colour of their slot, food red.
+ *
+ * It moves no cursor and clears nothing: that is for whoever prints it.
+ */
+export function drawAnsiFrame(source: FrameSource): string {
+  return drawFrame(source, {
+    agent: (level, slot, width) => paint(centre(String(level), width), ink, agentColour(slot)),
+    food: (level, width) => paint(centre(String(level), width), ink, foodBody),
+    ground: (width) => paint(centre("·", width), faintInk, ground),
+  });
+}
+
+function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, style: Style): string {
+  const width = cellWidth(board, foragers);
+  const empty = style.ground(width);
+  const rows = Array.from({ length: board.height }, () => Array<string>(board.width).fill(empty));
+  const put = (row: number, col: number, cell: string): void => {
+    const line = rows[row];
+    if (line !== undefined) line[col] = cell;
+  };
+  let left = 0;
+  for (const { row, col, level } of board.food) {
+    if (level === 0) continue;
+    left++;
+    put(row, col, style.food(level, width));
+  }
+  const agents: string[] = [];
+  for (const { onBoard, row, col, level, slot, name, reward } of foragers) {
+    if (!onBoard) {
+      agents.push(`${centre("-", width)} ${printable(name)}  off the board`);
+      continue;
+    }
+    const badge = style.agent(level, slot, width);
+    put(row, col, badge);
+    agents.push(
+      `${badge} ${printable(name)}  at ${row},${col}  reward ${Number(reward.toFixed(3))}`,
+    );
+  }
+  const headline = `step ${step}/${maxSteps}  ${status}  food ${left} of ${board.food.length}`;
+  return `${[headline, ...rows.map((row) => row.join("")), ...agents].join("\n")}\n`;
+}
+
+/** The widest level on the board and a character on each side of it. */
+function cellWidth(board: Board, foragers: readonly Forager[]): number {
+  let highest = 0;
+  for (const { level } of board.food) highest = Math.max(highest, level);
+  for (const { level, onBoard } of foragers) if (onBoard) highest = Math.max(highest, level);
+  return String(highest).length + 2;
+}
+
+function centre(text: string, width: number): string {
+  return text.padStart(Math.ceil((width + text.length) / 2)).padEnd(width);
+}
+
+function paint(text: string, foreground: Colour, background: Colour): string {
+  return `\u001b[38;2;${foreground.join(";")};48;2;${background.join(";")}m${text}\u001b[0m`;
+}
+
+/** A name comes from a stranger: control characters in it could drive the terminal. */
+function printable(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?");
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Draws the next number of a seeded source, uniform in [0, 1). */
+export type Random = () => number;
+
+/** Draws an integer uniform in `low`…`high`, both included; takes one number from the source. */
+export function drawInteger(random: Random, low: number, high: number): number {
+  return low + Math.floor(random() * (high - low + 1));
+}

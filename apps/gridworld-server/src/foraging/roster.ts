@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ForagingError } from "./errors.ts";
+import { maxLevel, maxNameLength } from "./limits.ts";
+import { integer } from "./settings.ts";
+
+/** Is what may tell agents apart; the simulation only compares it. */
+export type AgentKey = string | number | bigint;
+
+/** Holds what an agent gives as it joins. */
+export interface JoinOptions {
+  /** Its level, 1…85, in every sequence; default drawn, or the layout's. */
+  readonly level?: number | undefined;
+  /** What pictures call it, at most 64 characters; default `agent 1`, … by its slot. */
+  readonly name?: string | undefined;
+}
+
+/** Is one joined agent's body; row, col and level mean something only on the board. */
+export interface Forager {
+  readonly name: string;
+  /** Its row in the `agents` observation, stable while it is joined. */
+  readonly slot: number;
+  readonly fixedLevel: number | undefined;
+  onBoard: boolean;
+  row: number;
+  col: number;
+  level: number;
+  /** Of the last tick, as a float32. */
+  reward: number;
+  /** Scratch of one tick: the cell it claims, and whether it loads. */
+  destination: number;
+  loading: boolean;
+}
+
+/** Holds who has joined; `inOrder` is in the order of joining, the order of all that follows. */
+export interface Roster<Agent extends AgentKey> {
+  readonly inOrder: Forager[];
+  readonly byKey: Map<Agent, Forager>;
+}
+
+/** Makes a roster that nobody has joined. */
+export function createRoster<Agent extends AgentKey>(): Roster<Agent> {
+  return { inOrder: [], byKey: new Map() };
+}
+
+/**
+ * Adds an agent in the lowest free slot, off the board.
+ *
+ * @throws {ForagingError} `already-joined`, `world-full`, or `invalid-setting` for its options.
+ */
+export function addForager<Agent extends AgentKey>(
+  roster: Roster<Agent>,
+  agent: Agent,
+  maxAgents: number,
+  options: JoinOptions,
+): Forager {
+  if (roster.byKey.has(agent)) {
+    throw new ForagingError(
+      "already-joined",
+      `join: expected a new agent, received ${String(agent)}, which has joined; let it leave first`,
+    );
+  }
+  if (roster.inOrder.length >= maxAgents) {
+    throw new ForagingError(
+      "world-full",
+      `join: expected at most ${maxAgents} agents (max_agents), received one more; wait until one leaves or create a larger world`,
+    );
+  }
+  const fixedLevel =
+    options.level === undefined ? undefined : integer("level", options.level, 1, maxLevel);
+  const slot = lowestFreeSlot(roster.inOrder);
+  const forager: Forager = {
+    name: checkedName(options.name ?? `agent ${slot + 1}`),
+    slot,
+    fixedLevel,
+    onBoard: false,
+    row: 0,
+    col: 0,
+    level: 0,
+    reward: 0,
+    destination: 0,
+    loading: false,
+  };
+  roster.inOrder.push(forager);
+  roster.byKey.set(agent, forager);
+  return forager;
+}
+
+/** Takes an agent out, so that its slot is free; it must be off the board already. */
+export function dropForager<Agent extends AgentKey>(roster: Roster<Agent>, agent: Agent): void {
+  const forager = findForager(roster, agent);
+  roster.byKey.delete(agent);
+  roster.inOrder.splice(roster.inOrder.indexOf(forager), 1);
+}
+
+/**
+ * Returns an agent's body.
+ *
+ * @throws {ForagingError} `unknown-agent`: it has not joined, or has left.
+ */
+export function findForager<Agent extends AgentKey>(roster: Roster<Agent>, agent: Agent): Forager {
+  const forager = roster.byKey.get(agent);
+  if (forager !== undefined) return forager;
+  throw new ForagingError(
+    "unknown-agent",
+    `expected an agent that has joined, received ${String(agent)}; join it first`,
+  );
+}
+
+function lowestFreeSlot(foragers: readonly Forager[]): number {
+  const taken = new Set(foragers.map((forager) => forager.slot));
+  let slot = 0;
+  while (taken.has(slot)) slot++;
+  return slot;
+}
+
+function checkedName(name: unknown): string {
+  if (typeof name === "string" && name.length <= maxNameLength) return name;
+  const received = typeof name === "string" ? `${name.length} characters` : String(name);
+  throw new ForagingError(
+    "invalid-setting",
+    `name: expected a string of at most ${maxNameLength} characters, received ${received}; shorten it or leave it out`,
+  );
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Clock, defineWorld, optional } from "@dm-env-rpc/server";
+import { DmEnvRpcError, type StatusCode, t, tensor } from "@dm-env-rpc/tensor-codec";
+import {
+  agentFields,
+  createForaging,
+  type ForagingErrorReason,
+  type ForagingSettings,
+  type ForagingSettingsInput,
+  foodFields,
+  foragingActions,
+  gridChannels,
+  isForagingError,
+  maxLevel,
+  resolveSettings,
+  tileSide,
+} from "./foraging/index.ts";
+
+const maxInt32 = 2 ** 31 - 1;
+
+/** The create settings as they are called on the wire. */
+const settings = {
+  seed: optional(t.uint64()),
+  height: optional(t.int32()),
+  width: optional(t.int32()),
+  max_agents: optional(t.int32()),
+  min_agents: optional(t.int32()),
+  food: optional(t.int32()),
+  max_agent_level: optional(t.int32()),
+  min_food_level: optional(t.int32()),
+  max_food_level: optional(t.int32()),
+  sight: optional(t.int32()),
+  max_steps: optional(t.int32()),
+  cooperative: optional(t.bool()),
+  penalty: optional(t.float64()),
+  normalize_reward: optional(t.bool()),
+  layout: optional(t.string()),
+};
+
+type Settings = {
+  readonly [K in keyof typeof settings]?: number | bigint | boolean | string | undefined;
+};
+
+/**
+ * Level-Based Foraging (Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021) as a world:
+ * agents walk a grid and load food together that none could carry alone.
+ *
+ * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load.
+ *
+ * @param clock When the board advances, and what happens to slow agents.
+ */
+export function gridworld(clock: Clock) {
+  return defineWorld({
+    name: "gridworld",
+    description: "Level-Based Foraging: agents walk a grid and load food together",
+    version: "0.1.0",
+    settings,
+    joinSettings: {
+      name: optional(t.string()),
+      level: optional(t.int32({ min: 1, max: maxLevel })),
+    },
+    resetWorldSettings: { seed: optional(t.uint64()) },
+    actions: { move: t.int8({ min: foragingActions.none, max: foragingActions.load }) },
+    observations: ({ create }) => observationSpecs(resolved(create)),
+    agents: (create) => {
+      const { minAgents, maxAgents } = resolved(create);
+      return { min: minAgents, max: maxAgents };
+    },
+    clock,
+
+    create({ settings: create, random: first }) {
+      let random = first;
+      const foraging = createForaging<number>(toForaging(create), () => random.next());
+      const { sight, maxAgents, food, height, width } = foraging.settings;
+      const side = 2 * sight + 1;
+      return {
+        join: (agent, options) => refusing(() => foraging.join(agent, options)),
+        leave: (agent) => foraging.leave(agent),
+        start({ agents, random: current }) {
+          random = current;
+          foraging.reset(agents);
+        },
+        enter: (agent) => refusing(() => foraging.enter(agent)),
+        exit: (agent) => foraging.remove(agent),
+        step(actions) {
+          const moves = new Map<number, number>();
+          for (const [agent, { move }] of actions) if (move !== undefined) moves.set(agent, move);
+          foraging.step(moves);
+        },
+        status: () => foraging.status,
+        observe: {
+          grid: (agent) => tensor("uint8", [side, side, gridChannels], foraging.grid(agent)),
+          position: (agent) => tensor("int32", [2], foraging.position(agent)),
+          level: (agent) => foraging.level(agent),
+          agents: () => tensor("int32", [maxAgents, agentFields], foraging.agents()),
+          food: () => tensor("int32", [food, foodFields], foraging.food()),
+          step: () => foraging.stepCount,
+          rgb: (agent) =>
+            tensor("uint8", [height * tileSide, width * tileSide, 3], foraging.rgb(agent)),
+          reward: (agent) => foraging.rewardOf(agent),
+        },
+      };
+    },
+  });
+}
+
+function observationSpecs({ sight, maxAgents, food, height, width, maxSteps }: ForagingSettings) {
+  const side = 2 * sight + 1;
+  return {
+    grid: t.uint8([side, side, gridChannels]),
+    position: t.int32([2]),
+    level: t.int32({ min: 1, max: maxLevel }),
+    agents: t.int32([maxAgents, agentFields]),
+    food: t.int32([food, foodFields]),
+    step: maxSteps < maxInt32 ? t.int32({ min: 0, max: maxSteps }) : t.int32({ min: 0 }),
+    rgb: t.uint8([height * tileSide, width * tileSide, 3]),
+    reward: t.float32(),
+  };
+}
+
+function resolved(create: Settings): ForagingSettings {
+  return refusing(() => resolveSettings(toForaging(create)).settings);
+}
+
+function toForaging(create: Settings): ForagingSettingsInput {
+  return {
+    height: create.height,
+    width: create.width,
+    maxAgents: create.max_agents,
+    minAgents: create.min_agents,
+    food: create.food,
+    maxAgentLevel: create.max_agent_level,
+    minFoodLevel: create.min_food_level,
+    maxFoodLevel: create.max_food_level,
+    sight: create.sight,
+    maxSteps: create.max_steps,
+    cooperative: create.cooperative,
+    penalty: create.penalty,
+    normalizeReward: create.normalize_reward,
+    layout: create.layout,
+  } as ForagingSettingsInput;
+}
+
+const codes: Readonly<Record<ForagingErrorReason, StatusCode>> = {
+  "invalid-setting": "INVALID_ARGUMENT",
+  "invalid-layout": "INVALID_ARGUMENT",
+  "invalid-action": "INVALID_ARGUMENT",
+  "unknown-agent": "NOT_FOUND",
+  "already-joined": "ALREADY_EXISTS",
+  "world-full": "RESOURCE_EXHAUSTED",
+  "board-full": "RESOURCE_EXHAUSTED",
+  "wrong-state": "FAILED_PRECONDITION",
+};
+
+/** Says a mistake of the one who asked as such, and not as a fault of the world. */
+function refusing<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    if (!isForagingError(error)) throw error;
+    throw new DmEnvRpcError(codes[error.reason], error.message, { cause: error });
+  }
+}
