@@ -29,6 +29,10 @@ export class Deframer {
   end = 0;
   /** Whether that message is compressed. */
   compressed = false;
+  /** Whether it was put together from several chunks, in memory of its own. */
+  assembled = false;
+  /** Bytes to leave free in front of the next message that is put together, for its alignment. */
+  lead = 0;
   /** Why the stream can not be read any further, once `next` has found that out. */
   failure: ConnectError | undefined;
 
@@ -42,6 +46,7 @@ export class Deframer {
   #body: Buffer | undefined;
   #bodyLength = 0;
   #bodySize = 0;
+  #bodyStart = 0;
   #trustedBytes = firstAllocationBytes;
 
   constructor(maxMessageBytes: number) {
@@ -103,10 +108,14 @@ export class Deframer {
         this.source = chunk;
         this.start = at;
         this.end = end;
+        this.assembled = false;
         this.#at = end;
         return true;
       }
-      this.#body = Buffer.allocUnsafeSlow(Math.min(this.#bodySize, this.#trustedBytes));
+      this.#bodyStart = this.lead;
+      this.#body = Buffer.allocUnsafeSlow(
+        this.#bodyStart + Math.min(this.#bodySize, this.#trustedBytes),
+      );
       this.#bodyLength = 0;
     }
     return false;
@@ -176,12 +185,14 @@ export class Deframer {
     const length = Math.min(this.#bodySize - this.#bodyLength, this.#chunk.length - this.#at);
     const needed = this.#bodyLength + length;
     let body = started;
-    if (needed > body.length) {
-      body = Buffer.allocUnsafeSlow(Math.min(this.#bodySize, Math.max(needed, 2 * body.length)));
-      started.copy(body, 0, 0, this.#bodyLength);
+    const start = this.#bodyStart;
+    if (start + needed > body.length) {
+      const room = Math.min(this.#bodySize, Math.max(needed, 2 * body.length));
+      body = Buffer.allocUnsafeSlow(start + room);
+      started.copy(body, start, start, start + this.#bodyLength);
       this.#body = body;
     }
-    this.#chunk.copy(body, this.#bodyLength, this.#at, this.#at + length);
+    this.#chunk.copy(body, start + this.#bodyLength, this.#at, this.#at + length);
     this.#at += length;
     this.#bodyLength = needed;
     if (needed < this.#bodySize) {
@@ -192,8 +203,9 @@ export class Deframer {
     this.#body = undefined;
     this.#bodyLength = 0;
     this.source = body;
-    this.start = 0;
-    this.end = needed;
+    this.start = start;
+    this.end = start + needed;
+    this.assembled = true;
     return true;
   }
 }

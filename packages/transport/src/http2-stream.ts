@@ -2,11 +2,13 @@
 import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
 import { gunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { AlignmentLearner } from "./alignment.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 import { Deframer, tooLarge } from "./framing.ts";
 import { highWaterBytes } from "./limits.ts";
 import type { MessageStream, StreamReceiver } from "./message-stream.ts";
-import { type Encoder, Outbox } from "./outbox.ts";
+import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 
 /** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
 const holdBytes = 64 * 1024;
@@ -23,6 +25,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly decoder: Pick<MessageCodec<Received>, "read">;
   readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
+  /** Where large messages are written to before they go out. */
+  readonly pool: BufferPool;
   /** Why the connection is gone or about to go, where that is known. */
   readonly connectionFailure: () => Error | undefined;
 }
@@ -35,7 +39,7 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
  * and delivered in one go, and what is sent meanwhile is one write.
  */
 export abstract class Http2MessageStream<
-  Received,
+  Received extends ProcessRequest | ProcessResponse,
   Sent,
   Carrier extends ClientHttp2Stream | ServerHttp2Stream = ClientHttp2Stream | ServerHttp2Stream,
 > implements MessageStream<Received, Sent>
@@ -56,6 +60,8 @@ export abstract class Http2MessageStream<
 
   readonly #decoder: Pick<MessageCodec<Received>, "read">;
   readonly #deframer: Deframer;
+  readonly #alignment = new AlignmentLearner();
+  readonly #pool: BufferPool;
   readonly #outbox: Outbox<Sent>;
   readonly #maxMessageBytes: number;
   #receiver: StreamReceiver<Received> | undefined;
@@ -84,7 +90,8 @@ export abstract class Http2MessageStream<
     this.http2 = options.http2;
     this.connectionFailure = options.connectionFailure;
     this.#decoder = options.decoder;
-    this.#outbox = new Outbox(options.encoder);
+    this.#pool = options.pool;
+    this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#deframer = new Deframer(options.maxMessageBytes);
     this.http2.on("error", (error: Error) => {
@@ -196,14 +203,27 @@ export abstract class Http2MessageStream<
     const pieces = this.#outbox.take();
     const [first] = pieces;
     if (pieces.length === 1 && first !== undefined) {
-      this.http2.write(first);
+      this.#write(first);
       return;
     }
     this.http2.cork();
     for (const piece of pieces) {
-      this.http2.write(piece);
+      this.#write(piece);
     }
     this.http2.uncork();
+  }
+
+  #write({ bytes, pooled }: Piece): void {
+    if (pooled === undefined) {
+      this.http2.write(bytes);
+      return;
+    }
+    this.http2.write(bytes, (error) => {
+      // Of a stream that was cut, node:http2 may not have let go of the bytes.
+      if (!error && !this.http2.destroyed) {
+        this.#pool.give(pooled);
+      }
+    });
   }
 
   /** Forgets what was sent and not written yet. */
@@ -264,7 +284,13 @@ export abstract class Http2MessageStream<
         if (deframer.compressed) {
           this.#inflate(deframer.source.subarray(deframer.start, deframer.end));
         } else {
-          receiver.onMessage(this.#decoder.read(deframer.source, deframer.start, deframer.end));
+          const { source, start, end } = deframer;
+          const message = this.#decoder.read(source, start, end);
+          if (deframer.assembled) {
+            this.#alignment.observe(message, end - start, source.buffer);
+            deframer.lead = this.#alignment.lead;
+          }
+          receiver.onMessage(message);
         }
       }
     } finally {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Address, parseAddress } from "./address.ts";
+import { createBufferPool } from "./buffer-pool.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import {
   type ClientConnection,
@@ -11,6 +12,9 @@ import { GrpcClientStream } from "./grpc-client-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
 import { processPath } from "./process-call.ts";
+
+/** What a stream keeps of the memory of large requests. */
+const pooledBytes = 2 * 1024 * 1024;
 
 /** How a stream to a server is opened. */
 export interface OpenOptions extends ConnectionOptions {
@@ -57,6 +61,7 @@ export async function openStream(
     decoder: codecs.response,
     encoder: codecs.request,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    pool: createBufferPool(pooledBytes),
     connectionFailure: connection.failure,
     address: parsed.authority,
   });

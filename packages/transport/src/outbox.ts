@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
 const smallSlabBytes = 4 * 1024;
@@ -7,6 +8,13 @@ const largeSlabBytes = 64 * 1024;
 /** A message of this size gets memory of its own. */
 const largeMessageBytes = 32 * 1024;
 const noBytes: Buffer = Buffer.alloc(0);
+
+/** Part of what is to be written. */
+export interface Piece {
+  readonly bytes: Buffer;
+  /** The buffer of the pool that it lies in, to be given back once it is written. */
+  readonly pooled: Buffer | undefined;
+}
 
 /** How one direction of a stream becomes bytes. */
 export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
@@ -23,14 +31,16 @@ export class Outbox<T> {
   bytes = 0;
 
   readonly #encoder: Encoder<T>;
+  readonly #pool: BufferPool;
   #slab: Buffer = noBytes;
   #slabSize = smallSlabBytes;
   #start = 0;
   #end = 0;
-  #pieces: Buffer[] = [];
+  #pieces: Piece[] = [];
 
-  constructor(encoder: Encoder<T>) {
+  constructor(encoder: Encoder<T>, pool: BufferPool) {
     this.#encoder = encoder;
+    this.#pool = pool;
   }
 
   /**
@@ -45,10 +55,10 @@ export class Outbox<T> {
       throw new RangeError(`message too large: a gRPC frame takes 4 GiB, got ${size} bytes`);
     }
     if (total > largeMessageBytes) {
-      const own = Buffer.allocUnsafeSlow(total);
-      this.#frame(message, size, own, 0);
+      const pooled = this.#pool.take(total);
+      this.#frame(message, size, pooled, 0);
       this.#seal();
-      this.#pieces.push(own);
+      this.#pieces.push({ bytes: pooled.subarray(0, total), pooled });
     } else {
       if (total > this.#slab.length - this.#end) {
         this.#seal();
@@ -64,7 +74,7 @@ export class Outbox<T> {
   }
 
   /** Hands out what was added, in pieces that will not change. */
-  take(): readonly Buffer[] {
+  take(): readonly Piece[] {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
@@ -89,7 +99,8 @@ export class Outbox<T> {
 
   #seal(): void {
     if (this.#end > this.#start) {
-      this.#pieces.push(this.#slab.subarray(this.#start, this.#end));
+      const bytes = this.#slab.subarray(this.#start, this.#end);
+      this.#pieces.push({ bytes, pooled: undefined });
       this.#start = this.#end;
     }
   }
