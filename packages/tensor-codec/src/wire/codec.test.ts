@@ -1,24 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { anyPack, StructSchema } from "@bufbuild/protobuf/wkt";
 import {
+  CreateWorldRequestSchema,
   EnvironmentRequestSchema,
   EnvironmentResponseSchema,
   JoinWorldRequestSchema,
+  LeaveWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
+import { StatusSchema } from "@dm-env-rpc/protocol/status";
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createRequestCodec, createResponseCodec, pack, packTensor } from "../index.ts";
-import type { MessageCodec } from "../messages.ts";
+import { tensors, uids } from "../../testing/arbitraries.ts";
+import { choices } from "../../testing/layouts.ts";
+import { delimited, tag, varintField } from "../../testing/protobuf.ts";
+import { layEnvelope, layStepRequest, layStepResponse, steps } from "../../testing/step-layouts.ts";
+import { comparableOf, comparableOfGenerated, encode } from "../../testing/steps.ts";
+import { packTensor } from "../bridge.ts";
+import type { ProcessRequest, ProcessResponse } from "../messages.ts";
+import { pack } from "../pack.ts";
+import { createRequestCodec, createResponseCodec } from "./index.ts";
 
-function encode<T>(codec: MessageCodec<T>, message: T): Uint8Array {
-  const bytes = new Uint8Array(codec.size(message) + 3);
-  expect(codec.write(message, bytes, 3)).toBe(bytes.length);
-  return bytes.subarray(3);
-}
+const requests = createRequestCodec();
+const responses = createResponseCodec();
+const ignoreUnknown = { readUnknownFields: false };
 
-test("a step request is the generated code's, both ways", () => {
-  const codec = createRequestCodec();
+const entries = fc.uniqueArray(fc.record({ uid: uids, tensor: tensors }), {
+  maxLength: 20,
+  selector: ({ uid }) => uid,
+});
+
+test("a step request reads back as it was written, and the generated code reads the same", () => {
+  fc.assert(
+    fc.property(entries, fc.array(uids), (actions, requestedObservations) => {
+      const message: ProcessRequest = {
+        case: "step",
+        value: { actions, requestedObservations },
+      };
+      const bytes = encode(requests, message);
+      const read = requests.read(bytes, 0, bytes.length);
+      expect(read).toEqual(message);
+      expect(comparableOfGenerated(fromBinary(EnvironmentRequestSchema, bytes).payload)).toEqual(
+        comparableOf(message),
+      );
+    }),
+  );
+});
+
+test("a step response reads back as it was written, and the generated code reads the same", () => {
+  fc.assert(
+    fc.property(entries, fc.integer({ min: -1, max: 300 }), (observations, state) => {
+      const message = { case: "step", value: { state, observations } } as ProcessResponse;
+      const bytes = encode(responses, message);
+      expect(responses.read(bytes, 0, bytes.length)).toEqual(message);
+      expect(comparableOfGenerated(fromBinary(EnvironmentResponseSchema, bytes).payload)).toEqual(
+        comparableOf(message),
+      );
+    }),
+  );
+});
+
+test("a step of one entry is the generated code's, byte for byte", () => {
   const move = pack(-3, { dtype: "int8" });
-  const bytes = encode(codec, {
+  const bytes = encode(requests, {
     case: "step",
     value: { actions: [{ uid: 300, tensor: move }], requestedObservations: [1, 1, 2n ** 63n] },
   });
@@ -31,58 +75,166 @@ test("a step request is the generated code's, both ways", () => {
       },
     },
   });
-  expect(fromBinary(EnvironmentRequestSchema, bytes)).toEqual(generated);
   expect(bytes).toEqual(toBinary(EnvironmentRequestSchema, generated));
-  expect(codec.read(bytes, 0, bytes.length)).toEqual({
-    case: "step",
-    value: { actions: [{ uid: 300, tensor: move }], requestedObservations: [1, 1, 2n ** 63n] },
-  });
 });
 
-test("a step response is the generated code's, both ways", () => {
-  const codec = createResponseCodec();
-  const tensors = [
-    pack([1.5, -2], { dtype: "float32" }),
-    pack([[true], [false]]),
-    pack([1n, -1n]),
-    pack([1, -1, 100000], { dtype: "int32" }),
-    pack(["a", "ß€😀"]),
+test("every layout of a request reads as the generated code reads it", () => {
+  const others = [
+    delimited(1, []),
+    delimited(2, delimited(1, [65, 66])),
+    delimited(2, delimited(2, [...delimited(1, [67]), ...delimited(2, [])])),
+    delimited(6, varintField(40, 1)),
+    delimited(15, delimited(1, [68])),
   ];
-  const message = {
-    case: "step" as const,
-    value: { state: 2 as const, observations: tensors.map((tensor, uid) => ({ uid, tensor })) },
-  };
-  const bytes = encode(codec, message);
-  const generated = create(EnvironmentResponseSchema, {
-    payload: {
-      case: "step",
-      value: {
-        state: 2,
-        observations: Object.fromEntries(tensors.map((tensor, uid) => [uid, packTensor(tensor)])),
-      },
-    },
-  });
-  expect(bytes).toEqual(toBinary(EnvironmentResponseSchema, generated));
-  expect(codec.read(bytes, 0, bytes.length)).toEqual(message);
+  fc.assert(
+    fc.property(steps, choices, (step, choose) => {
+      const bytes = layEnvelope(layStepRequest(step, choose), others, choose);
+      const read = requests.read(bytes, 0, bytes.length);
+      const { payload } = fromBinary(EnvironmentRequestSchema, bytes, ignoreUnknown);
+      expect(comparableOf(withoutUnknown(read as ProcessRequest))).toEqual(
+        comparableOfGenerated(payload),
+      );
+    }),
+    { numRuns: 1500 },
+  );
+});
+
+test("every layout of a response reads as the generated code reads it", () => {
+  const others = [
+    delimited(1, delimited(1, [65])),
+    delimited(2, delimited(1, delimited(1, delimited(2, delimited(1, [66]))))),
+    delimited(6, []),
+    delimited(16, [...varintField(1, 5), ...delimited(2, [67])]),
+    delimited(16, delimited(3, delimited(1, [68]))),
+  ];
+  fc.assert(
+    fc.property(steps, choices, (step, choose) => {
+      const bytes = layEnvelope(layStepResponse(step, choose), others, choose);
+      const read = responses.read(bytes, 0, bytes.length);
+      const { payload } = fromBinary(EnvironmentResponseSchema, bytes, ignoreUnknown);
+      expect(comparableOf(withoutUnknown(read as ProcessResponse))).toEqual(
+        comparableOfGenerated(payload),
+      );
+    }),
+    { numRuns: 1500 },
+  );
 });
 
 test("other payloads are the generated messages", () => {
-  const codec = createRequestCodec();
-  const payload = {
-    case: "joinWorld" as const,
-    value: create(JoinWorldRequestSchema, { worldName: "maze" }),
+  const payloads = [
+    {
+      case: "joinWorld" as const,
+      value: create(JoinWorldRequestSchema, {
+        worldName: "maze",
+        settings: { seed: packTensor(pack(1n)) },
+      }),
+    },
+    { case: "leaveWorld" as const, value: create(LeaveWorldRequestSchema) },
+    { case: "extension" as const, value: anyPack(StructSchema, create(StructSchema)) },
+  ];
+  for (const payload of payloads) {
+    const bytes = encode<ProcessRequest>(requests, payload);
+    const generated = create(EnvironmentRequestSchema, { payload });
+    expect(bytes).toEqual(toBinary(EnvironmentRequestSchema, generated));
+    expect(requests.read(bytes, 0, bytes.length)).toEqual(payload);
+  }
+  const error = {
+    case: "error" as const,
+    value: create(StatusSchema, { code: 3, message: "no such setting" }),
   };
-  const bytes = encode(codec, payload);
+  const bytes = encode<ProcessResponse>(responses, error);
   expect(bytes).toEqual(
-    toBinary(EnvironmentRequestSchema, create(EnvironmentRequestSchema, { payload })),
+    toBinary(EnvironmentResponseSchema, create(EnvironmentResponseSchema, { payload: error })),
   );
-  expect(codec.read(bytes, 0, bytes.length)).toEqual(payload);
+  expect(responses.read(bytes, 0, bytes.length)).toEqual(error);
 });
 
-test("behaviour 9: bytes that are no message are malformed, with the offset", () => {
-  const read = createRequestCodec().read(new Uint8Array([0x1a, 0x05, 0x0a]), 0, 3);
-  expect(read).toMatchObject({
-    case: "malformed",
-    value: { reason: "malformed", message: expect.stringContaining("at byte 1 of the message") },
+test("behaviour 9: a request with no payload is a request with no payload", () => {
+  expect(requests.size({ case: undefined })).toBe(0);
+  expect(requests.write({ case: undefined }, new Uint8Array(0), 0)).toBe(0);
+  expect(requests.read(new Uint8Array(0), 0, 0)).toEqual({ case: undefined });
+  const unknown = Uint8Array.from(delimited(99, [1, 2]));
+  expect(requests.read(unknown, 0, unknown.length)).toEqual({ case: undefined });
+});
+
+test("a message is read from the middle of its buffer, and nothing else is", () => {
+  const message: ProcessRequest = {
+    case: "step",
+    value: { actions: [{ uid: 1, tensor: pack(new Float32Array(9)) }], requestedObservations: [2] },
+  };
+  const bytes = encode(requests, message);
+  const buffer = new Uint8Array(bytes.length + 20).fill(0xff);
+  buffer.set(bytes, 7);
+  expect(requests.read(buffer, 7, 7 + bytes.length)).toEqual(message);
+  expect(requests.read(buffer, 7, 6 + bytes.length)).toMatchObject({ case: "malformed" });
+});
+
+test("an entry without payload reads as unset, and is written as it was", () => {
+  const bytes = Uint8Array.from(
+    delimited(3, delimited(1, [...varintField(1, 5), ...delimited(2, delimited(15, [3]))])),
+  );
+  const read = requests.read(bytes, 0, bytes.length) as ProcessRequest;
+  expect(read).toEqual({
+    case: "step",
+    value: {
+      actions: [{ uid: 5, tensor: { dtype: "unset", shape: [3], data: [] } }],
+      requestedObservations: [],
+    },
+  });
+  expect(encode(requests, read)).toEqual(bytes);
+});
+
+test("a known field of another wire type is an unknown field", () => {
+  const bytes = Uint8Array.from([
+    ...tag(3, 0),
+    7,
+    ...delimited(3, [...varintField(1, 9), ...tag(2, 5), 1, 2, 3, 4, ...varintField(2, 8)]),
+  ]);
+  expect(requests.read(bytes, 0, bytes.length)).toEqual({
+    case: "step",
+    value: { actions: [], requestedObservations: [8] },
   });
 });
+
+test("behaviour 18: UIDs are exact beyond 2^53", () => {
+  const uid = 2n ** 64n - 1n;
+  const message: ProcessRequest = {
+    case: "step",
+    value: { actions: [{ uid, tensor: pack(1) }], requestedObservations: [2 ** 53 - 1, 2n ** 53n] },
+  };
+  const bytes = encode(requests, message);
+  expect(requests.read(bytes, 0, bytes.length)).toEqual(message);
+});
+
+test("of a UID that comes twice only the last tensor is there, among many as among few", () => {
+  for (const count of [3, 100]) {
+    const few = Array.from({ length: count }, (_, uid) => ({ uid, tensor: pack(uid) }));
+    const again = few.map(({ uid }) => ({ uid, tensor: pack(-uid - 1) }));
+    const message: ProcessRequest = {
+      case: "step",
+      value: { actions: [...few, ...again], requestedObservations: [] },
+    };
+    const bytes = encode(requests, message);
+    expect(requests.read(bytes, 0, bytes.length)).toEqual({
+      case: "step",
+      value: { actions: again, requestedObservations: [] },
+    });
+  }
+});
+
+test("settings with a cold payload keep what their maps had", () => {
+  const payload = {
+    case: "createWorld" as const,
+    value: create(CreateWorldRequestSchema, { settings: { a: packTensor(pack("x")) } }),
+  };
+  const bytes = encode<ProcessRequest>(requests, payload);
+  expect(requests.read(bytes, 0, bytes.length)).toEqual(payload);
+});
+
+function withoutUnknown<T extends ProcessRequest | ProcessResponse>(message: T): T {
+  if (message.case !== "step" && message.value !== undefined) {
+    const { $unknown: _, ...value } = message.value;
+    return { ...message, value };
+  }
+  return message;
+}

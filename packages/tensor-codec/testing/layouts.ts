@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Every way in which protobuf lets a message be written, at random. */
+import type { Any } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { type DType, dtypes, type TensorData } from "../src/dtype.ts";
+import type { PackedTensor } from "../src/tensor.ts";
+import { type Bytes, delimited, group, memory, tag, varint, varintField } from "./protobuf.ts";
+
+/** Decides one thing after another; what fast-check's `gen()` gives. */
+export interface Choices {
+  boolean(): boolean;
+  /** From 0 to `most`. */
+  nat(most: number): number;
+}
+
+/** Choices out of a stream of numbers, which fast-check can shrink. */
+export const choices: fc.Arbitrary<Choices> = fc.infiniteStream(fc.nat(0xffff)).map((stream) => {
+  const next = () => stream.next().value as number;
+  return { boolean: () => next() % 2 === 1, nat: (most) => next() % (most + 1) };
+});
+
+/** Never anything unusual: the layout that every encoder writes. */
+export const plain: Choices = { boolean: () => false, nat: () => 0 };
+
+/** A Tensor message in a random layout. */
+export function layTensor({ dtype, shape, data }: PackedTensor, choose: Choices): number[] {
+  const payload = dtypes[dtype].dataType;
+  const parts = layArray(dtype, data, choose).map((part) => delimited(payload, part));
+  const shapeParts = layRepeated(
+    15,
+    0,
+    shape.map((size) => varint(size)),
+    choose,
+  );
+  const fields = shuffleTogether([parts, shapeParts], choose).flatMap((field) => [
+    ...unknown(choose, 16),
+    ...field,
+  ]);
+  const decoy = choose.nat(9) === 9 ? layDecoy(dtype, choose) : [];
+  return [...decoy, ...fields, ...unknown(choose, 16)];
+}
+
+/** An array message in parts: together they are its bytes. */
+function layArray(dtype: DType, data: TensorData, choose: Choices): number[][] {
+  const parts: number[][] = [[]];
+  for (const field of arrayFields(dtype, data, choose)) {
+    if (choose.nat(7) === 7) parts.push([]);
+    (parts.at(-1) as number[]).push(...unknown(choose, 2), ...field);
+  }
+  return parts;
+}
+
+function arrayFields(dtype: DType, data: TensorData, choose: Choices): number[][] {
+  if (dtype === "int8" || dtype === "uint8") {
+    // Not repeated, but bytes: of several the last stays.
+    const decoys = choose.nat(5) === 5 ? [delimited(1, [1, 2, 3])] : [];
+    const needed = data.length > 0 || decoys.length > 0 || choose.boolean();
+    return needed ? [...decoys, delimited(1, memory(data as Uint8Array))] : [];
+  }
+  const elements = elementsOf(dtype, data, choose);
+  if (dtype === "string" || dtype === "proto") return elements.map((bytes) => delimited(1, bytes));
+  return layRepeated(1, dtype === "float32" ? 5 : dtype === "float64" ? 1 : 0, elements, choose);
+}
+
+/** A repeated number field: packed, in chunks, one by one, or all of that. */
+export function layRepeated(
+  field: number,
+  wireType: number,
+  elements: readonly Bytes[],
+  choose: Choices,
+): number[][] {
+  const fields: number[][] = [];
+  let chunk: number[] | undefined;
+  const flush = () => {
+    if (chunk !== undefined) fields.push(delimited(field, chunk));
+    chunk = undefined;
+  };
+  for (const bytes of elements) {
+    if (choose.nat(3) === 3) {
+      flush();
+      fields.push([...tag(field, wireType), ...bytes]);
+    } else {
+      if (choose.nat(5) === 5) flush();
+      chunk = [...(chunk ?? []), ...bytes];
+    }
+    if (choose.nat(20) === 20) {
+      flush();
+      fields.push(delimited(field, [])); // an empty chunk
+    }
+  }
+  flush();
+  return fields;
+}
+
+/** The bytes of each element, without tag or length. */
+function elementsOf(dtype: DType, data: TensorData, choose: Choices): number[][] {
+  if (data instanceof Float32Array || data instanceof Float64Array) {
+    return Array.from(data, (_, i) => memory(data.subarray(i, i + 1)));
+  }
+  return Array.from<unknown, number[]>(data, (value) => {
+    const padding = choose.nat(9) === 9 ? choose.nat(9) : 0;
+    switch (dtype) {
+      case "string":
+        return [...new TextEncoder().encode(value as string)];
+      case "proto":
+        return layAny(value as Any, choose);
+      case "bool": // Whatever is not zero is true, in up to 64 bits.
+        return varint(value ? (choose.boolean() ? 1n : 2n ** BigInt(choose.nat(63))) : 0n, padding);
+      case "int32":
+      case "uint32": // What is beyond 32 bits is cut off.
+        return varint(
+          BigInt.asUintN(64, BigInt(value as number)) ^ (BigInt(padding) << 40n),
+          padding,
+        );
+      default:
+        return varint(value as bigint, padding);
+    }
+  });
+}
+
+function layAny({ typeUrl, value }: Any, choose: Choices): number[] {
+  return [
+    ...(typeUrl === "" ? [] : delimited(1, [...new TextEncoder().encode(typeUrl)])),
+    ...(value.length === 0 ? [] : delimited(2, [...value])),
+    ...unknown(choose, 3),
+  ];
+}
+
+/** A payload of another dtype, which the one that follows replaces. */
+function layDecoy(dtype: DType, choose: Choices): number[] {
+  const other = dtype === "uint32" ? "int32" : "uint32";
+  return [
+    ...delimited(dtypes[other].dataType, delimited(1, varint(choose.nat(300)))),
+    ...(choose.boolean() ? delimited(dtypes[dtype].dataType, delimited(1, [])) : []),
+    ...delimited(dtypes[other].dataType, []),
+  ];
+}
+
+/** Sometimes a field that nobody knows, of any wire type. */
+export function unknown(choose: Choices, from: number): number[] {
+  if (choose.nat(14) !== 14) return [];
+  const field = from + choose.nat(500);
+  switch (choose.nat(4)) {
+    case 0:
+      return varintField(field, choose.nat(60000));
+    case 1:
+      return [...tag(field, 1), 1, 2, 3, 4, 5, 6, 7, 8];
+    case 2:
+      return [...tag(field, 5), 1, 2, 3, 4];
+    case 3:
+      return group(field, [...varintField(1, 1), ...group(2, delimited(3, [9, 9]))]);
+    default:
+      return delimited(field, [0xff, 0xff, 0xff]);
+  }
+}
+
+/** Several sequences as one, each in its own order. */
+export function shuffleTogether<T>(sequences: readonly (readonly T[])[], choose: Choices): T[] {
+  const rest = sequences.map((sequence) => [...sequence]);
+  const merged: T[] = [];
+  for (;;) {
+    const filled = rest.filter((sequence) => sequence.length > 0);
+    if (filled.length === 0) return merged;
+    merged.push((filled[choose.nat(filled.length - 1)] as T[]).shift() as T);
+  }
+}
