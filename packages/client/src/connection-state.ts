@@ -78,9 +78,7 @@ export class ConnectionState implements Connection {
     const response = await this.#pipeline.call({ case: "joinWorld", value }, options);
     try {
       const tables = tablesOf(response.value.specs);
-      const environment = new EnvironmentState(this.#pipeline, world, tables, options, (wait) =>
-        this.destroyWorld(world, wait),
-      );
+      const environment = new EnvironmentState(this.#pipeline, world, tables, options, this);
       this.#environment = environment;
       // The definition and the names asked for are the types; the view checks them against the specs.
       return environment as unknown as Environment<ActionOf<A>, ObservationOf<O, N>>;

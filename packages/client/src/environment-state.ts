@@ -11,6 +11,7 @@ import {
   type StepResponse,
 } from "@dm-env-rpc/tensor-codec";
 import { AgentView } from "./agent-view.ts";
+import type { Connection } from "./connection.ts";
 import type { DynamicAction, DynamicObservation } from "./definition.ts";
 import type { Environment, JoinOptions, ResetOptions } from "./environment.ts";
 import { checkUnchanged, type SpecTables, tablesOf } from "./join-specs.ts";
@@ -26,9 +27,9 @@ const defaultCloseTimeoutMs = 5_000;
 /** An agent in a world: where it stands in its sequence, and what it may still do. */
 export class EnvironmentState implements Environment, Stepper {
   readonly world: string;
+  readonly connection: Connection;
   readonly #pipeline: Pipeline;
   readonly #options: JoinOptions;
-  readonly #destroy: (options: WaitOptions | undefined) => Promise<void>;
   #view: AgentView;
   #state: AgentState = "terminated";
   /** While a reset waits for its answer: what is called meanwhile comes after it. */
@@ -44,12 +45,12 @@ export class EnvironmentState implements Environment, Stepper {
     world: string,
     tables: SpecTables,
     options: JoinOptions,
-    destroy: (options: WaitOptions | undefined) => Promise<void>,
+    connection: Connection,
   ) {
     this.world = world;
+    this.connection = connection;
     this.#pipeline = pipeline;
     this.#options = options;
-    this.#destroy = destroy;
     this.#view = new AgentView(tables, options);
   }
 
@@ -186,7 +187,8 @@ export class EnvironmentState implements Environment, Stepper {
         const value = create(LeaveWorldRequestSchema);
         await this.#pipeline.call({ case: "leaveWorld", value }, left(), () => this.left());
       }
-      if (this.#options.destroyOnClose === true && this.#pipeline.open) await this.#destroy(left());
+      if (this.#options.destroyOnClose === true && this.#pipeline.open)
+        await this.connection.destroyWorld(this.world, left());
     } catch (error) {
       // A connection that is gone has left the world already.
       if (this.#pipeline.open) throw error;

@@ -7,6 +7,7 @@ import type {
   Specs,
   Tensor,
 } from "@dm-env-rpc/tensor-codec";
+import type { Connection } from "./connection.ts";
 import type {
   DynamicAction,
   DynamicObservation,
@@ -85,6 +86,8 @@ export interface Environment<Action = DynamicAction, Observation = DynamicObserv
   extends AsyncDisposable {
   /** Name of the world. */
   readonly world: string;
+  /** What it goes through: for properties and extensions, which are answered in order with steps. */
+  readonly connection: Connection;
   /** The server's specs, nested as values are: of all actions, and of all observations there are. */
   readonly specs: { readonly actions: Specs; readonly observations: Specs };
 

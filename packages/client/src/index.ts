@@ -19,5 +19,15 @@ export type {
   SpecsSource,
 } from "./definition.ts";
 export type { Environment, JoinOptions, ResetOptions, SignalContext } from "./environment.ts";
+export { type Extension, sendExtension } from "./extension.ts";
+export {
+  type Properties,
+  type PropertiesOptions,
+  type PropertyInfo,
+  type PropertyNode,
+  properties,
+  type WritePropertyOptions,
+} from "./properties.ts";
+export { type Policy, type RunOptions, run } from "./run.ts";
 export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";
 export type { WaitOptions } from "./wait.ts";

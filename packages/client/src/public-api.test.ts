@@ -8,6 +8,9 @@ test("the public names are these", () => {
       "connect",
       "defaultMaxInFlight",
       "defaultMaxWaiting",
+      "properties",
+      "run",
+      "sendExtension",
       "timeStep",
     ]
   `);

@@ -122,7 +122,8 @@ export function stepped(state: EnvironmentStateType): ProcessResponse {
   return { case: "step", value: { state, observations: [] } };
 }
 
-function scriptedWorld(script: Script): (request: ProcessRequest) => ProcessResponse {
+/** The world of a script, as a function from requests to responses. */
+export function scriptedWorld(script: Script): (request: ProcessRequest) => ProcessResponse {
   const { sequenceLength = 2, end = EnvironmentStateType.TERMINATED } = script;
   const actions = specTable(flattenSpecs(script.actions ?? plainActions));
   const { observations: given = plainObservations } = script;
