@@ -7,8 +7,9 @@
 // has none that will do, installs the workspace, builds it with --build, and
 // then runs COMMAND with the tools of the workspace on its PATH.
 // It must stay plain JavaScript without dependencies: nothing is installed yet.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -34,9 +35,16 @@ env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PAT
   .join(delimiter);
 
 // The install says nothing unless it has something to do or goes wrong.
-run("pnpm", ["install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only"], true);
-if (build) run("turbo", ["run", "build", "--output-logs=errors-only", "--log-order=grouped"], true);
-process.exit(run(command, commandArgs, false));
+prepare("pnpm", "install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only");
+if (build) prepare("turbo", "run", "build", "--output-logs=errors-only", "--log-order=grouped");
+// A Ctrl-C is for the command, which may have something to say before it ends.
+process.on("SIGINT", () => {});
+process.on("SIGTERM", () => child.kill("SIGTERM"));
+const child = spawn(command, commandArgs, { cwd: root, env, shell: onWindows, stdio: "inherit" });
+child.on("error", (error) => fail(`could not run ${command}: ${error.message}`));
+child.on("exit", (status, signal) => {
+  process.exitCode = status ?? 128 + constants.signals[signal];
+});
 
 /** The folder to put before PATH, or undefined when the machine's own tools will do. */
 function toolchainPath() {
@@ -76,24 +84,21 @@ function pnpmWillDo() {
   return found.status === 0;
 }
 
-/** Runs a program; when quiet, its output is shown only if it fails, and that ends this process. */
-function run(program, programArgs, quiet) {
-  const result = spawnSync(program, programArgs, {
+/** Runs a program whose output is shown only if it fails, which ends this process. */
+function prepare(program, ...programArgs) {
+  const { status, stdout, stderr, error } = spawnSync(program, programArgs, {
     cwd: root,
     env,
     shell: onWindows,
-    stdio: quiet ? ["ignore", "pipe", "pipe"] : "inherit",
+    stdio: ["ignore", "pipe", "pipe"],
     encoding: "utf8",
     maxBuffer: 256 * 1024 * 1024,
   });
-  if (result.error) fail(`could not run ${program}: ${result.error.message}`);
-  const status = result.status ?? 128 + 2;
-  if (quiet && status !== 0) {
-    process.stderr.write(result.stdout);
-    process.stderr.write(result.stderr);
-    fail(`${program} ${programArgs.join(" ")} failed with exit code ${status}`);
-  }
-  return status;
+  if (error) fail(`could not run ${program}: ${error.message}`);
+  if (status === 0) return;
+  process.stderr.write(stdout);
+  process.stderr.write(stderr);
+  fail(`${program} ${programArgs.join(" ")} failed with exit code ${status}`);
 }
 
 function fail(message) {

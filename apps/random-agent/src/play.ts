@@ -29,8 +29,10 @@ export interface PlayOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called once when all have joined, with numbers that go on counting. */
   readonly onStart?: ((progress: Progress) => void) | undefined;
-  /** Called after every step of every agent. */
-  readonly onTimeStep?: ((agent: number, step: TimeStep<DynamicObservation>) => void) | undefined;
+  /** Called after every step of every agent, which waits for the promise, if it gets one. */
+  readonly onTimeStep?:
+    | ((agent: number, step: TimeStep<DynamicObservation>) => Promise<void> | undefined)
+    | undefined;
 }
 
 /** How far a play is, read whenever one likes. */
@@ -158,7 +160,8 @@ async function play(
   while (tally.steps < steps && !ended.aborted) {
     const step = await environment.step(act());
     tally.add(step);
-    onTimeStep?.(tally.agent, step);
+    const wait = onTimeStep?.(tally.agent, step);
+    if (wait !== undefined) await wait;
   }
   await environment.close();
 }

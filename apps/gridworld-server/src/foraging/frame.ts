@@ -4,10 +4,16 @@ import { agentColour, type Colour, faintInk, foodBody, ground, ink } from "./pal
 import type { Forager } from "./roster.ts";
 import type { ForagingStatus } from "./rules.ts";
 
+/** Is what a frame shows of an agent. */
+export type FramedAgent = Pick<
+  Forager,
+  "onBoard" | "row" | "col" | "level" | "slot" | "name" | "reward"
+>;
+
 /** Holds what a frame shows. */
 export interface FrameSource {
-  readonly board: Board;
-  readonly foragers: readonly Forager[];
+  readonly board: Pick<Board, "height" | "width" | "food">;
+  readonly foragers: readonly FramedAgent[];
   readonly step: number;
   readonly maxSteps: number;
   readonly status: ForagingStatus;
@@ -77,7 +83,7 @@ function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, sty
 }
 
 /** The widest level on the board and a character on each side of it. */
-function cellWidth(board: Board, foragers: readonly Forager[]): number {
+function cellWidth(board: FrameSource["board"], foragers: readonly FramedAgent[]): number {
   let highest = 0;
   for (const { level } of board.food) highest = Math.max(highest, level);
   for (const { level, onBoard } of foragers) if (onBoard) highest = Math.max(highest, level);

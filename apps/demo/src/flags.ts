@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseArgs } from "node:util";
+
+/** What the command line asks for. */
+export interface Flags {
+  /** Steps of each agent; infinite for ever. */
+  readonly steps: number;
+  /** Between two steps of an agent, at the least. */
+  readonly pauseMs: number;
+  readonly help: boolean;
+}
+
+/** What `--help` prints. */
+export const help = `A gridworld server and four random agents, playing over dm_env_rpc in this terminal.
+
+usage: npm start -- [options]
+
+  --steps N    steps of each agent (200)
+  --forever    play until Ctrl-C
+  --help
+`;
+
+const durationMs = 20_000;
+const slowestPauseMs = 100;
+
+/**
+ * Reads the command line.
+ *
+ * @throws Error saying which flag is wrong, what it takes, and what came.
+ */
+export function readFlags(args: readonly string[]): Flags {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      steps: { type: "string", default: "200" },
+      forever: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (!/^[1-9]\d{0,8}$/.test(values.steps)) {
+    throw new Error(`--steps takes an integer above 0, received "${values.steps}"; see --help`);
+  }
+  const steps = values.forever ? Number.POSITIVE_INFINITY : Number(values.steps);
+  // Whatever the number of steps, there is about as long to look at them.
+  const pauseMs = values.forever ? slowestPauseMs : Math.min(slowestPauseMs, durationMs / steps);
+  return { steps, pauseMs, help: values.help };
+}

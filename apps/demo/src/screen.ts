@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { WriteStream } from "node:tty";
+import { drawAnsiFrame, drawPlainFrame, type FrameSource } from "@dm-env-rpc/gridworld-server";
+
+/** Where frames are shown. */
+export interface Screen {
+  /** Shows a frame with lines below it, unless the last one was shown too short a time ago. */
+  show(frame: FrameSource, ...lines: string[]): void;
+}
+
+const terminalEveryMs = 100;
+const plainEveryMs = 4_000;
+
+/** A screen that redraws in place on a terminal, in colours where it has them, and prints a frame now and then elsewhere. */
+export function createScreen(output: WriteStream): Screen {
+  const live = output.isTTY === true;
+  const draw = live && output.hasColors(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
+  let shownAt = Number.NEGATIVE_INFINITY;
+  let height = 0;
+  return {
+    show(frame, ...lines) {
+      const now = performance.now();
+      if (now - shownAt < (live ? terminalEveryMs : plainEveryMs)) return;
+      shownAt = now;
+      const text = `${draw(frame)}${lines.join("\n")}\n`;
+      output.write(live && height > 0 ? `\u001b[${height}F\u001b[J${text}` : text);
+      height = text.split("\n").length - 1;
+    },
+  };
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { connect } from "@dm-env-rpc/client";
+import { describe, expect, it } from "vitest";
+import { gridworldServer, Program } from "./programs.ts";
+
+const oneLine = /^[^\n]+\n$/;
+
+describe("gridworld-server", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "ends cleanly on %s, with agents stepping",
+    async (signal) => {
+      await using server = await gridworldServer();
+      await using agent = new Program("random-agent", [
+        "--address",
+        server.address,
+        "--steps",
+        "1000000",
+      ]);
+      await agent.says(/[1-9]\d* sequences/);
+      server.process.kill(signal);
+      expect(await server.ended).toBe(0);
+      expect(await agent.ended).not.toBe(0);
+      expect(server.stderr).toBe("");
+    },
+  );
+
+  it("says in one line that its port is in use", async () => {
+    await using server = await gridworldServer();
+    const port = server.address.split(":")[1] ?? "";
+    await using second = new Program("gridworld-server", ["--port", port]);
+    expect(await second.ended).toBe(1);
+    expect(second.stderr).toMatch(oneLine);
+    expect(second.stderr).toContain(port);
+  });
+
+  it.each([
+    [["--prot", "1"], /--prot/],
+    [["--port", "eighty"], /--port.*eighty/],
+    [["--port"], /--port/],
+    [["--host", "0.0.0.0"], /0\.0\.0\.0.*allow/],
+    [["--host", "no.such.host.invalid", "--allow-insecure"], /no\.such\.host/],
+  ])("says in one line what is wrong with %j", async (args, message) => {
+    await using server = new Program("gridworld-server", args);
+    expect(await server.ended).toBe(1);
+    expect(server.stderr).toMatch(oneLine);
+    expect(server.stderr).toMatch(message);
+    expect(server.stdout).toBe("");
+  });
+
+  it("tells its flags and its version", async () => {
+    await using help = new Program("gridworld-server", ["--help"]);
+    await using version = new Program("gridworld-server", ["--version"]);
+    expect(await help.ended).toBe(0);
+    expect(help.stdout).toMatch(/--port/);
+    expect(await version.ended).toBe(0);
+    expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describe("random-agent", () => {
+  it("plays what it is told, and says what it played", async () => {
+    await using server = await gridworldServer();
+    const args = ["--address", server.address, "--agents", "4", "--steps", "200", "--seed", "7"];
+    await using first = new Program("random-agent", [...args, "--json"]);
+    expect(await first.ended).toBe(0);
+    const summary = JSON.parse(first.stdout);
+    expect(summary).toMatchObject({ steps: 800, endedEarly: false });
+    expect(summary.agents).toHaveLength(4);
+    for (const agent of summary.agents) {
+      expect(agent.steps).toBe(200);
+      expect(agent.sequences).toBeGreaterThan(0);
+    }
+  });
+
+  it("says in one line that the world is gone", async () => {
+    await using server = await gridworldServer();
+    await using agent = new Program("random-agent", [
+      "--address",
+      server.address,
+      "--world",
+      "atlantis",
+    ]);
+    expect(await agent.ended).toBe(1);
+    expect(agent.stderr).toMatch(oneLine);
+    expect(agent.stderr).toMatch(/atlantis/);
+  });
+
+  it("says in one line that the server died mid-step", async () => {
+    await using server = await gridworldServer();
+    await using agent = new Program("random-agent", [
+      "--address",
+      server.address,
+      "--steps",
+      "1000000",
+    ]);
+    await agent.says(/[1-9]\d* steps /);
+    server.process.kill("SIGKILL");
+    expect(await agent.ended).toBe(1);
+    const said = agent.stderr.split("\n").filter((line) => !/steps\/s/.test(line));
+    expect(said).toEqual([expect.stringMatching(/^random-agent: .*(lost|gone|closed)/), ""]);
+    expect(agent.stdout).toBe("");
+  });
+});
+
+describe("agents in one world", () => {
+  it("go on when one of them is killed mid-sequence", async () => {
+    await using server = await gridworldServer("--deadline-ms", "0");
+    await using connection = await connect(server.address);
+    const world = await connection.createWorld({ settings: { max_steps: 1_000_000 } });
+    const play = () =>
+      new Program("random-agent", [
+        "--address",
+        server.address,
+        "--world",
+        world,
+        "--steps",
+        "1000000",
+      ]);
+    await using one = play();
+    await using two = play();
+    await using three = play();
+    await using doomed = play();
+    const all = [one, two, three, doomed];
+    await Promise.all(all.map((agent) => agent.says(/([\d,]+) steps /)));
+    doomed.process.kill("SIGKILL");
+    expect(await doomed.ended).toBe("SIGKILL");
+    for (const agent of [one, two, three]) agent.stderr = "";
+    await Promise.all(
+      [one, two, three].map((agent) => agent.says(/steps .*\n.*[1-9][\d,]* steps /)),
+    );
+    for (const agent of [one, two, three]) {
+      const counts = [...agent.stderr.matchAll(/([\d,]+) steps /g)].map(([, count = ""]) =>
+        Number(count.replaceAll(",", "")),
+      );
+      expect(counts.at(-1)).toBeGreaterThan(counts[0] ?? Number.NaN);
+    }
+  });
+});
+
+describe("npm start", () => {
+  it("plays four agents, each through whole sequences, and ends by itself", async () => {
+    await using demo = new Program("demo", ["--steps", "120"]);
+    expect(await demo.ended).toBe(0);
+    expect(demo.stderr).toBe("");
+    expect(demo.stdout).toMatch(/step \d+\/50 {2}running/);
+    expect(demo.stdout).toMatch(/^4 agents in world/m);
+    const agents = [
+      ...demo.stdout.matchAll(/^ {2}agent \d {2}120 steps, (\d+) sequences? completed/gm),
+    ];
+    expect(agents).toHaveLength(4);
+    for (const [, sequences] of agents) expect(Number(sequences)).toBeGreaterThan(0);
+  });
+
+  it("says in one line what is wrong with its flags", async () => {
+    await using demo = new Program("demo", ["--steps", "many"]);
+    expect(await demo.ended).toBe(1);
+    expect(demo.stderr).toMatch(/^--steps.*many[^\n]*\n$/);
+  });
+});

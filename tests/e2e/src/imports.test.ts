@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+const root = new URL("../../../", import.meta.url);
+
+/** Which packages each may import (ARCHITECTURE.md). */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  "tensor-codec": ["protocol"],
+  transport: ["protocol", "tensor-codec"],
+  client: ["protocol", "tensor-codec", "transport"],
+  server: ["protocol", "tensor-codec", "transport"],
+};
+
+function sources(folder: URL): URL[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => new URL(`file://${entry.parentPath}/${entry.name}`));
+}
+
+describe("imports", () => {
+  const packages = readdirSync(new URL("packages/", root));
+
+  it("have a rule for every package", () => {
+    expect(packages.sort()).toEqual(Object.keys(allowed).sort());
+  });
+
+  it.each(packages)("of %s point one way", (name) => {
+    const folder = new URL(`packages/${name}/`, root);
+    const manifest = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
+    const wanted = (allowed[name] ?? []).map((other) => `@dm-env-rpc/${other}`);
+    const declared = Object.keys(manifest.dependencies).filter((other) =>
+      other.startsWith("@dm-env-rpc/"),
+    );
+    expect(wanted).toEqual(expect.arrayContaining(declared));
+    for (const file of sources(new URL("src/", folder))) {
+      if (file.pathname.endsWith(".test.ts")) continue;
+      for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(
+        /from "(@dm-env-rpc\/[a-z-]+)/g,
+      )) {
+        expect(declared, file.pathname).toContain(specifier);
+      }
+    }
+  });
+});
