@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Feeds random and mutated bytes to the decoders until the time is over:
+ * `npm run fuzz -- --seconds 600 --seed 1`. Exits with 1, and says the bytes, when
+ * anything but a typed error or a message comes out, or when one input takes a second.
+ */
+import { parseArgs } from "node:util";
+import { fuzzOne } from "../testing/fuzz.ts";
+import { golden } from "../testing/golden.ts";
+import { mutate, noise, seeded } from "../testing/mutate.ts";
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "600" },
+    seed: { type: "string", default: String(Date.now()) },
+  },
+});
+
+const SLOW_MS = 1000;
+const KEPT = 4096;
+
+const random = seeded(Number(values.seed));
+// Mutants that are messages are mutated again, so that mutations add up.
+const corpus = golden.map(({ bytes }) => bytes);
+const until = performance.now() + Number(values.seconds) * 1000;
+const counts = { message: 0, error: 0 };
+
+process.stdout.write(`fuzzing for ${values.seconds} s with --seed ${values.seed}\n`);
+while (performance.now() < until) {
+  const seed = corpus[Math.floor(random() * corpus.length)] as Uint8Array;
+  const bytes = random() < 0.2 ? noise(random) : mutate(seed, random);
+  const start = performance.now();
+  try {
+    const outcome = fuzzOne(bytes);
+    counts[outcome]++;
+    if (outcome === "message" && bytes.length < 2048) keep(bytes);
+  } catch (error) {
+    fail(bytes, error);
+  }
+  if (performance.now() - start > SLOW_MS) fail(bytes, new Error("took more than a second"));
+}
+process.stdout.write(`${counts.message} messages, ${counts.error} typed errors, nothing else\n`);
+
+function keep(bytes: Uint8Array): void {
+  if (corpus.length < KEPT) corpus.push(bytes);
+  else corpus[golden.length + Math.floor(random() * (KEPT - golden.length))] = bytes;
+}
+
+function fail(bytes: Uint8Array, error: unknown): never {
+  process.stderr.write(`${Buffer.from(bytes).toString("hex")}\n`);
+  throw error;
+}

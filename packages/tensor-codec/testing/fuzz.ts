@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isTensorError } from "../src/errors.ts";
+import type { Malformed, MessageCodec, UidTensor } from "../src/messages.ts";
+import type { PackedTensor, UnsetTensor } from "../src/tensor.ts";
+import { unpack } from "../src/unpack.ts";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  decodeTensor,
+  encodeTensor,
+} from "../src/wire/index.ts";
+import { bitsOf } from "./bits.ts";
+
+/** What fuzzing allows a tensor to cost. */
+const limits = { maxElements: 1000, maxStringBytes: 1000 };
+
+const requests = createRequestCodec(limits);
+const responses = createResponseCodec(limits);
+
+/**
+ * Feeds bytes to every decoder and holds them to their promises: a typed error or a
+ * message, which then encodes and decodes to itself. Throws when one is broken.
+ */
+export function fuzzOne(bytes: Uint8Array): "message" | "error" {
+  const results = [fuzzMessage(requests, bytes), fuzzMessage(responses, bytes), fuzzTensor(bytes)];
+  return results.includes("message") ? "message" : "error";
+}
+
+function fuzzMessage<T extends { readonly case: string | undefined; readonly value?: unknown }>(
+  codec: MessageCodec<T>,
+  bytes: Uint8Array,
+): "message" | "error" {
+  const read = codec.read(bytes, 0, bytes.length);
+  if (read.case === "malformed") {
+    const { value } = read as Malformed;
+    if (!isTensorError(value)) throw new Error("malformed without a TensorError", { cause: value });
+    return "error";
+  }
+  const message = read as T;
+  const again = new Uint8Array(codec.size(message));
+  const end = codec.write(message, again, 0);
+  if (end !== again.length) throw new Error(`wrote ${end} bytes, not ${again.length}`);
+  const reread = codec.read(again, 0, again.length) as T;
+  if (show(reread) !== show(message)) throw new Error("a message changed on the way");
+  if (message.case === "step") for (const tensor of tensorsIn(message.value)) tryUnpack(tensor);
+  return "message";
+}
+
+function fuzzTensor(bytes: Uint8Array): "message" | "error" {
+  let tensor: PackedTensor;
+  try {
+    tensor = decodeTensor(bytes, limits);
+  } catch (error) {
+    if (!isTensorError(error)) throw error;
+    return "error";
+  }
+  const again = decodeTensor(encodeTensor(tensor), limits);
+  if (show(bitsOf(again)) !== show(bitsOf(tensor))) throw new Error("a tensor changed on the way");
+  tryUnpack(tensor);
+  return "message";
+}
+
+function tryUnpack(tensor: PackedTensor | UnsetTensor): void {
+  try {
+    unpack(tensor, limits);
+  } catch (error) {
+    if (!isTensorError(error)) throw error;
+  }
+}
+
+function tensorsIn(step: unknown): readonly (PackedTensor | UnsetTensor)[] {
+  const { actions = [], observations = [] } = step as Record<string, readonly UidTensor[]>;
+  return [...actions, ...observations].map(({ tensor }) => tensor);
+}
+
+/** A message as text, tensors by their bits. */
+function show(message: unknown): string {
+  return JSON.stringify(message, (_, value: unknown) => {
+    if (typeof value === "bigint") return `${value}n`;
+    if (typeof value === "number" && !Number.isFinite(value)) return `${value}`;
+    if (Object.is(value, -0)) return "-0";
+    if (ArrayBuffer.isView(value)) {
+      const { buffer, byteOffset, byteLength } = value;
+      return Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString("hex");
+    }
+    return value;
+  });
+}
