@@ -16,6 +16,8 @@ export interface GrpcClientStreamOptions
   extends Http2StreamOptions<ProcessResponse, ProcessRequest, ClientHttp2Stream> {
   /** Where the server is, for messages. */
   readonly address: string;
+  /** Resets the call, with CANCEL and nothing before it. */
+  readonly cancel: () => void;
 }
 
 /**
@@ -30,11 +32,13 @@ export class GrpcClientStream
   implements ClientStream
 {
   readonly #address: string;
+  readonly #cancel: () => void;
   #trailers: IncomingHttpHeaders | undefined;
 
   constructor(options: GrpcClientStreamOptions) {
     super(options);
     this.#address = options.address;
+    this.#cancel = options.cancel;
     this.http2.on("response", (headers) => this.#onResponse(headers));
     this.http2.on("trailers", (trailers) => {
       this.#trailers = trailers;
@@ -54,7 +58,9 @@ export class GrpcClientStream
     if (this.done) {
       return;
     }
-    this.#reset(constants.NGHTTP2_CANCEL);
+    if (!this.http2.destroyed && !this.http2.closed) {
+      this.#cancel();
+    }
     this.finish(error);
   }
 
@@ -63,7 +69,9 @@ export class GrpcClientStream
     if (error === undefined) {
       receiver.onEnd();
     }
-    this.#reset(constants.NGHTTP2_NO_ERROR);
+    if (!this.http2.destroyed && !this.http2.closed) {
+      this.http2.close(constants.NGHTTP2_NO_ERROR);
+    }
     this.finish(error);
   }
 
@@ -98,12 +106,6 @@ export class GrpcClientStream
     this.encoding = typeof encoding === "string" ? encoding : undefined;
     if (headers["grpc-status"] !== undefined) {
       this.#trailers = headers;
-    }
-  }
-
-  #reset(rstCode: number): void {
-    if (!this.http2.destroyed && !this.http2.closed) {
-      this.http2.close(rstCode);
     }
   }
 

@@ -70,6 +70,11 @@ export class GrpcServerStream
     this.finish(error);
   }
 
+  protected override onHttp2End(): void {
+    // An abort of a node:http2 client is an END_STREAM, then a RST_STREAM: a turn later we know.
+    setImmediate(() => super.onHttp2End());
+  }
+
   protected override onPeerEnd(receiver: StreamReceiver<ProcessRequest>): void {
     receiver.onEnd();
   }
@@ -99,7 +104,7 @@ export class GrpcServerStream
     this.http2.sendTrailers(trailersOf(this.#status));
     // They are queued in an immediate of their own; this one runs right behind it.
     setImmediate(() => {
-      if (!this.peerEnded) {
+      if (!this.http2.readableEnded) {
         this.#reset(constants.NGHTTP2_NO_ERROR);
       }
     });

@@ -112,10 +112,7 @@ export abstract class Http2MessageStream<
       return;
     }
     this.http2.on("data", (chunk: Buffer) => this.#onData(chunk));
-    this.http2.on("end", () => {
-      this.peerEnded = true;
-      this.#deliver();
-    });
+    this.http2.on("end", () => this.onHttp2End());
   }
 
   send(message: Sent): boolean {
@@ -157,6 +154,12 @@ export abstract class Http2MessageStream<
 
   abstract end(): void;
   abstract abort(error: Error): void;
+
+  /** The peer's side is over, and all of it has come here. */
+  protected onHttp2End(): void {
+    this.peerEnded = true;
+    this.#deliver();
+  }
 
   /** The peer's side is over in good order, and all of it was delivered. */
   protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;

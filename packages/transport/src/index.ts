@@ -13,4 +13,6 @@ export type {
   ServerStream,
   StreamReceiver,
 } from "./message-stream.ts";
+export type { Metadata } from "./metadata.ts";
+export { type OpenConnectOptions, openConnectStream } from "./open-connect-stream.ts";
 export { type OpenedStream, type OpenOptions, openStream } from "./open-stream.ts";

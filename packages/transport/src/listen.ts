@@ -8,9 +8,11 @@ import type {
 } from "node:http2";
 import type { Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { Environment } from "@dm-env-rpc/protocol";
 import { joinHostPort } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
 import { defaultCodecs } from "./call-codecs.ts";
+import { createProcessHandler } from "./connect-stream.ts";
 import { GrpcServerStream } from "./grpc-server-stream.ts";
 import { bind, createHttp2Server, trackSockets } from "./http2-server.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
@@ -53,18 +55,27 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
   let streams = 0;
+  const countStream = (): (() => void) => {
+    streams += 1;
+    return () => {
+      streams -= 1;
+    };
+  };
 
   const server = createHttp2Server(
     options.maxStreamsPerConnection ?? defaults.maxStreamsPerConnection,
     options.tls,
   );
   const connections = new ServerConnections({ maxConnections, pingIntervalMs, idleConnectionMs });
+  const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
   const routes = createRoutes({
-    routes: (router) => options.routes?.(router),
+    routes: (router) => {
+      router.service(Environment, { process: handler });
+      options.routes?.(router);
+    },
     maxMessageBytes,
     idleConnectionMs,
     onError,
-    contextOf: () => {},
   });
 
   const onHttp2Stream = (
@@ -90,10 +101,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       refuseCall(http2, unsupported);
       return;
     }
-    streams += 1;
-    http2.once("close", () => {
-      streams -= 1;
-    });
+    http2.once("close", countStream());
     options.onStream(
       new GrpcServerStream({
         http2,
@@ -163,7 +171,19 @@ function createClose(
     closed ??= new Promise((resolve) => {
       server.close(() => {
         connections.stop();
-        resolve();
+        // The server has counted them out already; their own "close" is still to come.
+        let open = sockets.size;
+        for (const socket of sockets) {
+          socket.once("close", () => {
+            open -= 1;
+            if (open === 0) {
+              resolve();
+            }
+          });
+        }
+        if (open === 0) {
+          resolve();
+        }
       });
       connections.drain();
     });

@@ -11,6 +11,7 @@ import {
 import { GrpcClientStream } from "./grpc-client-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
+import { checkedMetadata, type Metadata } from "./metadata.ts";
 import { processPath } from "./process-call.ts";
 
 /** What a stream keeps of the memory of large requests. */
@@ -19,7 +20,7 @@ const pooledBytes = 2 * 1024 * 1024;
 /** How a stream to a server is opened. */
 export interface OpenOptions extends ConnectionOptions {
   /** Metadata of the call: names in lower case, values in printable ASCII. */
-  readonly metadata?: ReadonlyMap<string, string> | Readonly<Record<string, string>> | undefined;
+  readonly metadata?: Metadata | undefined;
   /** Most bytes of one message, also after inflation. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
@@ -55,7 +56,10 @@ export async function openStream(
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
   const codecs = options.codecs ?? defaultCodecs();
-  const http2 = connection.session.request(headers);
+  // `close(CANCEL)` of node:http2 sends END_STREAM before it resets: to the server that is a
+  // half-close. Only an aborted signal resets and says nothing else.
+  const controller = new AbortController();
+  const http2 = connection.session.request(headers, { signal: controller.signal });
   const stream = new GrpcClientStream({
     http2,
     decoder: codecs.response,
@@ -64,6 +68,7 @@ export async function openStream(
     pool: createBufferPool(pooledBytes),
     connectionFailure: connection.failure,
     address: parsed.authority,
+    cancel: () => controller.abort(),
   });
   http2.once("close", () => connection.close());
   return withConnection(stream, connection, parsed);
@@ -93,11 +98,8 @@ export function withConnection(
   };
 }
 
-function requestHeaders(
-  address: Address,
-  metadata: OpenOptions["metadata"],
-): Record<string, string> {
-  const headers: Record<string, string> = {
+function requestHeaders(address: Address, metadata: Metadata | undefined): Record<string, string> {
+  return {
     ":method": "POST",
     ":scheme": address.secure ? "https" : "http",
     ":authority": address.authority,
@@ -105,23 +107,6 @@ function requestHeaders(
     "content-type": "application/grpc",
     te: "trailers",
     "user-agent": "dm-env-rpc-typescript",
-    "grpc-accept-encoding": "identity,gzip",
+    ...checkedMetadata(metadata),
   };
-  for (const [name, value] of metadataEntries(metadata)) {
-    if (!/^[a-z0-9_.-]+$/.test(name) || name.startsWith("grpc-") || !/^[\x20-\x7e]*$/.test(value)) {
-      throw new ConnectError(
-        `bad metadata: expected a lower-case name that does not begin with "grpc-" and a printable ASCII value, got ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
-        Code.InvalidArgument,
-      );
-    }
-    headers[name] = value;
-  }
-  return headers;
-}
-
-function metadataEntries(metadata: OpenOptions["metadata"]): Iterable<[string, string]> {
-  if (metadata === undefined) {
-    return [];
-  }
-  return metadata instanceof Map ? metadata : Object.entries(metadata);
 }

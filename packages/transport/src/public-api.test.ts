@@ -8,6 +8,7 @@ test("the public names are these", () => {
       "isLoopback",
       "listen",
       "memoryStreamPair",
+      "openConnectStream",
       "openStream",
       "parseAddress",
     ]

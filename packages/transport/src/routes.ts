@@ -17,6 +17,8 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { setPeer } from "./connect-stream.ts";
+import { peerOf } from "./process-call.ts";
 import { refusePath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
 
@@ -27,12 +29,6 @@ export interface RoutesOptions {
   /** An HTTP/1.1 connection on which nothing happens for this long is closed; 0 never. */
   readonly idleConnectionMs: number;
   readonly onError: (error: Error) => void;
-  /** What the handlers may know about the connection that a request came on. */
-  readonly contextOf: (
-    values: ContextValues,
-    connection: ServerConnection,
-    headers: IncomingHttpHeaders,
-  ) => void;
 }
 
 /** Connect's router behind the listener. */
@@ -100,8 +96,16 @@ export function createRoutes(options: RoutesOptions): Routes {
     handle(http2, headers, rawHeaders, connection) {
       const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
       const values = createContextValues();
-      options.contextOf(values, connection, headers);
+      setPeer(values, peerOf(connection, headers));
       answer(request, new Http2ServerResponse(http2), values);
+      // A response is the end of a call; a client that does not end its request keeps no stream.
+      http2.once("wantTrailers", () =>
+        setImmediate(() => {
+          if (!http2.readableEnded && !http2.closed && !http2.destroyed) {
+            http2.close();
+          }
+        }),
+      );
     },
     handleHttp1(socket) {
       http1.emit("connection", socket);

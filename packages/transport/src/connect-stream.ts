@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  Code,
+  ConnectError,
+  type ContextKey,
+  type ContextValues,
+  createContextKey,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import {
+  type EnvironmentRequest,
+  EnvironmentRequestSchema,
+  type EnvironmentResponse,
+  EnvironmentResponseSchema,
+} from "@dm-env-rpc/protocol";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { CallCodecs } from "./call-codecs.ts";
+import { fromGenerated, toGenerated } from "./generated-messages.ts";
+import { IterableStream } from "./iterable-stream.ts";
+import type { Peer, ServerStream } from "./message-stream.ts";
+
+const nobody: Peer = { address: "unknown", metadata: new Map(), certificate: undefined };
+
+/** Where a handler finds who calls. */
+const peerKey: ContextKey<Peer> = createContextKey<Peer>(nobody, {
+  description: "the peer of the call",
+});
+
+/** Tells the handlers of a request who calls. */
+export function setPeer(values: ContextValues, peer: Peer): void {
+  values.set(peerKey, peer);
+}
+
+/** What a call over Connect's protocols becomes. */
+export interface ConnectCallOptions {
+  readonly codecs: CallCodecs;
+  readonly onStream: (stream: ServerStream) => void;
+  /** Counts a stream as open until what it returns is called. */
+  readonly count: () => () => void;
+}
+
+/** The handler of Process for Connect's router. */
+export type ProcessHandler = (
+  requests: AsyncIterable<EnvironmentRequest>,
+  context: HandlerContext,
+) => AsyncIterable<EnvironmentResponse>;
+
+/**
+ * Makes the handler of Process for the Connect and gRPC-Web protocols: each call becomes a
+ * ServerStream, as a gRPC call does.
+ *
+ * Connect's iterator of requests ends the same way for a half-close and for a reset. What
+ * tells them apart is the call's signal, which a reset aborts; so the end is believed one
+ * turn of the event loop later.
+ */
+export function createProcessHandler({
+  codecs,
+  onStream,
+  count,
+}: ConnectCallOptions): ProcessHandler {
+  return (requests, context) => {
+    const { signal } = context;
+    const stream = new IterableStream<
+      ProcessRequest,
+      ProcessResponse,
+      EnvironmentRequest,
+      EnvironmentResponse
+    >(() => requests, {
+      decode: (message) => fromGenerated(codecs.request, EnvironmentRequestSchema, message),
+      encode: (message) => toGenerated(codecs.response, EnvironmentResponseSchema, message),
+      onIncomingEnd: async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        return signal.aborted ? abortOf(signal) : "half-close";
+      },
+      errorOf: (error) => ConnectError.from(error),
+      onDone: count(), // Connect tells the peer: the outgoing iterable ends, or throws.
+      endsCall: true,
+    });
+    // Fires for a good end, too, when the stream is done already.
+    const onAbort = (): void => stream.finish(abortOf(signal));
+    if (signal.aborted) {
+      onAbort();
+    } else {
+      signal.addEventListener("abort", onAbort, { once: true });
+    }
+    onStream(Object.assign(stream, { peer: context.values.get(peerKey) }));
+    return stream.outgoing();
+  };
+}
+
+function abortOf(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason;
+  return reason instanceof ConnectError
+    ? reason
+    : new ConnectError("the client reset the stream", Code.Canceled, undefined, undefined, reason);
+}

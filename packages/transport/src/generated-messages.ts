@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { Carried } from "./iterable-stream.ts";
+
+/** Makes the generated message of a record, by its bytes. */
+export function toGenerated<T, Desc extends DescMessage>(
+  codec: MessageCodec<T>,
+  schema: Desc,
+  message: T,
+): Carried<MessageShape<Desc>> {
+  const bytes = new Uint8Array(codec.size(message));
+  codec.write(message, bytes, 0);
+  return { message: fromBinary(schema, bytes), bytes: bytes.length };
+}
+
+/** Makes the record of a generated message, by its bytes: what Connect hands over. */
+export function fromGenerated<T, Desc extends DescMessage>(
+  codec: MessageCodec<T>,
+  schema: Desc,
+  message: MessageShape<Desc>,
+): T | Malformed {
+  const bytes = toBinary(schema, message);
+  return codec.read(bytes, 0, bytes.length);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import { memoryStreamPair } from "../memory-stream.ts";
+import type { ClientStream, ServerStream } from "../message-stream.ts";
+import { openConnectStream } from "../open-connect-stream.ts";
+import { type OpenedStream, type OpenOptions, openStream } from "../open-stream.ts";
+import { serving } from "./serving.ts";
+
+/** Both ends of a stream, however it is carried. */
+export interface Pair extends AsyncDisposable {
+  readonly client: ClientStream;
+  readonly server: ServerStream;
+}
+
+interface PairOptions {
+  readonly metadata?: ReadonlyMap<string, string>;
+  readonly maxMessageBytes?: number;
+}
+
+/** Everything that carries a stream, by name. */
+export const carriers: readonly (readonly [string, (options?: PairOptions) => Promise<Pair>])[] = [
+  ["memory", async (options) => asPair(...memoryStreamPair(options))],
+  ["grpc", (options) => over(openStream, options)],
+  ["connect", (options) => over(openConnectStream, options)],
+  [
+    "grpc-web",
+    (options) =>
+      over(
+        (address, open) => openConnectStream(address, { ...open, protocol: "grpc-web" }),
+        options,
+      ),
+  ],
+];
+
+function asPair(client: ClientStream, server: ServerStream): Pair {
+  return { client, server, async [Symbol.asyncDispose]() {} };
+}
+
+async function over(
+  open: (address: string, options: OpenOptions) => Promise<OpenedStream>,
+  options: PairOptions = {},
+): Promise<Pair> {
+  const { metadata, ...limits } = options;
+  const serve = await serving(limits);
+  const client = await open(serve.address, { metadata });
+  // Over HTTP/2 the server hears of a call with its headers, which go out with the call.
+  const server = await serve.next();
+  return {
+    client,
+    server,
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await serve[Symbol.asyncDispose]();
+    },
+  };
+}
