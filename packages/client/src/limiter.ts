@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Runs at most `most` tasks at once, the others in the order in which they came. */
+export function limiter(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (task) => {
+    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DynamicObservation } from "../definition.ts";
+import type { TimeStep } from "../time-step.ts";
+import type { Arrival } from "./slot.ts";
+import type { Stack, Stacker } from "./stacker.ts";
+import type { SequenceInfo, Stacked, VectorBatch } from "./vector-environment.ts";
+
+/** The arrays of a batch. */
+interface Columns {
+  readonly stack: Stack;
+  readonly reward: Float64Array;
+  readonly discount: Float64Array;
+  readonly terminated: Uint8Array;
+  readonly truncated: Uint8Array;
+  readonly first: Uint8Array;
+  readonly valid: Uint8Array;
+}
+
+/** Puts what came out of slots into batches, in fresh arrays or in the same again. */
+export class Batcher<Observation> {
+  readonly #stacker: Stacker;
+  readonly #reuse: boolean;
+  readonly #columns = new Map<number, Columns>();
+
+  constructor(stacker: Stacker, reuse: boolean) {
+    this.#stacker = stacker;
+    this.#reuse = reuse;
+  }
+
+  /** Makes a batch with a row for each arrival. */
+  batch(arrivals: readonly Arrival<Observation>[]): VectorBatch<Observation> {
+    const rows = arrivals.length;
+    const columns = this.#room(rows);
+    const ids = new Array<number>(rows);
+    const finalObservation = new Array<Observation | null>(rows);
+    const finalInfo = new Array<SequenceInfo | null>(rows);
+    const failures = new Array<Error | null>(rows);
+    for (let row = 0; row < rows; row++) {
+      const { slot, step, final, info, failure } = arrivals[row] as Arrival<Observation>;
+      ids[row] = slot;
+      finalObservation[row] = final === undefined ? null : final.observation;
+      finalInfo[row] = info;
+      failures[row] = failure;
+      if (step !== undefined)
+        this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
+      else if (this.#reuse) this.#stacker.clear(columns.stack, row);
+      columns.valid[row] = step === undefined ? 0 : 1;
+      columns.first[row] = step?.stepType === "first" ? 1 : 0;
+      // Where a sequence was begun in the same step, what came of the action is in the last step of the one before.
+      this.#writeOutcome(columns, row, final ?? step, failure !== null);
+    }
+    const { stack, ...flags } = columns;
+    // The stack has the names and shapes of the observations, which is what `Stacked` says.
+    const observation = stack.observation as Stacked<Observation>;
+    return { ids, observation, ...flags, finalObservation, finalInfo, failures };
+  }
+
+  #writeOutcome(
+    columns: Columns,
+    row: number,
+    outcome: TimeStep<Observation> | undefined,
+    failed: boolean,
+  ): void {
+    const ended = outcome?.stepType === "last";
+    const terminated = ended && outcome?.state === "terminated";
+    columns.reward[row] = outcome?.reward ?? 0;
+    columns.discount[row] = outcome?.discount ?? 1;
+    columns.terminated[row] = terminated ? 1 : 0;
+    columns.truncated[row] = !terminated && (ended || failed) ? 1 : 0;
+  }
+
+  #room(rows: number): Columns {
+    const kept = this.#reuse ? this.#columns.get(rows) : undefined;
+    if (kept !== undefined) return kept;
+    const columns = {
+      stack: this.#stacker.allocate(rows),
+      reward: new Float64Array(rows),
+      discount: new Float64Array(rows),
+      terminated: new Uint8Array(rows),
+      truncated: new Uint8Array(rows),
+      first: new Uint8Array(rows),
+      valid: new Uint8Array(rows),
+    };
+    if (this.#reuse) this.#columns.set(rows, columns);
+    return columns;
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
+import { type ConnectOptions, connect } from "../connect.ts";
+import type { ActionOf, NameOf, ObservationOf } from "../definition.ts";
+import type { JoinOptions } from "../environment.ts";
+import type { SlotFactory, SlotRequest } from "./vector-environment.ts";
+
+/** How slots join worlds of servers. */
+export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>
+  extends Omit<JoinOptions<A, O, N>, "signal" | "settings" | "destroyOnClose"> {
+  /** The world that all slots join. Default: each slot creates a world of its own, and destroys it. */
+  readonly world?: string | undefined;
+  /** Settings of a slot's own world. Default: none. */
+  readonly createSettings?: ((request: SlotRequest) => Settings) | undefined;
+  /** Settings of a slot's agent. Default: none. */
+  readonly joinSettings?: ((request: SlotRequest) => Settings) | undefined;
+  /** How to connect. */
+  readonly connect?: Omit<ConnectOptions, "signal"> | undefined;
+}
+
+/**
+ * Makes slots of agents on one server or, in turns, on several: each with a connection, and by
+ * default a world, of its own.
+ */
+export function remoteSlots<
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+  const N extends NameOf<O> = never,
+>(
+  addresses: string | readonly string[],
+  options: RemoteSlotOptions<A, O, N> = {},
+): SlotFactory<ActionOf<A>, ObservationOf<O, N>> {
+  const all = typeof addresses === "string" ? [addresses] : addresses;
+  const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
+  return async (request) => {
+    const { slot, signal } = request;
+    const connection = await connect(all[slot % all.length] ?? "", { ...connecting, signal });
+    try {
+      const world =
+        shared ??
+        (await connection.createWorld({
+          as: join.as,
+          settings: createSettings?.(request),
+          signal,
+        }));
+      return await connection.join<A, O, N>(world, {
+        ...join,
+        settings: joinSettings?.(request),
+        destroyOnClose: shared === undefined,
+        signal,
+      });
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  };
+}

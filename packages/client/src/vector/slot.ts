@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../backoff.ts";
+import { copied } from "../copied.ts";
+import type { Environment } from "../environment.ts";
+import type { TimeStep } from "../time-step.ts";
+import type { WaitOptions } from "../wait.ts";
+import type { AutoresetMode, SequenceInfo, SlotFactory } from "./vector-environment.ts";
+
+/** What comes out of a slot: a row of a batch. */
+export interface Arrival<Observation> {
+  readonly slot: number;
+  /** Undefined where the slot has failed or is being made again. */
+  readonly step: TimeStep<Observation> | undefined;
+  /** In mode `same-step`, the step that ended the sequence before `step`. */
+  readonly final: TimeStep<Observation> | undefined;
+  readonly info: SequenceInfo | null;
+  readonly failure: Error | null;
+}
+
+/** What the slots of a vector have in common. */
+export interface SlotContext<Action, Observation> {
+  readonly autoresetMode: AutoresetMode;
+  readonly restart: BackoffOptions | "never";
+  readonly seed: bigint | undefined;
+  readonly signal: AbortSignal;
+  /** Runs a task when fewer than `maxConcurrency` others run. */
+  limit<T>(task: () => Promise<T>): Promise<T>;
+  /** Checks that an environment is like the others. */
+  check(environment: Environment<Action, Observation>): void;
+  /** A slot that was asked for a step has one, or has failed. */
+  onArrival(arrival: Arrival<Observation>): void;
+  /** A slot that had failed is back, with a first step. */
+  onReturn(arrival: Arrival<Observation>): void;
+  /** An action did not fit; the slot has not stepped. */
+  onMisfit(slot: number, error: Error): void;
+}
+
+/** One environment of a vector: steps it, counts its sequence, and makes it again when it fails. */
+export class Slot<Action, Observation> {
+  readonly index: number;
+  /** A first step that came between two batches, after the slot was made again. */
+  held: Arrival<Observation> | undefined;
+  /** Whether its sequence has ended and the next has not begun. */
+  over = true;
+  readonly #factory: SlotFactory<Action, Observation>;
+  readonly #context: SlotContext<Action, Observation>;
+  #environment: Environment<Action, Observation> | undefined;
+  #busy = false;
+  #making = false;
+  #restarts = 0;
+  #steps = 0;
+  #return = 0;
+  #final: TimeStep<Observation> | undefined;
+  #finalInfo: SequenceInfo | null = null;
+  #failure: Error | undefined;
+  readonly #onStep = (step: TimeStep<Observation>): void => this.#stepped(step);
+  readonly #onError = (error: unknown): void => this.#failed(error);
+
+  constructor(
+    index: number,
+    factory: SlotFactory<Action, Observation>,
+    context: SlotContext<Action, Observation>,
+  ) {
+    this.index = index;
+    this.#factory = factory;
+    this.#context = context;
+  }
+
+  get environment(): Environment<Action, Observation> | undefined {
+    return this.#environment;
+  }
+
+  /** Whether it is waiting for an answer. */
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /** Whether something will come out of it by itself. */
+  get pending(): boolean {
+    return this.#busy || this.#making;
+  }
+
+  /** Why it is gone for good. */
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  /** Makes its environment. */
+  async make(): Promise<void> {
+    this.#environment = await this.#create();
+  }
+
+  /** Steps; the arrival comes later, or at once when there is nothing to step. */
+  step(action: Action, options: WaitOptions | undefined): void {
+    if (this.#arrivedAlready()) return;
+    this.#busy = true;
+    this.#environment?.step(action, options).then(this.#onStep, this.#onError);
+  }
+
+  /** Begins a new sequence. */
+  reset(settings: Settings | undefined, options: WaitOptions | undefined): void {
+    if (this.#arrivedAlready()) return;
+    this.#busy = true;
+    this.#environment?.reset({ ...options, settings }).then(this.#onStep, this.#onError);
+  }
+
+  async close(): Promise<void> {
+    const environment = this.#environment;
+    this.#environment = undefined;
+    if (environment !== undefined) await dispose(environment);
+  }
+
+  /** A slot without an environment has nothing to wait for: it gives what there is. */
+  #arrivedAlready(): boolean {
+    if (this.held !== undefined) {
+      const { held } = this;
+      this.held = undefined;
+      this.#context.onArrival(held);
+      return true;
+    }
+    if (this.#environment !== undefined) return false;
+    this.#context.onArrival(this.#arrival(undefined, this.#failure ?? null));
+    return true;
+  }
+
+  #stepped(step: TimeStep<Observation>): void {
+    if (step.first()) this.#begins(step);
+    else {
+      this.#steps++;
+      this.#return += step.reward ?? 0;
+    }
+    this.over = step.last();
+    if (step.last()) {
+      const state = step.state === "terminated" ? "terminated" : "interrupted";
+      this.#finalInfo = { state, steps: this.#steps, return: this.#return };
+      if (this.#context.autoresetMode === "same-step" && this.#environment !== undefined) {
+        this.#final = { ...step, observation: ownMemory(step.observation) };
+        this.#environment.reset().then(this.#onStep, this.#onError);
+        return;
+      }
+    }
+    this.#busy = false;
+    this.#context.onArrival(this.#arrival(step, null));
+  }
+
+  #failed(reason: unknown): void {
+    const error = reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
+    this.#busy = false;
+    if (this.#environment !== undefined && isMisfit(error, this.#environment.specs)) {
+      this.#context.onMisfit(this.index, error);
+      return;
+    }
+    const environment = this.#environment;
+    this.#environment = undefined;
+    this.over = true;
+    const { restart, signal } = this.#context;
+    this.#making = restart !== "never" && !signal.aborted;
+    if (restart === "never") this.#failure = error;
+    this.#context.onArrival(this.#arrival(undefined, error));
+    if (restart === "never" || signal.aborted) {
+      if (environment !== undefined) void dispose(environment);
+    } else void this.#makeAgain(environment, restart, error);
+  }
+
+  async #create(): Promise<Environment<Action, Observation>> {
+    const { seed, signal } = this.#context;
+    const environment = await this.#context.limit(() =>
+      this.#factory({
+        slot: this.index,
+        seed: seed === undefined ? undefined : seed + BigInt(this.index),
+        restarts: this.#restarts,
+        signal,
+      }),
+    );
+    try {
+      signal.throwIfAborted();
+      this.#context.check(environment);
+      return environment;
+    } catch (error) {
+      await dispose(environment);
+      throw error;
+    }
+  }
+
+  async #makeAgain(
+    environment: Environment<Action, Observation> | undefined,
+    restart: BackoffOptions,
+    lost: Error,
+  ): Promise<void> {
+    const { signal } = this.#context;
+    if (environment !== undefined) await dispose(environment);
+    let failure = lost;
+    const { maxAttempts = defaultMaxAttempts } = restart;
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      let made: Environment<Action, Observation> | undefined;
+      try {
+        await pause(backoffMs(attempt, restart), `making slot ${this.index} again`, signal);
+        this.#restarts++;
+        made = await this.#create();
+        const first = await made.reset();
+        signal.throwIfAborted();
+        this.#environment = made;
+        this.#making = false;
+        this.#begins(first);
+        this.#context.onReturn(this.#arrival(first, null));
+        return;
+      } catch (error) {
+        if (made !== undefined) await dispose(made);
+        if (signal.aborted) return;
+        if (error instanceof Error) failure = error;
+      }
+    }
+    this.#making = false;
+    this.#failure = failure;
+    this.#context.onReturn(this.#arrival(undefined, failure));
+  }
+
+  #begins(step: TimeStep<Observation>): void {
+    this.over = step.last();
+    this.#steps = 0;
+    this.#return = 0;
+  }
+
+  #arrival(step: TimeStep<Observation> | undefined, failure: Error | null): Arrival<Observation> {
+    const arrival = { slot: this.index, step, final: this.#final, info: this.#finalInfo, failure };
+    this.#final = undefined;
+    this.#finalInfo = null;
+    return arrival;
+  }
+}
+
+/** An observation whose tensors are nobody else's. */
+function ownMemory<Observation>(observation: Observation): Observation {
+  const copy = (value: unknown): unknown => {
+    if (typeof value !== "object" || value === null || "$typeName" in value) return value;
+    if ("data" in value && "dtype" in value) return copied(value as Tensor);
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
+  };
+  return copy(observation) as Observation;
+}
+
+/** Whether an error is about an action, which was not sent then, and not about what the server sent. */
+function isMisfit(error: Error, specs: Environment["specs"]): boolean {
+  if (!isTensorError(error) || error.specName === undefined) return false;
+  const name = error.specName;
+  if (Object.hasOwn(flattenSpecs(specs.actions), name)) return true;
+  return error.reason === "name" && !Object.hasOwn(flattenSpecs(specs.observations), name);
+}
+
+/** Gives back an environment and its connection, whatever state they are in. */
+async function dispose(environment: Environment<never, unknown>): Promise<void> {
+  try {
+    await environment.close({ timeoutMs: 2_000 });
+  } catch {
+    // Its connection is closed either way.
+  }
+  await environment.connection.close();
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type DmEnvSpec,
+  type DmEnvSpecs,
+  dtypes,
+  elementCount,
+  isVariable,
+  type Tensor,
+  type TensorData,
+  TensorError,
+} from "@dm-env-rpc/tensor-codec";
+import type { DynamicObservation } from "../definition.ts";
+import type { DynamicStacked } from "./vector-environment.ts";
+
+/** One observation and where it is nested. */
+interface Leaf {
+  readonly path: readonly string[];
+  readonly spec: DmEnvSpec;
+  /** Elements of a row. */
+  readonly size: number;
+}
+
+/** Stacked observations, and the arrays in them in the order of the leaves. */
+export interface Stack {
+  readonly observation: DynamicStacked;
+  readonly arrays: readonly TensorData[];
+}
+
+/** Puts the observations of several slots into one tensor per name. */
+export class Stacker {
+  readonly #leaves: readonly Leaf[];
+
+  /** @throws TensorError `shape` for an observation of variable length, which has no place in a stack. */
+  constructor(specs: DmEnvSpecs) {
+    this.#leaves = leavesOf(specs, []);
+    for (const { spec } of this.#leaves) {
+      if (!isVariable(spec.shape)) continue;
+      throw new TensorError({
+        reason: "shape",
+        name: spec.name,
+        expected: "observations of a fixed shape, to stack those of several slots",
+        received: `shape [${spec.shape}]`,
+        remedy: "leave it out of the observations asked for",
+      });
+    }
+  }
+
+  /** Room for some rows: zeros. */
+  allocate(rows: number): Stack {
+    const observation: Record<string, unknown> = {};
+    const arrays = this.#leaves.map(({ path, spec, size }) => {
+      const { dtype, shape } = spec;
+      const data = dtypes[dtype].allocate(rows * size);
+      let record = observation;
+      for (const key of path.slice(0, -1)) {
+        record[key] ??= {};
+        record = record[key] as Record<string, unknown>;
+      }
+      record[path.at(-1) as string] = { dtype, shape: [rows, ...shape], data };
+      return data;
+    });
+    return { observation: observation as DynamicStacked, arrays };
+  }
+
+  /** Writes an observation into a row. */
+  write(stack: Stack, row: number, observation: DynamicObservation): void {
+    for (let i = 0; i < this.#leaves.length; i++) {
+      const { path, spec, size } = this.#leaves[i] as Leaf;
+      let value: unknown = observation;
+      for (let depth = 0; depth < path.length; depth++)
+        value = (value as Record<string, unknown>)[path[depth] as string];
+      const data = stack.arrays[i] as TensorData;
+      if (spec.shape.length === 0)
+        data[row] = (typeof value === "boolean" ? +value : value) as never;
+      else put(data, (value as Tensor).data, row * size);
+    }
+  }
+
+  /** Makes a row zeros again. */
+  clear(stack: Stack, row: number): void {
+    for (let i = 0; i < this.#leaves.length; i++) {
+      const { spec, size } = this.#leaves[i] as Leaf;
+      put(stack.arrays[i] as TensorData, dtypes[spec.dtype].allocate(size), row * size);
+    }
+  }
+}
+
+function put(target: TensorData, source: TensorData, at: number): void {
+  if (Array.isArray(target))
+    for (let i = 0; i < source.length; i++) target[at + i] = source[i] as never;
+  else target.set(source as never, at);
+}
+
+function leavesOf(specs: DmEnvSpecs, above: readonly string[]): Leaf[] {
+  return Object.entries(specs).flatMap(([key, spec]): Leaf[] => {
+    const path = [...above, key];
+    return isLeaf(spec) ? [{ path, spec, size: elementCount(spec.shape) }] : leavesOf(spec, path);
+  });
+}
+
+function isLeaf(spec: DmEnvSpec | DmEnvSpecs): spec is DmEnvSpec {
+  return typeof spec["kind"] === "string";
+}

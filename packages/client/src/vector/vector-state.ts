@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { BackoffOptions } from "../backoff.ts";
+import type { Environment } from "../environment.ts";
+import { type WaitOptions, waitFor } from "../wait.ts";
+import { Batcher } from "./batcher.ts";
+import { type Arrival, Slot } from "./slot.ts";
+import type { SlotChecker } from "./slot-checker.ts";
+import type {
+  AutoresetMode,
+  SlotFactory,
+  VectorBatch,
+  VectorEnvironment,
+  VectorResetOptions,
+} from "./vector-environment.ts";
+
+/** What a vector is made from. */
+export interface VectorParts<Action, Observation> {
+  readonly autoresetMode: AutoresetMode;
+  readonly batchSize: number;
+  readonly reuse: boolean;
+  readonly restart: BackoffOptions | "never";
+  readonly seed: bigint | undefined;
+  readonly closed: AbortController;
+  readonly limit: <T>(task: () => Promise<T>) => Promise<T>;
+  readonly checker: SlotChecker<Environment<Action, Observation>>;
+}
+
+/** What waits for arrivals: all slots of a step, or as many as make a batch. */
+interface Waiting<Observation> {
+  readonly count: number;
+  readonly resolve: (arrivals: Arrival<Observation>[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Slots, and who waits for what comes out of them. */
+export class VectorState<Action, Observation> implements VectorEnvironment<Action, Observation> {
+  readonly size: number;
+  readonly batchSize: number;
+  readonly autoresetMode: AutoresetMode;
+  readonly #parts: VectorParts<Action, Observation>;
+  readonly #slots: readonly Slot<Action, Observation>[];
+  #batcher: Batcher<Observation> | undefined;
+  #arrivals: Arrival<Observation>[] = [];
+  #waiting: Waiting<Observation> | undefined;
+  #misfit: Error | undefined;
+  /** `all`: reset and step; `some`: sendReset, send and recv, where slots come back by themselves. */
+  #way: "none" | "all" | "some" = "none";
+  #closing: Promise<void> | undefined;
+
+  constructor(
+    factories: readonly SlotFactory<Action, Observation>[],
+    parts: VectorParts<Action, Observation>,
+  ) {
+    this.size = factories.length;
+    this.batchSize = parts.batchSize;
+    this.autoresetMode = parts.autoresetMode;
+    this.#parts = parts;
+    this.#slots = factories.map(
+      (factory, index) =>
+        new Slot(index, factory, {
+          autoresetMode: parts.autoresetMode,
+          restart: parts.restart,
+          seed: parts.seed,
+          signal: parts.closed.signal,
+          limit: parts.limit,
+          check: (environment) => parts.checker.check(environment, index),
+          onArrival: (arrival) => this.#arrived(arrival),
+          onReturn: (arrival) => this.#returned(arrival),
+          onMisfit: (slot, error) => this.#misfitted(slot, error),
+        }),
+    );
+  }
+
+  /** Makes all slots. */
+  async make(): Promise<void> {
+    const made = await Promise.allSettled(this.#slots.map((slot) => slot.make()));
+    for (const outcome of made) if (outcome.status === "rejected") throw outcome.reason;
+    this.#batcher = new Batcher(this.#parts.checker.stacker, this.#parts.reuse);
+  }
+
+  async reset(options: VectorResetOptions = {}): Promise<VectorBatch<Observation>> {
+    this.#begin("all");
+    const { mask, settings, ...wait } = options;
+    return await this.#all(wait, (slot) => {
+      if (mask === undefined || mask[slot.index] === true) {
+        slot.held = undefined;
+        slot.reset(settings?.(slot.index), undefined);
+      } else this.#arrived(nothing(slot.index));
+    });
+  }
+
+  async step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation>> {
+    if (this.#way === "none") throw refused("step before the first reset", "call reset() first");
+    this.#begin("all");
+    if (actions.length !== this.size)
+      throw wrongCount(`an action for each of ${this.size} slots`, actions.length);
+    if (this.autoresetMode === "disabled") this.#refuseOver();
+    return await this.#all(options, (slot) => slot.step(actions[slot.index] as Action, undefined));
+  }
+
+  sendReset(ids: readonly number[] = this.#slots.map(({ index }) => index)): void {
+    this.#begin("some");
+    for (const id of ids) this.#slot(id).reset(undefined, undefined);
+  }
+
+  send(
+    actions: readonly Action[],
+    ids: readonly number[] = actions.map((_, index) => index),
+  ): void {
+    if (this.#way === "none")
+      throw refused("send before the first reset", "call sendReset() first");
+    this.#begin("some");
+    if (ids.length !== actions.length)
+      throw wrongCount(`as many actions as ids, ${ids.length}`, actions.length);
+    const slots = ids.map((id) => this.#slot(id));
+    slots.forEach((slot, row) => {
+      // One that is being made again gives its first step by itself.
+      if (slot.environment !== undefined) slot.step(actions[row] as Action, undefined);
+    });
+  }
+
+  async recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {
+    this.#begin("some");
+    return await this.#take(this.batchSize, options);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #all(
+    options: WaitOptions | undefined,
+    go: (slot: Slot<Action, Observation>) => void,
+  ): Promise<VectorBatch<Observation>> {
+    // What a call that was given up left behind is nobody's any more.
+    this.#arrivals = [];
+    for (const slot of this.#slots) go(slot);
+    return await this.#take(this.size, options);
+  }
+
+  async #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
+    const arrivals = await waitFor(
+      new Promise<Arrival<Observation>[]>((resolve, reject) => {
+        this.#waiting = { count, resolve, reject };
+        this.#wake();
+      }),
+      `${count} of ${this.size} slots`,
+      options,
+    ).finally(() => {
+      this.#waiting = undefined;
+    });
+    if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
+    const failure = this.#slots.every((slot) => slot.failure) ? this.#slots[0]?.failure : undefined;
+    if (failure !== undefined) throw failure;
+    return (this.#batcher as Batcher<Observation>).batch(arrivals);
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    if (this.#arrivals.length < waiting.count && this.#slots.some((slot) => slot.pending)) return;
+    this.#waiting = undefined;
+    if (this.#arrivals.length === 0) {
+      waiting.reject(refused("recv with nothing sent", "send() or sendReset() first"));
+      return;
+    }
+    const arrivals = this.#arrivals.splice(0, waiting.count);
+    const misfit = this.#misfit;
+    this.#misfit = undefined;
+    if (misfit === undefined) waiting.resolve(arrivals);
+    else waiting.reject(misfit);
+  }
+
+  #arrived(arrival: Arrival<Observation>): void {
+    this.#arrivals.push(arrival);
+    this.#wake();
+  }
+
+  #returned(arrival: Arrival<Observation>): void {
+    const slot = this.#slot(arrival.slot);
+    if (this.#way === "some") this.#arrived(arrival);
+    else slot.held = arrival;
+  }
+
+  #misfitted(slot: number, error: Error): void {
+    this.#misfit ??= error;
+    this.#arrived(nothing(slot));
+  }
+
+  #begin(way: "all" | "some"): void {
+    if (this.#closing !== undefined) throw refused("a vector that is closed", "make another");
+    if (this.#waiting !== undefined)
+      throw refused("a call while another is open", "await it first");
+    if (way === "all" && this.#slots.some((slot) => slot.busy))
+      throw refused("reset or step while slots are stepping", "recv() what was sent first");
+    if (way === "some" && this.#way === "all") {
+      for (const slot of this.#slots) {
+        if (slot.held !== undefined) this.#arrivals.push(slot.held);
+        slot.held = undefined;
+      }
+    }
+    this.#way = way;
+  }
+
+  #slot(id: number): Slot<Action, Observation> {
+    const slot = this.#slots[id];
+    if (slot === undefined) throw refused(`slot ${id}`, `there are slots 0 to ${this.size - 1}`);
+    if (slot.busy) throw refused(`slot ${id}, which is stepping`, "recv() it first");
+    return slot;
+  }
+
+  #refuseOver(): void {
+    const over = this.#slots.filter((slot) => slot.over && slot.environment !== undefined);
+    if (over.length === 0) return;
+    const ids = over.map(({ index }) => index).join(", ");
+    throw refused(`a step in slots whose sequence has ended: ${ids}`, "reset them with a mask");
+  }
+
+  async #close(): Promise<void> {
+    this.#parts.closed.abort();
+    this.#waiting?.reject(refused("a vector that is closed", "make another"));
+    await Promise.all(this.#slots.map((slot) => slot.close()));
+  }
+}
+
+function nothing<Observation>(slot: number): Arrival<Observation> {
+  return { slot, step: undefined, final: undefined, info: null, failure: null };
+}
+
+function refused(what: string, remedy: string): DmEnvRpcError {
+  return new DmEnvRpcError("FAILED_PRECONDITION", `cannot take ${what}; ${remedy}`);
+}
+
+function wrongCount(expected: string, received: number): DmEnvRpcError {
+  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Environment } from "../environment.ts";
+import { limiter } from "../limiter.ts";
+import { slotChecker } from "./slot-checker.ts";
+import type { SlotFactory, VectorEnvironment, VectorizeOptions } from "./vector-environment.ts";
+import { VectorState } from "./vector-state.ts";
+
+const defaultMaxConcurrency = 32;
+
+/**
+ * Makes one environment of many: of `size` that one factory makes, or of one for each
+ * factory. They must have the same actions and observations, of fixed shapes.
+ * Several agents of one world may be slots.
+ *
+ * @throws Whatever the first factory that fails throws; the other environments are closed.
+ * @throws TensorError `spec` naming the slot that is not like the first.
+ */
+export function vectorize<Action, Observation>(
+  size: number,
+  factory: SlotFactory<Action, Observation>,
+  options?: VectorizeOptions,
+): Promise<VectorEnvironment<Action, Observation>>;
+export function vectorize<Action, Observation>(
+  factories: readonly SlotFactory<Action, Observation>[],
+  options?: VectorizeOptions,
+): Promise<VectorEnvironment<Action, Observation>>;
+export async function vectorize<Action, Observation>(
+  slots: number | readonly SlotFactory<Action, Observation>[],
+  second?: SlotFactory<Action, Observation> | VectorizeOptions,
+  third?: VectorizeOptions,
+): Promise<VectorEnvironment<Action, Observation>> {
+  const factories =
+    typeof second === "function"
+      ? Array.from({ length: typeof slots === "number" ? slots : 0 }, () => second)
+      : typeof slots === "number"
+        ? []
+        : slots;
+  const options = (typeof second === "function" ? third : second) ?? {};
+  const { batchSize = factories.length } = options;
+  if (factories.length === 0) throw wrong("at least one slot", "none");
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > factories.length)
+    throw wrong(`a batchSize from 1 to ${factories.length}`, `${batchSize}`);
+
+  const closed = new AbortController();
+  const abort = (): void => closed.abort(options.signal?.reason);
+  if (options.signal?.aborted === true) abort();
+  options.signal?.addEventListener("abort", abort, { once: true });
+  const checker = slotChecker<Environment<Action, Observation>>();
+  const state = new VectorState(factories, {
+    autoresetMode: options.autoresetMode ?? "next-step",
+    batchSize,
+    reuse: options.buffers === "reuse",
+    restart: options.restart ?? {},
+    seed: options.seed,
+    closed,
+    limit: limiter(options.maxConcurrency ?? defaultMaxConcurrency),
+    checker,
+  });
+  try {
+    await state.make();
+  } catch (error) {
+    await state.close();
+    throw error;
+  } finally {
+    options.signal?.removeEventListener("abort", abort);
+  }
+  return state;
+}
+
+function wrong(expected: string, received: string): DmEnvRpcError {
+  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`);
+}
