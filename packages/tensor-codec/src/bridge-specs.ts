@@ -16,7 +16,7 @@ import { TensorError } from "./errors.ts";
 import type { TensorSpec } from "./spec.ts";
 import { type SpecEntry, type SpecTable, tableOf } from "./spec-table.ts";
 import { elementCount, isVariable } from "./tensor.ts";
-import { shapeText, valueText } from "./text.ts";
+import { shapeText, valueText, withArticle } from "./text.ts";
 import type { Uid } from "./uid.ts";
 
 type Ordered = number | bigint;
@@ -178,7 +178,8 @@ function unpackBound(
   }
   if (legacy !== undefined) {
     const value = payload.value as unknown;
-    if (!isElement(dtype, value)) throw unreadable(name, `a ${dtype} as ${side}`, valueText(value));
+    if (!isElement(dtype, value))
+      throw unreadable(name, `${withArticle(dtype)} as ${side}`, valueText(value));
     return value as Ordered;
   }
   const data = dataOf(dtype, payload);

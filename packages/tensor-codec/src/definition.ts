@@ -8,7 +8,7 @@ import { flattenNested, measureNested } from "./nested-array.ts";
 import { checkShape } from "./shape.ts";
 import type { Bounds, TensorSpec } from "./spec.ts";
 import { elementCount, isVariable, MAX_DIMENSION } from "./tensor.ts";
-import { elementText, scalarText, shapeText, valueText } from "./text.ts";
+import { elementText, scalarText, shapeText, valueText, withArticle } from "./text.ts";
 
 type Ordered = number | bigint;
 type AnyBound = Ordered | TensorData | undefined;
@@ -40,7 +40,12 @@ export function checkDefinition(spec: TensorSpec, name?: string): void {
   if (min === undefined && max === undefined) return;
   const { range, kind } = dtypes[dtype];
   if (kind === "bool" || kind === "string" || kind === "proto") {
-    throw refuse(name, `no bounds on a ${dtype} spec`, "bounds", "leave min and max out");
+    throw refuse(
+      name,
+      `no bounds on ${withArticle(dtype)} spec`,
+      "bounds",
+      "leave min and max out",
+    );
   }
   if (isVariable(shape)) {
     throw refuse(
@@ -76,7 +81,7 @@ function exact(
       const { expected, received } = wrongElement(value, 0, { dtype, shape: [], name: undefined });
       throw refuse(
         undefined,
-        `${expected.split(" as ")[0]} as ${side} of a ${dtype} spec`,
+        `${expected.split(" as ")[0]} as ${side} of ${withArticle(dtype)} spec`,
         received,
       );
     }
@@ -90,7 +95,7 @@ function exact(
     if (elementCount(measured.shape) !== 1) checkShape(measured.shape, shape, side);
     data = flattenNested(bound, dtype, measured.shape, DEFAULT_MAX_ELEMENTS, side);
   } else {
-    throw refuse(undefined, `a ${dtype} scalar or array as ${side}`, valueText(bound));
+    throw refuse(undefined, `${withArticle(dtype)} scalar or array as ${side}`, valueText(bound));
   }
   if (data.length === 1) return one(data[0]);
   if (!isVariable(shape) && data.length !== elementCount(shape)) {

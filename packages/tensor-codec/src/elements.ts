@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DType, dtypes, type TensorData } from "./dtype.ts";
 import { TensorError } from "./errors.ts";
-import { elementText, valueText } from "./text.ts";
+import { elementText, valueText, withArticle } from "./text.ts";
 
 /** Where elements come from and go to, for the error that names one of them. */
 export interface Destination {
@@ -85,7 +85,7 @@ export function wrongElement(value: unknown, index: number, to: Destination): Te
     new TensorError({
       reason,
       name,
-      expected: `${expected} as ${elementText(index, shape)} of a ${dtype} tensor`,
+      expected: `${expected} as ${elementText(index, shape)} of ${withArticle(dtype)} tensor`,
       received: valueText(value),
       remedy,
     });

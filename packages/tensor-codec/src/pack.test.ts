@@ -73,7 +73,7 @@ describe("pack", () => {
   });
 
   test.each<[string, PackValue, DType, string, string]>([
-    ["a fraction as int32", 1.5, "int32", "value", "an integer as the value of a int32 tensor"],
+    ["a fraction as int32", 1.5, "int32", "value", "an integer as the value of an int32 tensor"],
     ["NaN as int32", Number.NaN, "int32", "value", "an integer"],
     ["300 as uint8", 300, "uint8", "value", "a number from 0 to 255"],
     ["-1 as uint32", [0, -1], "uint32", "value", "as element [1]"],
@@ -216,7 +216,7 @@ describe("packFor", () => {
     expect(packFor(one, t.int32([2]), "x")).toEqual(one);
     expect(() => packFor(whole, t.int32([3]), "x")).toThrow(refusal("shape", "shape [3]"));
     expect(() => packFor(whole, t.float32([2]), "x")).toThrow(
-      refusal("dtype", "a int32 tensor of shape [2]"),
+      refusal("dtype", "an int32 tensor of shape [2]"),
     );
     expect(() => packFor({ ...whole, shape: [0.5] }, t.int32([2]), "x")).toThrow(
       refusal("shape", "32-bit integers"),

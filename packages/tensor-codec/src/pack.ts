@@ -11,7 +11,7 @@ import { checkShape, resolveShape, sameShape } from "./shape.ts";
 import type { TensorSpec } from "./spec.ts";
 import type { PackedTensor, Tensor } from "./tensor.ts";
 import { elementCount } from "./tensor.ts";
-import { valueText } from "./text.ts";
+import { valueText, withArticle } from "./text.ts";
 
 /** How `pack` makes a tensor of a value. */
 export interface PackOptions<D extends DType = DType> {
@@ -315,7 +315,7 @@ function wrongDType(dtype: DType | undefined, value: unknown, name: string | und
     expected:
       dtype === undefined
         ? "a number, bigint, boolean, string, message, typed array of the protocol or nested arrays"
-        : `a ${dtype} tensor`,
+        : `${withArticle(dtype)} tensor`,
     received: valueText(value),
     remedy: dtype === undefined ? "give a dtype" : "nothing is cast: convert it first",
   });

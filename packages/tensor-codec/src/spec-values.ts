@@ -6,6 +6,7 @@ import { TensorError } from "./errors.ts";
 import { checkShape, resolveShape, sameShape } from "./shape.ts";
 import type { TensorSpec } from "./spec.ts";
 import { elementCount, type Tensor } from "./tensor.ts";
+import { withArticle } from "./text.ts";
 
 type Ordered = number | bigint;
 
@@ -20,8 +21,8 @@ export function validate(tensor: Tensor, spec: TensorSpec, name?: string): void 
     throw new TensorError({
       reason: "dtype",
       name,
-      expected: `a ${spec.dtype} tensor`,
-      received: `a ${tensor.dtype} tensor`,
+      expected: `${withArticle(spec.dtype)} tensor`,
+      received: `${withArticle(tensor.dtype)} tensor`,
       remedy: "nothing is cast: convert it first",
     });
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DType, dtypes, type TensorData } from "./dtype.ts";
 import { TensorError } from "./errors.ts";
-import { shapeText, valueText } from "./text.ts";
+import { shapeText, valueText, withArticle } from "./text.ts";
 
 /** The largest dimension of a shape: the wire has 32 bits for it, signed. */
 export const MAX_DIMENSION = 2147483647;
@@ -74,7 +74,7 @@ export function tensor<D extends DType>(
   if (!dtypes[dtype].holds(data)) {
     throw new TensorError({
       reason: "dtype",
-      expected: `the elements of a ${dtype} tensor`,
+      expected: `the elements of ${withArticle(dtype)} tensor`,
       received: valueText(data),
     });
   }

@@ -23,6 +23,11 @@ export function elementText(index: number, shape: readonly number[]): string {
   return `element ${shapeText(at)}`;
 }
 
+/** A dtype as it stands in a sentence: `an int8`, `a uint8`. */
+export function withArticle(dtype: string): string {
+  return dtype.startsWith("int") ? `an ${dtype}` : `a ${dtype}`;
+}
+
 /** A value of any kind, short enough for a message. */
 export function valueText(value: unknown): string {
   switch (typeof value) {
@@ -58,7 +63,7 @@ function objectText(value: object | null): string {
   }
   if ("dtype" in value && "shape" in value && "data" in value) {
     const shape = Array.isArray(value.shape) ? ` of shape ${shapeText(value.shape)}` : "";
-    return `a ${cut(String(value.dtype))} tensor${shape}`;
+    return `${withArticle(cut(String(value.dtype)))} tensor${shape}`;
   }
   return "an object";
 }

@@ -9,7 +9,7 @@ import { DEFAULT_MAX_ELEMENTS, tooManyElements } from "./limits.ts";
 import { checkShape, resolveShape, sameShape } from "./shape.ts";
 import type { NestedArray, TensorSpec, ValueOf } from "./spec.ts";
 import { elementCount, type PackedTensor, type Tensor, type UnsetTensor } from "./tensor.ts";
-import { shapeText } from "./text.ts";
+import { shapeText, withArticle } from "./text.ts";
 
 /** How `unpack` makes a tensor of what came. */
 export interface UnpackOptions {
@@ -51,14 +51,14 @@ export function unpackFor(
   options: Pick<UnpackOptions, "maxElements"> = {},
 ): Tensor {
   const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
-  if (packed.dtype === "unset") throw unset(`a ${spec.dtype} tensor`, name);
+  if (packed.dtype === "unset") throw unset(`${withArticle(spec.dtype)} tensor`, name);
   const { dtype, shape, data } = packed;
   if (dtype !== spec.dtype) {
     throw new TensorError({
       reason: "dtype",
       name,
-      expected: `a ${spec.dtype} tensor`,
-      received: `a ${dtype} tensor`,
+      expected: `${withArticle(spec.dtype)} tensor`,
+      received: `${withArticle(dtype)} tensor`,
       remedy: `send ${spec.dtype}; nothing is cast`,
     });
   }

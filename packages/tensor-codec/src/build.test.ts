@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import { t } from "./build.ts";
+
+const refusal = (text: string) =>
+  expect.objectContaining({
+    name: "TensorError",
+    reason: "spec",
+    message: expect.stringContaining(text),
+  });
+
+describe("builders", () => {
+  test("make a spec of each dtype, scalar or of a shape", () => {
+    expect(t.float32()).toEqual({ dtype: "float32", shape: [] });
+    expect(t.uint8([11, 11, 3])).toEqual({ dtype: "uint8", shape: [11, 11, 3] });
+    expect(t.int8({ min: 0, max: 4 })).toEqual({ dtype: "int8", shape: [], min: 0, max: 4 });
+    expect(t.uint64([2], { max: 7n })).toEqual({ dtype: "uint64", shape: [2], max: 7n });
+    expect(t.bool([2])).toEqual({ dtype: "bool", shape: [2] });
+    expect(t.string([-1])).toEqual({ dtype: "string", shape: [-1] });
+    expect(t.proto()).toEqual({ dtype: "proto", shape: [] });
+    expect(t.discrete(5)).toEqual({ dtype: "int32", shape: [], min: 0, max: 4 });
+    expect(t.discrete(5, "uint64")).toEqual({ dtype: "uint64", shape: [], min: 0n, max: 4n });
+    expect(t.discrete(128, "uint8")).toEqual({ dtype: "uint8", shape: [], min: 0, max: 127 });
+  });
+
+  test("keep bounds of each element as a typed array of their own", () => {
+    const min = new Float32Array([0, 1]);
+    const spec = t.float32([2], { min, max: [2, 3] });
+    expect(spec).toEqual({
+      dtype: "float32",
+      shape: [2],
+      min: new Float32Array([0, 1]),
+      max: new Float32Array([2, 3]),
+    });
+    expect(spec.min).not.toBe(min);
+    expect(t.int32([1, 2], { min: [[3, 4]] }).min).toEqual(new Int32Array([3, 4]));
+    expect(t.int64([2], { max: [3n, 4n] }).max).toEqual(new BigInt64Array([3n, 4n]));
+  });
+
+  test("make one bound of bounds that are all the same", () => {
+    expect(t.int8([2], { min: [3], max: [4, 4] })).toEqual(t.int8([2], { min: 3, max: 4 }));
+  });
+
+  test("round the bounds of float32 as its elements are rounded", () => {
+    expect(t.float32({ max: 0.1 }).max).toBe(Math.fround(0.1));
+    expect(t.float32({ min: Number.NEGATIVE_INFINITY }).min).toBe(-Infinity);
+  });
+});
+
+describe("builders refuse", () => {
+  test.each<[string, () => unknown, string]>([
+    [
+      "two variable dimensions",
+      () => t.float32([-1, -1]),
+      "at most one variable (negative) dimension",
+    ],
+    ["a fraction as dimension", () => t.float32([1.5]), "32-bit integers"],
+    ["a dimension of 2^31", () => t.float32([2 ** 31]), "32-bit integers"],
+    ["min above max", () => t.int8({ min: 2, max: 1 }), "min at most max, received 2 and 1"],
+    [
+      "one min above its max",
+      () => t.int8([2], { min: [0, 5], max: 4 }),
+      "5 and 4 for element [1]",
+    ],
+    ["a bound beyond the dtype", () => t.int8({ max: 200 }), "a number from -128 to 127 as max"],
+    ["a fraction as an integer's bound", () => t.int8({ min: 0.5 }), "an integer as min"],
+    ["NaN as a bound", () => t.float32({ min: Number.NaN }), "as min of a float32 spec"],
+    [
+      "a bigint as a number's bound",
+      () => t.int32({ min: 1n as never }),
+      "as min of an int32 spec",
+    ],
+    ["a number as a bigint's bound", () => t.int64({ min: 1 as never }), "a bigint as min"],
+    [
+      "another typed array",
+      () => t.int32([2], { min: new Int8Array(2) as never }),
+      "Int8Array of 2",
+    ],
+    [
+      "bounds of another number",
+      () => t.int32([2], { min: new Int32Array(3) }),
+      "one min for all elements or 2",
+    ],
+    [
+      "bounds of strings",
+      () => (t.int32 as never as (a: unknown, b: unknown) => void)([2], { max: "x" }),
+      "as max",
+    ],
+    ["no values", () => t.discrete(0), "min at most max, received 0 and -1"],
+    ["half a value", () => t.discrete(2.5), "an integer as max"],
+    ["more values than the dtype has", () => t.discrete(300, "uint8"), "a number from 0 to 255"],
+  ])("%s", (_, make, text) => {
+    expect(make).toThrow(refusal(text));
+  });
+
+  test("behaviour 16: bounds on a variable-length spec", () => {
+    expect(() => t.float32([-1], { min: 0 })).toThrow(
+      refusal("no bounds on a variable-length spec"),
+    );
+    expect(() => t.float32([2, -1], { max: [1, 2] as never })).toThrow(/shape|variable/);
+  });
+
+  test("behaviour 16: a scalar integer from 0 to its dtype's maximum, declared or implied", () => {
+    const text = "official clients count its values in the same dtype and break";
+    expect(() => t.uint8({ min: 0, max: 255 })).toThrow(refusal(text));
+    expect(() => t.uint8({ max: 255 })).toThrow(refusal(text));
+    expect(() => t.int32({ min: 0 })).toThrow(refusal(text));
+    expect(() => t.uint64({ min: 0n })).toThrow(refusal(text));
+    expect(() => t.discrete(256, "uint8")).toThrow(refusal(text));
+    expect(() => t.discrete(2 ** 31)).toThrow(refusal(text));
+    expect(t.uint8({ min: 1 })).toEqual({ dtype: "uint8", shape: [], min: 1 });
+    expect(t.uint8([2], { min: 0, max: 255 })).toMatchObject({ min: 0, max: 255 });
+    expect(t.float32({ min: 0 })).toEqual({ dtype: "float32", shape: [], min: 0 });
+  });
+});
