@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A world author's side of dm_env_rpc: define worlds, and serve them. */
 export type { AgentId, SequenceState } from "./agent.ts";
+export type { Awaitable } from "./awaitable.ts";
 export type {
   Clock,
   ClockDriver,
@@ -9,7 +10,14 @@ export type {
   SequenceControl,
 } from "./clocks/clock.ts";
 export { lockstep } from "./clocks/lockstep.ts";
+export { type Extension, type ExtensionContext, extension } from "./extension.ts";
 export { defaultLimits, type ServerLimits } from "./limits.ts";
+export {
+  type Property,
+  type PropertyAccess,
+  type PropertyTree,
+  property,
+} from "./properties/property.ts";
 export { type SeededRandom, seededRandom } from "./random.ts";
 export {
   createEnvironmentServer,
@@ -34,7 +42,6 @@ export { systemTime, type TimeSource } from "./time-source.ts";
 export {
   type ActionsOf,
   type AgentCounts,
-  type Awaitable,
   defineWorld,
   type FromSettings,
   type LeavePolicy,

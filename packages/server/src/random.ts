@@ -2,6 +2,8 @@
 
 /** A seeded source of random numbers: the same seed gives the same numbers, on every machine. */
 export interface SeededRandom {
+  /** What it was made from. */
+  readonly seed: bigint;
   /** Uniform in [0, 1), a multiple of 2^-53. */
   next(): number;
   /** A uniform integer from `min` to `max`, both included. */
@@ -52,5 +54,5 @@ export function seededRandom(seed: bigint): SeededRandom {
     const high = next32() >>> 5;
     return (high * 67108864 + (next32() >>> 6)) / 9007199254740992;
   };
-  return { next, integer: (min, max) => min + Math.floor(next() * (max - min + 1)) };
+  return { seed, next, integer: (min, max) => min + Math.floor(next() * (max - min + 1)) };
 }

@@ -14,8 +14,17 @@ export function clientError(error: unknown): DmEnvRpcError {
     const code = error.reason === "limit" ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
     return new DmEnvRpcError(code, error.message, { cause: error });
   }
-  const text = error instanceof Error ? error.message : String(error);
-  return new DmEnvRpcError("INTERNAL", text, { cause: error });
+  return new DmEnvRpcError("INTERNAL", messageOf(error), { cause: error });
+}
+
+/** What an error says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The same, but what was refused on purpose stays as it is. */
+export function asClientError(error: unknown): Error {
+  return isTensorError(error) ? error : clientError(error);
 }
 
 /** The response that says an error. */

@@ -8,8 +8,13 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type Listener, listen, type ServerStream } from "@dm-env-rpc/transport";
+import type { Extension } from "./extension.ts";
 import { defaultLimits, type ServerLimits } from "./limits.ts";
+import { serverProperties } from "./properties/built-in.ts";
+import type { PropertyTree } from "./properties/property.ts";
 import { Session } from "./session.ts";
+import { createSideChannel } from "./side-channel.ts";
+import { software } from "./software.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import type { WorldHost } from "./world-host.ts";
@@ -36,6 +41,10 @@ export interface EnvironmentServerOptions {
   readonly singleWorld?: boolean;
   /** Worlds that are there from the start. */
   readonly premade?: readonly PremadeWorld[];
+  /** Properties of the server, beside `server`, `worlds` and `types`, which every server has. */
+  readonly properties?: PropertyTree;
+  /** Extension messages that every connection may send. */
+  readonly extensions?: readonly Extension[];
   readonly limits?: Partial<ServerLimits>;
   /** Told of what no client is told. */
   readonly onEvent?: (event: ServerEvent) => void;
@@ -97,8 +106,20 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     onWorldFailure: (worldName, error) =>
       options.onEvent?.({ kind: "world-failed", worldName, error }),
   });
+  const sideChannel = createSideChannel({
+    properties: {
+      ...options.properties,
+      ...serverProperties({
+        ...software,
+        definitions: options.worlds,
+        worldNames: () => registry.names(),
+      }),
+    },
+    extensions: options.extensions ?? [],
+  });
   const host = {
     registry,
+    sideChannel,
     maxQueuedRequests: limits.maxQueuedRequests,
     onClosed: (session: Session) => {
       sessions.delete(session);

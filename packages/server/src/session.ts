@@ -20,6 +20,7 @@ import {
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
+import type { SideChannel } from "./side-channel.ts";
 import type { WorldHost } from "./world-host.ts";
 import type { WorldRegistry } from "./world-registry.ts";
 
@@ -28,6 +29,7 @@ type Request = ProcessRequest | Malformed;
 /** What a session needs of its server. */
 export interface SessionHost {
   readonly registry: WorldRegistry;
+  readonly sideChannel: SideChannel;
   readonly maxQueuedRequests: number;
   /** Told once, when the stream is gone and the agent has left. */
   readonly onClosed: (session: Session) => void;
@@ -202,10 +204,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
           "expected a request with a payload, received one without; set one field of EnvironmentRequest.payload",
         );
       default:
-        throw new DmEnvRpcError(
-          "UNIMPLEMENTED",
-          `this server does not serve requests of the kind "${request.case}"`,
-        );
+        this.#host.sideChannel
+          .answer(request, this.#world, this.#seat)
+          .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
     }
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import { messageOf } from "./responses.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { Turnstile } from "./turnstile.ts";
-import type { Awaitable } from "./world.ts";
 
 /** How the code of a world's author is called: one call at a time, each with a limit, each able to fail. */
 export class WorldCalls {
@@ -132,16 +133,15 @@ export class WorldFault extends Error {
   override readonly name = "WorldFault";
 
   constructor(what: string, cause: unknown) {
-    super(`"${what}" failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    super(`"${what}" failed: ${messageOf(cause)}`, { cause });
   }
 }
 
 /** The error that agents get when their world failed. */
 export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
-  const text = fault instanceof Error ? fault.message : String(fault);
   return new DmEnvRpcError(
     "INTERNAL",
-    `the world "${worldName}" failed and is gone: ${text}; leave it, and create or join another`,
+    `the world "${worldName}" failed and is gone: ${messageOf(fault)}; leave it, and create or join another`,
     { cause: fault },
   );
 }
@@ -149,8 +149,4 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 /** Whether an error says that the one who asked is wrong, and not the world. */
 export function isRefusal(error: unknown): error is Error {
   return isDmEnvRpcError(error) || isTensorError(error);
-}
-
-function isPromiseLike<T>(value: Awaitable<T>): value is PromiseLike<T> {
-  return typeof value === "object" && value !== null && "then" in value;
 }

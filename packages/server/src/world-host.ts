@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type PackedTensor, type StepRequest } from "@dm-env-rpc/tensor-codec";
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  type PackedTensor,
+  type StepRequest,
+} from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
+import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import type { Extension } from "./extension.ts";
+import { worldProperties } from "./properties/built-in.ts";
+import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
 import { ResetBarrier, type ResetHost } from "./reset-barrier.ts";
-import { clientError, errorResponse } from "./responses.ts";
+import { asClientError, clientError, errorResponse } from "./responses.ts";
 import { type Reply, Seat } from "./seat.ts";
 import { type ActionValues, SeatSpecs } from "./seat-specs.ts";
 import { Sequence, type SequenceHost } from "./sequence.ts";
 import { readSettings } from "./settings.ts";
+import { byTypeName } from "./side-channel.ts";
 import type { TimeSource } from "./time-source.ts";
 import { Turnstile } from "./turnstile.ts";
-import type { AgentCounts, Awaitable, UntypedWorld, UntypedWorldDefinition } from "./world.ts";
+import type { AgentCounts, UntypedWorld, UntypedWorldDefinition } from "./world.ts";
 import { isRefusal, WorldCalls, worldFailure } from "./world-calls.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
@@ -55,6 +65,8 @@ export class WorldHost implements SequenceHost, ResetHost {
   #world: UntypedWorld | undefined;
   #sequence: Sequence | undefined;
   #barrier: ResetBarrier | undefined;
+  #properties: PropertyLayer | undefined;
+  extensions: ReadonlyMap<string, Extension> = new Map();
   #nextAgent = 1;
   #fixedSpecs: SeatSpecs | undefined;
   #draining = false;
@@ -95,6 +107,8 @@ export class WorldHost implements SequenceHost, ResetHost {
           this.#world = world;
           this.#sequence = new Sequence(this);
           this.#barrier = new ResetBarrier(this);
+          this.#properties = this.#propertyLayer(world);
+          this.extensions = byTypeName(world.extensions ?? []);
           finish(this);
         },
         (error) => this.#end(clientError(error), finish),
@@ -108,6 +122,11 @@ export class WorldHost implements SequenceHost, ResetHost {
 
   get sequence(): Sequence {
     return this.#made(this.#sequence);
+  }
+
+  /** Its properties, asked in its turn. */
+  get properties(): PropertyLayer {
+    return this.#made(this.#properties);
   }
 
   get #resetBarrier(): ResetBarrier {
@@ -301,6 +320,61 @@ export class WorldHost implements SequenceHost, ResetHost {
 
   told(seat: Seat): void {
     this.#resetBarrier.paid(seat);
+  }
+
+  // ——— beside the agents' lives
+
+  #propertyLayer(world: UntypedWorld): PropertyLayer {
+    const { seats, sequence, definition, name } = this;
+    const facts = {
+      name,
+      definition,
+      get agentCount() {
+        return seats.size;
+      },
+      get ticks() {
+        return sequence.ticks;
+      },
+      get sequences() {
+        return sequence.sequences;
+      },
+      get missedDeadlines() {
+        return sequence.missedDeadlines;
+      },
+    };
+    return {
+      index: indexProperties({ ...world.properties, ...worldProperties(facts) }),
+      call: (run) => this.#ask(run),
+    };
+  }
+
+  /** Calls an author's function whose failure concerns nobody but the one who asks. */
+  #ask<T>(run: () => Awaitable<T>): Promise<T> {
+    const kindly = (): Awaitable<T> => {
+      try {
+        const result = run();
+        if (!isPromiseLike(result)) return result;
+        return result.then(undefined, (error: unknown) => {
+          throw asClientError(error);
+        });
+      } catch (error) {
+        throw asClientError(error);
+      }
+    };
+    return new Promise((resolve, reject) => {
+      const done: Done<{ readonly value: T }> = (result) => {
+        if (isDmEnvRpcError(result)) reject(result);
+        else resolve(result.value);
+      };
+      this.#request(done, (finish) =>
+        this.calls.call(
+          "properties",
+          kindly,
+          (value) => finish({ value }),
+          (error) => finish(clientError(error)),
+        ),
+      );
+    });
   }
 
   // ——— the end

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PackableOf, Specs, TensorSpec, ValueOf, ValuesOf } from "@dm-env-rpc/tensor-codec";
 import type { AgentId, SequenceState } from "./agent.ts";
+import type { Awaitable } from "./awaitable.ts";
 import type { Clock } from "./clocks/clock.ts";
+import type { Extension } from "./extension.ts";
+import type { PropertyTree } from "./properties/property.ts";
 import type { SeededRandom } from "./random.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
-
-/** A value now or later. */
-export type Awaitable<T> = T | PromiseLike<T>;
 
 /** An action that every step must give; without it, a step may leave it out. */
 export type RequiredAction<T extends TensorSpec> = T & { readonly required: true };
@@ -70,6 +70,10 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   readonly observe: Observers<O>;
   /** Where the sequence of an agent stands after the last tick; without it, it never ends. */
   status?(agent: AgentId): SequenceState;
+  /** Properties for the agents that have joined, beside those that every world has under `world`. */
+  readonly properties?: PropertyTree;
+  /** Extension messages of the agents that have joined. */
+  readonly extensions?: readonly Extension[];
   /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
   /** The world is destroyed. */

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  type EnvironmentRequest,
+  ListPropertyResponseSchema,
+  ReadPropertyResponseSchema,
+  type Tensor as TensorMessage,
+  WritePropertyResponseSchema,
+} from "@dm-env-rpc/protocol";
+import { type ProcessResponse, packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { findProperty, listProperties } from "./property-index.ts";
+import {
+  type PropertyContext,
+  readProperty,
+  specMessage,
+  writeProperty,
+} from "./property-requests.ts";
+
+/** The requests by which peers of 1.0.x ask for properties, several keys at once. */
+export type LegacyPropertyRequest = Extract<
+  EnvironmentRequest["payload"],
+  { case: "readProperty" | "writeProperty" | "listProperty" }
+>;
+
+/**
+ * Answers a property request of a 1.0.x peer. Of a write whose keys are not all there, or
+ * whose values do not all fit, nothing is written but what stands before the first that fails.
+ */
+export async function answerLegacyRequest(
+  request: LegacyPropertyRequest,
+  context: PropertyContext,
+): Promise<ProcessResponse> {
+  switch (request.case) {
+    case "readProperty": {
+      const properties: Record<string, TensorMessage> = {};
+      for (const key of request.value.keys) {
+        properties[key] = packTensor(await readProperty(context, key));
+      }
+      return { case: request.case, value: create(ReadPropertyResponseSchema, { properties }) };
+    }
+    case "writeProperty": {
+      const entries = Object.entries(request.value.properties);
+      for (const [key] of entries) findProperty(context.layers, key);
+      for (const [key, value] of entries) await writeProperty(context, key, unpackTensor(value));
+      return { case: request.case, value: create(WritePropertyResponseSchema) };
+    }
+    case "listProperty": {
+      const entries = request.value.keys.flatMap((key) => listProperties(context.layers, key));
+      const properties = Object.fromEntries(
+        entries.map((entry) => [
+          entry.key,
+          {
+            isReadable: entry.property?.read !== undefined,
+            isWriteable: entry.property?.write !== undefined,
+            isListable: entry.children !== undefined,
+            spec: specMessage(entry),
+          },
+        ]),
+      );
+      return { case: request.case, value: create(ListPropertyResponseSchema, { properties }) };
+    }
+  }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, type TensorSpec } from "@dm-env-rpc/tensor-codec";
+import type { Awaitable } from "../awaitable.ts";
+import type { Property, PropertyTree } from "./property.ts";
+
+/** A property, or a place where properties can be listed, with its full key. */
+export interface PropertyEntry {
+  readonly key: string;
+  /** Undefined for what can only be listed. */
+  readonly property: Property | undefined;
+  readonly spec: TensorSpec | undefined;
+  /** Undefined for what cannot be listed. */
+  readonly children: readonly PropertyEntry[] | undefined;
+}
+
+/** Properties that are asked in one way: those of a world, in its turn, or those of a server. */
+export interface PropertyLayer {
+  readonly index: PropertyIndex;
+  /** Calls an author's function; what it throws is a DmEnvRpcError or a TensorError. */
+  call<T>(run: () => Awaitable<T>): Promise<T>;
+}
+
+/** The properties of a tree by their full keys, the empty key being the root. */
+export type PropertyIndex = ReadonlyMap<string, PropertyEntry>;
+
+/**
+ * Makes an index of a tree.
+ *
+ * @throws DmEnvRpcError INTERNAL for a name that is empty or has a ".".
+ */
+export function indexProperties(tree: PropertyTree): PropertyIndex {
+  const index = new Map<string, PropertyEntry>();
+  const add = (key: string, node: Property | PropertyTree): PropertyEntry => {
+    const entry = isProperty(node)
+      ? { key, property: node, spec: node.spec, children: undefined }
+      : {
+          key,
+          property: undefined,
+          spec: undefined,
+          children: Object.entries(node).map(([name, child]) => add(join(key, name), child)),
+        };
+    index.set(key, entry);
+    return entry;
+  };
+  add("", tree);
+  return index;
+}
+
+function isProperty(node: Property | PropertyTree): node is Property {
+  return node["kind"] === "property";
+}
+
+function join(key: string, name: string): string {
+  if (name === "" || name.includes(".")) {
+    throw new DmEnvRpcError(
+      "INTERNAL",
+      `expected a property name without ".", which nests, received "${name}"; use a record in the tree instead`,
+    );
+  }
+  return key === "" ? name : `${key}.${name}`;
+}
+
+/**
+ * Finds a key in the first of some layers that has it.
+ *
+ * @throws DmEnvRpcError NOT_FOUND naming the nearest keys.
+ */
+export function findProperty(
+  layers: readonly PropertyLayer[],
+  key: string,
+): { readonly layer: PropertyLayer; readonly entry: PropertyEntry } {
+  for (const layer of layers) {
+    const entry = layer.index.get(key);
+    if (entry !== undefined) return { layer, entry };
+  }
+  const parent = key.slice(0, Math.max(0, key.lastIndexOf(".")));
+  const near = layers.flatMap(({ index }) => index.get(parent)?.children ?? []);
+  const known = near.map((entry) => entry.key).join(", ") || "none";
+  throw new DmEnvRpcError(
+    "NOT_FOUND",
+    `there is no property "${key.slice(0, 200)}"; under "${parent.slice(0, 200)}" there are: ${known}`,
+  );
+}
+
+/**
+ * What is right under a key, in all layers.
+ *
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED where there is nothing to list.
+ */
+export function listProperties(layers: readonly PropertyLayer[], key: string): PropertyEntry[] {
+  if (findProperty(layers, key).entry.children === undefined) {
+    throw new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      `the property "${key}" has nothing under it to list; read it instead`,
+    );
+  }
+  return layers.flatMap(({ index }) => index.get(key)?.children ?? []);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { TensorSpecSchema } from "@dm-env-rpc/protocol";
+import {
+  type PropertyRequest,
+  type PropertyResponse,
+  PropertyResponseSchema,
+  type WritePropertyRequest,
+} from "@dm-env-rpc/protocol/properties";
+import {
+  DmEnvRpcError,
+  type PackedTensor,
+  packFor,
+  packSpec,
+  packTensor,
+  type Tensor,
+  toValue,
+  unpackFor,
+  unpackTensor,
+} from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "../agent.ts";
+import { exactly } from "../exact.ts";
+import { messageOf } from "../responses.ts";
+import {
+  findProperty,
+  listProperties,
+  type PropertyEntry,
+  type PropertyLayer,
+} from "./property-index.ts";
+
+/** Whose properties are asked for, and by whom. */
+export interface PropertyContext {
+  /** Those of the joined world first, then those of the server. */
+  readonly layers: readonly PropertyLayer[];
+  readonly agent: AgentId | undefined;
+}
+
+/**
+ * Reads a property.
+ *
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be read.
+ */
+export async function readProperty(context: PropertyContext, key: string): Promise<Tensor> {
+  const { layer, entry } = findProperty(context.layers, key);
+  const { property } = entry;
+  if (property?.read === undefined) {
+    throw new DmEnvRpcError("PERMISSION_DENIED", `the property "${key}" cannot be read`);
+  }
+  const value = await layer.call(() => property.read?.(context.agent));
+  try {
+    return packFor(value, property.spec, key);
+  } catch (error) {
+    throw new DmEnvRpcError("INTERNAL", `the property ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Writes a property. A number may come in any numeric dtype that says it exactly.
+ *
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written.
+ * @throws TensorError when the value does not fit the property's spec.
+ */
+export async function writeProperty(
+  context: PropertyContext,
+  key: string,
+  packed: PackedTensor,
+): Promise<void> {
+  const { layer, entry } = findProperty(context.layers, key);
+  const { property } = entry;
+  if (property?.write === undefined) {
+    throw new DmEnvRpcError("PERMISSION_DENIED", `the property "${key}" cannot be written`);
+  }
+  const { spec } = property;
+  const value = toValue(unpackFor(exactly(packed, spec.dtype) ?? packed, spec, key), spec);
+  await layer.call(() => property.write?.(value, context.agent));
+}
+
+/** Answers a request of the properties extension. */
+export async function answerPropertyRequest(
+  { payload }: PropertyRequest,
+  context: PropertyContext,
+): Promise<PropertyResponse> {
+  switch (payload.case) {
+    case "readProperty": {
+      const value = packTensor(await readProperty(context, payload.value.key));
+      return create(PropertyResponseSchema, {
+        payload: { case: "readProperty", value: { value } },
+      });
+    }
+    case "writeProperty": {
+      await writeProperty(context, payload.value.key, writtenValue(payload.value));
+      return create(PropertyResponseSchema, { payload: { case: "writeProperty", value: {} } });
+    }
+    case "listProperty": {
+      const values = listProperties(context.layers, payload.value.key).map((entry) => ({
+        spec: specMessage(entry),
+        isReadable: entry.property?.read !== undefined,
+        isWritable: entry.property?.write !== undefined,
+        isListable: entry.children !== undefined,
+        description: entry.property?.description ?? "",
+      }));
+      return create(PropertyResponseSchema, {
+        payload: { case: "listProperty", value: { values } },
+      });
+    }
+    case undefined:
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        "expected a PropertyRequest with a payload: read_property, write_property or list_property; received none",
+      );
+  }
+}
+
+/** The spec of an entry as it is sent: what can only be listed has neither dtype nor shape. */
+export function specMessage({ key, spec }: PropertyEntry): ReturnType<typeof packSpec> {
+  return spec === undefined ? create(TensorSpecSchema, { name: key }) : packSpec(key, spec);
+}
+
+function writtenValue({ key, value }: WritePropertyRequest): PackedTensor {
+  if (value !== undefined) return unpackTensor(value);
+  throw new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `expected a value for the property "${key}", received none`,
+  );
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { PackableOf, TensorSpec, ValueOf } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "../agent.ts";
+import type { Awaitable } from "../awaitable.ts";
+
+/** What can be done with a property. */
+export interface PropertyAccess<T extends TensorSpec> {
+  /** For people. */
+  readonly description?: string;
+  /**
+   * The value now; without it the property cannot be read. A DmEnvRpcError that it
+   * throws is told to the client. A property of a world gets the agent that asks.
+   */
+  read?(agent: AgentId | undefined): Awaitable<PackableOf<T>>;
+  /** Takes a value that fits the spec; when it takes effect is up to the world. Without it the property cannot be written. */
+  write?(value: ValueOf<T>, agent: AgentId | undefined): Awaitable<void>;
+}
+
+/** A tensor beside the agents' actions and observations (reference.md, "Read/Write/List Property"). */
+export interface Property {
+  readonly kind: "property";
+  readonly spec: TensorSpec;
+  readonly description: string;
+  read?(agent: AgentId | undefined): Awaitable<unknown>;
+  write?(value: unknown, agent: AgentId | undefined): Awaitable<void>;
+}
+
+/** Properties by name; a record in a record is one that can be listed. Keys are the names, joined with ".". */
+export interface PropertyTree {
+  readonly [name: string]: Property | PropertyTree;
+}
+
+/** Declares a property of a server or of a world. */
+export function property<const T extends TensorSpec>(spec: T, access: PropertyAccess<T>): Property {
+  const { description = "", read, write } = access;
+  return {
+    kind: "property",
+    spec,
+    description,
+    ...(read === undefined ? {} : { read: (agent) => read(agent) }),
+    ...(write === undefined ? {} : { write: (value, agent) => write(value as ValueOf<T>, agent) }),
+  };
+}

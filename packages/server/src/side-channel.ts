@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
+import { DmEnvRpcError, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import {
+  type Extension,
+  type ExtensionContext,
+  packMessage,
+  readMessage,
+  typeNameOf,
+} from "./extension.ts";
+import { answerLegacyRequest, type LegacyPropertyRequest } from "./properties/legacy-requests.ts";
+import type { PropertyTree } from "./properties/property.ts";
+import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
+import { answerPropertyRequest, type PropertyContext } from "./properties/property-requests.ts";
+import { asClientError } from "./responses.ts";
+import type { Seat } from "./seat.ts";
+import type { WorldHost } from "./world-host.ts";
+
+/** Everything on a stream that is no agent's life: properties and extensions. */
+export interface SideChannel {
+  /**
+   * Answers an extension message, or a property request of a 1.0.x peer.
+   *
+   * @throws DmEnvRpcError, TensorError what the client is told.
+   */
+  answer(
+    request: { readonly case: "extension"; readonly value: Any } | LegacyPropertyRequest,
+    world: WorldHost | undefined,
+    seat: Seat | undefined,
+  ): Promise<ProcessResponse>;
+}
+
+/** What a side channel is made with. */
+export interface SideChannelOptions {
+  /** Properties of the server, those that every server has included. */
+  readonly properties: PropertyTree;
+  readonly extensions: readonly Extension[];
+}
+
+/** Makes the side channel of a server. */
+export function createSideChannel(options: SideChannelOptions): SideChannel {
+  const universal: PropertyLayer = {
+    index: indexProperties(options.properties),
+    call: async (run) => {
+      try {
+        return await run();
+      } catch (error) {
+        throw asClientError(error);
+      }
+    },
+  };
+  const extensions = byTypeName(options.extensions);
+
+  return {
+    async answer(request, world, seat) {
+      const context: PropertyContext = {
+        layers: world === undefined ? [universal] : [world.properties, universal],
+        agent: seat?.agent,
+      };
+      if (request.case !== "extension") return await answerLegacyRequest(request, context);
+      const typeName = typeNameOf(request.value);
+      if (typeName === PropertyRequestSchema.typeName) {
+        const asked = readMessage(PropertyRequestSchema, request.value);
+        const value = packMessage(
+          PropertyResponseSchema,
+          await answerPropertyRequest(asked, context),
+        );
+        return { case: "extension", value };
+      }
+      const from: ExtensionContext = { worldName: world?.name, agent: seat?.agent };
+      const ofWorld = world?.extensions.get(typeName);
+      if (world !== undefined && ofWorld !== undefined) {
+        const value = await world.properties.call(() => ofWorld.answer(request.value, from));
+        return { case: "extension", value };
+      }
+      const ofServer = extensions.get(typeName);
+      if (ofServer !== undefined) {
+        const value = await universal.call(() => ofServer.answer(request.value, from));
+        return { case: "extension", value };
+      }
+      throw unknownExtension(typeName, [...(world?.extensions.keys() ?? []), ...extensions.keys()]);
+    },
+  };
+}
+
+/** Extensions by the type that they answer. */
+export function byTypeName(extensions: readonly Extension[]): ReadonlyMap<string, Extension> {
+  return new Map(extensions.map((known) => [known.typeName, known]));
+}
+
+function unknownExtension(typeName: string, known: readonly string[]): DmEnvRpcError {
+  const names = [PropertyRequestSchema.typeName, ...known].join(", ");
+  return new DmEnvRpcError(
+    "UNIMPLEMENTED",
+    `this server has no extension "${typeName.slice(0, 200)}"; it has: ${names}`,
+  );
+}
