@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dm_env_rpc.v1 import connection as dm_env_rpc_connection
 from dm_env_rpc.v1 import dm_env_adaptor, error
+from dm_env_rpc.v1.extensions import properties
 
 
 @pytest.fixture
@@ -51,3 +52,35 @@ def test_errors_are_told_and_change_nothing(connection):
     with pytest.raises(error.DmEnvRpcError, match="hight"):
         dm_env_adaptor.create_world(connection, {"hight": np.int32(9)})
     assert dm_env_adaptor.create_world(connection, {"height": np.int32(9)})
+
+
+def walk(extension, key=""):
+    """Every property under a key, by its key."""
+    for name, spec in extension.specs(key).items():
+        yield name, spec
+        if spec.listable:
+            yield from walk(extension, name)
+
+
+def test_the_properties_extension_reads_lists_and_refuses(connection):
+    extension = properties.PropertiesExtension(connection)
+    assert extension["server.name"] == "@dm-env-rpc/server"
+    with pytest.raises(KeyError):
+        extension["board"]
+    env, world = dm_env_adaptor.create_and_join_world(
+        connection, create_world_settings={"seed": 5, "layout": "a.\n.1"}, join_world_settings={}
+    )
+    with env:
+        env.reset()
+        assert extension["board"] == "a.\n.1"
+        assert extension["seed"] == 5
+        assert extension["food_left"] == 1
+        assert world in extension["worlds.names"]
+        specs = dict(walk(extension))
+        assert specs["world"].listable and specs["world"].spec is None
+        assert specs["types.gridworld.settings.create.seed"].spec.dtype == np.uint64
+        with pytest.raises(PermissionError):
+            extension["board"] = "changed"
+        for key, spec in specs.items():
+            if spec.readable and key.startswith("world"):
+                extension.read(key)

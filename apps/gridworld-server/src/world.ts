@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, defineWorld, optional } from "@dm-env-rpc/server";
+import { type Clock, defineWorld, optional, property } from "@dm-env-rpc/server";
 import { DmEnvRpcError, type StatusCode, t, tensor } from "@dm-env-rpc/tensor-codec";
 import {
   agentFields,
@@ -99,6 +99,20 @@ export function gridworld(clock: Clock) {
             tensor("uint8", [height * tileSide, width * tileSide, 3], foraging.rgb(agent)),
           reward: (agent) => foraging.rewardOf(agent),
         },
+        properties: {
+          board: property(t.string(), {
+            description: "The board as a layout draws it",
+            read: () => foraging.text(),
+          }),
+          seed: property(t.uint64(), {
+            description: "What the world's random numbers are made from",
+            read: () => random.seed,
+          }),
+          food_left: property(t.uint32(), {
+            description: "Food on the board",
+            read: () => foodLeft(foraging.food()),
+          }),
+        },
       };
     },
   });
@@ -151,6 +165,15 @@ const codes: Readonly<Record<ForagingErrorReason, StatusCode>> = {
   "board-full": "RESOURCE_EXHAUSTED",
   "wrong-state": "FAILED_PRECONDITION",
 };
+
+/** Food whose level is not gone. */
+function foodLeft(food: Int32Array): number {
+  let left = 0;
+  for (let level = foodFields - 1; level < food.length; level += foodFields) {
+    if (food[level] !== 0) left += 1;
+  }
+  return left;
+}
 
 /** Says a mistake of the one who asked as such, and not as a fault of the world. */
 function refusing<T>(call: () => T): T {
