@@ -42,7 +42,12 @@ export {
   type TensorErrorFacts,
   type TensorErrorReason,
 } from "./errors.ts";
-export { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES, type Limits } from "./limits.ts";
+export {
+  DEFAULT_MAX_ELEMENTS,
+  DEFAULT_MAX_ENTRIES,
+  DEFAULT_MAX_STRING_BYTES,
+  type Limits,
+} from "./limits.ts";
 export type {
   Malformed,
   MessageCodec,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { TensorError } from "./errors.ts";
 
-/** What a tensor may cost whoever decodes or unpacks it. */
+/** What a message may cost whoever decodes it. */
 export interface Limits {
   /** Elements of one tensor, after a broadcast too. Default 2^24. */
   readonly maxElements?: number | undefined;
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
+  /** Entries of one step, and UIDs that it requests. Default 2^16. */
+  readonly maxEntries?: number | undefined;
 }
 
 /** The default of `maxElements`: 2^24, 64 MiB of float32. */
@@ -14,6 +16,9 @@ export const DEFAULT_MAX_ELEMENTS: number = 2 ** 24;
 
 /** The default of `maxStringBytes`: 2^24, 16 MiB. */
 export const DEFAULT_MAX_STRING_BYTES: number = 2 ** 24;
+
+/** The default of `maxEntries`: 2^16, more actions or observations than any world has. */
+export const DEFAULT_MAX_ENTRIES: number = 2 ** 16;
 
 /** The error of a tensor with more elements than `maxElements`; nothing was allocated for it. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
@@ -23,5 +28,15 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
     expected: `at most ${maxElements} elements (maxElements)`,
     received: `${count}`,
     remedy: "send smaller tensors or raise maxElements",
+  });
+}
+
+/** The error of a step with more entries or requested UIDs than `maxEntries`. */
+export function tooManyEntries(maxEntries: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    expected: `at most ${maxEntries} entries in a step (maxEntries)`,
+    received: "more",
+    remedy: "send fewer or raise maxEntries",
   });
 }

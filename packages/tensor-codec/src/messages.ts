@@ -57,13 +57,19 @@ export type ProcessResponse =
  * a codec may keep what it measured.
  */
 export interface MessageCodec<T> {
-  /** The number of bytes of a message. */
+  /**
+   * The number of bytes of a message.
+   *
+   * @throws TensorError `value` for a string without a UTF-8 encoding; what the
+   * generated code throws for a message that somebody filled badly.
+   */
   size(message: T): number;
   /** Writes a message of `size(message)` bytes into `target` at `offset`; returns the offset behind it. */
   write(message: T, target: Uint8Array, offset: number): number;
   /**
    * Reads the message in `source` from `start` to `end`. Tensors in it are views of
-   * `source` where its alignment allows. Never throws: what is no message is `malformed`.
+   * `source` where its alignment allows, so they keep it in memory and change when it is
+   * written to again. Never throws: what is no message is `malformed`.
    */
   read(source: Uint8Array, start: number, end: number): T | Malformed;
 }

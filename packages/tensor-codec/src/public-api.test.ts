@@ -6,6 +6,7 @@ import * as wire from "./wire/index.ts";
 test("the package exports these names, and no others", () => {
   expect(Object.keys(api).sort()).toEqual([
     "DEFAULT_MAX_ELEMENTS",
+    "DEFAULT_MAX_ENTRIES",
     "DEFAULT_MAX_STRING_BYTES",
     "DmEnvRpcError",
     "TensorError",

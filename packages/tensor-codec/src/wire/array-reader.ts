@@ -14,9 +14,13 @@ import { ARRAY_FIELD, FIXED32, FIXED64, LENGTH_DELIMITED, VARINT } from "./wire-
 export interface ReadOptions {
   readonly maxElements: number;
   readonly maxStringBytes: number;
+  readonly maxEntries: number;
   /** Copies what would be a view of the source. */
   readonly copy: boolean;
 }
+
+/** Shared, as nobody can change it: a hostile array may have millions of empty Anys. */
+const NO_BYTES = new Uint8Array(0);
 
 const ONE_PACKED_FIELD = (ARRAY_FIELD << 3) | LENGTH_DELIMITED;
 
@@ -261,7 +265,7 @@ function readAny(reader: Reader, options: ReadOptions): Any {
       reader.pos = stop;
     } else reader.skip(tag);
   }
-  return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? new Uint8Array(0) };
+  return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? NO_BYTES };
 }
 
 function tooLongString(reader: Reader, length: number, { maxStringBytes }: ReadOptions): Error {

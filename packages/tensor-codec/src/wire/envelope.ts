@@ -7,7 +7,12 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { TensorError } from "../errors.ts";
-import { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES, type Limits } from "../limits.ts";
+import {
+  DEFAULT_MAX_ELEMENTS,
+  DEFAULT_MAX_ENTRIES,
+  DEFAULT_MAX_STRING_BYTES,
+  type Limits,
+} from "../limits.ts";
 import type { Malformed, MessageCodec } from "../messages.ts";
 import type { ReadOptions } from "./array-reader.ts";
 import { Reader } from "./reader.ts";
@@ -146,6 +151,7 @@ export function readOptionsOf(options: CodecOptions): ReadOptions {
   return {
     maxElements: options.maxElements ?? DEFAULT_MAX_ELEMENTS,
     maxStringBytes: options.maxStringBytes ?? DEFAULT_MAX_STRING_BYTES,
+    maxEntries: options.maxEntries ?? DEFAULT_MAX_ENTRIES,
     copy: options.copy ?? false,
   };
 }

@@ -144,6 +144,20 @@ test("a longer string than maxStringBytes is refused by that name", () => {
   expect(decode(bytes, { maxStringBytes: 3 }).data).toEqual(["ABC"]);
 });
 
+test("more entries or requested UIDs than maxEntries are refused by that name", () => {
+  const codec = createRequestCodec({ maxEntries: 2 });
+  const entry = (uid: number) => delimited(1, varintField(1, uid));
+  const read = (...fields: number[][]) => {
+    const bytes = Uint8Array.from(delimited(3, fields.flat()));
+    return codec.read(bytes, 0, bytes.length);
+  };
+  expect(read(entry(1), entry(2), entry(1), delimited(2, [5, 5]))).toMatchObject({ case: "step" });
+  const refused = { case: "malformed", value: refusal("limit", "(maxEntries)") };
+  expect(read(entry(1), entry(2), entry(3))).toMatchObject(refused);
+  expect(read(delimited(2, [5, 5, 5]))).toMatchObject(refused);
+  expect(read(delimited(2, [5, 5]), varintField(2, 5))).toMatchObject(refused);
+});
+
 test("a field in a hundred thousand parts takes time in proportion", () => {
   const part = delimited(int32s, varintField(1, 7));
   const bytes = Uint8Array.from(new Array(100_000).fill(part).flat());
@@ -153,7 +167,8 @@ test("a field in a hundred thousand parts takes time in proportion", () => {
 test("a map of a hundred thousand entries takes time in proportion", () => {
   const entries = Array.from({ length: 100_000 }, (_, uid) => delimited(1, varintField(1, uid)));
   const bytes = Uint8Array.from(delimited(3, [...entries, ...entries].flat()));
-  const read = createRequestCodec().read(bytes, 0, bytes.length) as ProcessRequest;
+  const codec = createRequestCodec({ maxEntries: 100_000 });
+  const read = codec.read(bytes, 0, bytes.length) as ProcessRequest;
   expect(read.case === "step" && read.value.actions.length).toBe(100_000);
 });
 

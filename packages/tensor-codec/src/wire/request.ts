@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
+import { tooManyEntries } from "../limits.ts";
 import type { MessageCodec, ProcessRequest, StepRequest } from "../messages.ts";
 import type { Uid } from "../uid.ts";
 import type { ReadOptions } from "./array-reader.ts";
@@ -65,11 +66,16 @@ class OpenStepRequest implements OpenStep<StepRequest> {
       } else if (tag === REQUESTED) {
         const stop = reader.delimited();
         reader.end = stop;
-        while (reader.pos < stop) this.requestedObservations.push(readUid(reader));
+        while (reader.pos < stop) this.request(readUid(reader), options);
         reader.end = end;
-      } else if (tag === REQUESTED_UNPACKED) this.requestedObservations.push(readUid(reader));
+      } else if (tag === REQUESTED_UNPACKED) this.request(readUid(reader), options);
       else reader.skip(tag);
     }
+  }
+
+  private request(uid: Uid, { maxEntries }: ReadOptions): void {
+    if (this.requestedObservations.length === maxEntries) throw tooManyEntries(maxEntries);
+    this.requestedObservations.push(uid);
   }
 
   close(): StepRequest {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { tooManyEntries } from "../limits.ts";
 import type { UidTensor } from "../messages.ts";
 import type { PackedTensor, UnsetTensor } from "../tensor.ts";
 import type { Uid } from "../uid.ts";
 import type { ReadOptions } from "./array-reader.ts";
 import type { Ranges } from "./ranges.ts";
 import type { Reader } from "./reader.ts";
-import { readMergedTensor, readTensor } from "./tensor-reader.ts";
+import { EMPTY_TENSOR, readMergedTensor, readTensor } from "./tensor-reader.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
 
 const KEY = (1 << 3) | VARINT;
@@ -47,10 +48,10 @@ export class UidTensors {
       } else reader.skip(tag);
     }
     if (parts !== undefined) tensor = readMergedTensor(reader, parts, options);
-    this.put({ uid, tensor: tensor ?? { dtype: "unset", shape: [], data: [] } });
+    this.put({ uid, tensor: tensor ?? EMPTY_TENSOR }, options.maxEntries);
   }
 
-  private put(entry: UidTensor): void {
+  private put(entry: UidTensor, maxEntries: number): void {
     const { entries } = this;
     let place = -1;
     if (entries.length < FEW) {
@@ -62,8 +63,9 @@ export class UidTensors {
       place = this.places.get(entry.uid) ?? -1;
       if (place < 0) this.places.set(entry.uid, entries.length);
     }
-    if (place < 0) entries.push(entry);
-    else entries[place] = entry;
+    if (place >= 0) entries[place] = entry;
+    else if (entries.length < maxEntries) entries.push(entry);
+    else throw tooManyEntries(maxEntries);
   }
 }
 

@@ -16,6 +16,13 @@ const dtypeOfField: readonly (DType | undefined)[] = Object.values(dtypes).reduc
 
 const NO_ELEMENTS: readonly never[] = Object.freeze([]);
 
+/** The tensor of an entry that has none. */
+export const EMPTY_TENSOR: UnsetTensor = Object.freeze({
+  dtype: "unset",
+  shape: NO_ELEMENTS,
+  data: NO_ELEMENTS,
+});
+
 /** Reads a Tensor from the reader's position to its end. */
 export function readTensor(reader: Reader, options: ReadOptions): PackedTensor | UnsetTensor {
   const { end } = reader;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Up to this length a loop is faster than a call of the platform's encoder. */
-const SHORT = 24;
+const SHORT = 32;
 
 // What every platform has but no TypeScript library without the DOM or Node declares.
 declare const TextEncoder: new () => {
@@ -44,19 +44,36 @@ export function writeUtf8(text: string, length: number, target: Uint8Array, pos:
 
 /** Reads UTF-8; undefined when it is not well-formed. */
 export function readUtf8(source: Uint8Array, start: number, end: number): string | undefined {
-  if (end - start <= SHORT) {
-    let text = "";
-    let pos = start;
-    for (; pos < end; pos++) {
-      const byte = source[pos] as number;
-      if (byte > 0x7f) break;
-      text += String.fromCharCode(byte);
-    }
-    if (pos === end) return text;
-  }
+  if (end - start <= SHORT && isAscii(source, start, end)) return readAscii(source, start, end);
   try {
     return decoder.decode(source.subarray(start, end));
   } catch {
     return undefined;
   }
+}
+
+function isAscii(source: Uint8Array, start: number, end: number): boolean {
+  let odd = 0;
+  for (let i = start; i < end; i++) odd |= source[i] as number;
+  return odd < 0x80;
+}
+
+/** Joins pieces of eight characters, which is half the cost of one character at a time. */
+function readAscii(source: Uint8Array, start: number, end: number): string {
+  let text = "";
+  let pos = start;
+  for (; pos + 8 <= end; pos += 8) {
+    text += String.fromCharCode(
+      source[pos] as number,
+      source[pos + 1] as number,
+      source[pos + 2] as number,
+      source[pos + 3] as number,
+      source[pos + 4] as number,
+      source[pos + 5] as number,
+      source[pos + 6] as number,
+      source[pos + 7] as number,
+    );
+  }
+  for (; pos < end; pos++) text += String.fromCharCode(source[pos] as number);
+  return text;
 }
