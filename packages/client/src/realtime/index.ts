@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Environments that run on in real time, and wrappers for them. */
+export { type Clock, systemClock } from "./clock.ts";
+export { type RealtimeOptions, realtime } from "./realtime.ts";
+export type {
+  RealtimeEnvironment,
+  RealtimeInfo,
+  RealtimeResetOptions,
+  RealtimeStep,
+} from "./realtime-environment.ts";
+export {
+  blockingReset,
+  recordStatistics,
+  type ThrottleOptions,
+  type TimeLimitOptions,
+  throttle,
+  timeLimit,
+} from "./wrappers.ts";

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "./clock.ts";
+import type { RealtimeInfo } from "./realtime-environment.ts";
+
+/** The measures that lags are read into. */
+export type LagNumbers = Pick<
+  RealtimeInfo,
+  | "observationLagMs"
+  | "actionLagMs"
+  | "rewardLagMs"
+  | "roundTripMs"
+  | "clockSkewMs"
+  | "framesPerSecond"
+>;
+
+/** Weight of the newest interval in the frame rate. */
+const smoothing = 0.1;
+
+/**
+ * Measures how late things are. Without the world's own time an answer is taken to have been made half a round
+ * trip before it came; with it, as NTP does, the exchange with the shortest round trip says how far apart the clocks are.
+ */
+export class Lags {
+  readonly #clock: Clock;
+  #roundTripMs: number | null = null;
+  #shortestMs = Number.POSITIVE_INFINITY;
+  #actionLagMs: number | null = null;
+  #skewMs: number | null = null;
+  #madeAt = 0;
+  #answeredAt: number | undefined;
+  #intervalMs: number | null = null;
+  #oldestRewardAt: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** An answer has come; `givenAt` is when its action was given, `remoteMs` the world's time in it. */
+  answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): void {
+    const now = this.#clock.now();
+    const roundTripMs = now - sentAt;
+    this.#roundTripMs = roundTripMs;
+    if (remoteMs !== undefined && roundTripMs <= this.#shortestMs) {
+      this.#shortestMs = roundTripMs;
+      this.#skewMs = remoteMs - (sentAt + now) / 2;
+    }
+    this.#madeAt =
+      remoteMs !== undefined && this.#skewMs !== null
+        ? remoteMs - this.#skewMs
+        : now - roundTripMs / 2;
+    if (givenAt !== undefined) this.#actionLagMs = sentAt - givenAt + roundTripMs / 2;
+    if (this.#answeredAt !== undefined) {
+      const interval = now - this.#answeredAt;
+      this.#intervalMs =
+        this.#intervalMs === null
+          ? interval
+          : this.#intervalMs + smoothing * (interval - this.#intervalMs);
+    }
+    this.#answeredAt = now;
+  }
+
+  /** The answer that has come has a reward. */
+  rewarded(): void {
+    this.#oldestRewardAt ??= this.#madeAt;
+  }
+
+  /** The rewards so far have been taken. */
+  rewardTaken(): void {
+    this.#oldestRewardAt = undefined;
+  }
+
+  read(observed: boolean): LagNumbers {
+    const now = this.#clock.now();
+    return {
+      observationLagMs: observed ? now - this.#madeAt : null,
+      actionLagMs: this.#actionLagMs,
+      rewardLagMs: this.#oldestRewardAt === undefined ? null : now - this.#oldestRewardAt,
+      roundTripMs: this.#roundTripMs,
+      clockSkewMs: this.#skewMs,
+      framesPerSecond:
+        this.#intervalMs === null || this.#intervalMs === 0 ? null : 1_000 / this.#intervalMs,
+    };
+  }
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ConnectError } from "@connectrpc/connect";
+import { t } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, test } from "vitest";
+import { manualClock } from "../testing/manual-clock.ts";
+import { connected, type Script, type ScriptedServer } from "../testing/scripted-server.ts";
+import {
+  blockingReset,
+  type RealtimeOptions,
+  realtime,
+  recordStatistics,
+  throttle,
+  timeLimit,
+} from "./index.ts";
+
+const observations = { tick: t.int32(), time: t.float64(), reward: t.float32() };
+
+/** Worlds that give 1 reward a step; each poll of the clock makes a tick. */
+async function worlds(
+  count: number,
+  script: (index: number) => Script = () => ({}),
+  options: RealtimeOptions<object, { readonly [name: string]: unknown }> = {},
+) {
+  const clock = manualClock();
+  const servers: ScriptedServer[] = [];
+  const environments = [];
+  for (let i = 0; i < count; i++) {
+    const { connection, server } = await connected({
+      observations,
+      sequenceLength: 1_000,
+      observe: (name, tick) => (name === "time" ? 5_000 + tick : name === "tick" ? tick : 1),
+      ...script(i),
+    });
+    servers.push(server);
+    environments.push(await connection.join("world"));
+  }
+  const env = realtime(environments, { clock, pollIntervalMs: 10, ...options });
+  return { clock, servers, env, connections: environments.map(({ connection }) => connection) };
+}
+
+type Env = Awaited<ReturnType<typeof worlds>>["env"];
+
+/** Waits until an index has a certain tick. */
+async function tick(env: Env, index: number, value: number): Promise<void> {
+  while (env.peek()[index]?.["tick"] !== value) await env.next({ timeoutMs: 5_000 });
+}
+
+const idle = (count: number) => Array.from({ length: count }, () => ({}));
+
+describe("behaviour 54: a real-time world runs on", () => {
+  test("when no agent steps; what came meanwhile is summed up, and what nobody saw is counted", async () => {
+    const { clock, env } = await worlds(1);
+    await env.reset();
+    await tick(env, 0, 0);
+    for (let i = 1; i <= 5; i++) {
+      clock.advance(10);
+      await tick(env, 0, i);
+    }
+    const { observationN, rewardN, doneN, info } = env.take();
+    expect(observationN).toMatchObject([{ tick: 5 }]);
+    expect([rewardN, doneN]).toEqual([[5], [false]]);
+    expect(info.n[0]).toMatchObject({ status: "running", framesLost: 5 });
+    expect(env.take().rewardN).toEqual([0]);
+    await env.close();
+  });
+
+  test("lags, thinking time, clock skew and throughput come in info", async () => {
+    const { clock, env, servers } = await worlds(
+      1,
+      () => ({
+        answer: (request, server) => {
+          // The way there and back takes 4 ms, and the world is 5 s ahead.
+          if (request.case === "step") clockOf(server).advance(4);
+          return undefined;
+        },
+      }),
+      { remoteTimeMs: (observation) => Number(observation["time"]) },
+    );
+    const clockOf = (_server: ScriptedServer) => clock;
+    await env.reset();
+    await tick(env, 0, 0);
+    expect(env.take().info).toMatchObject({
+      thinkingMs: null,
+      n: [
+        {
+          roundTripMs: 4,
+          clockSkewMs: 4_998,
+          observationLagMs: 2,
+          actionLagMs: null,
+          rewardLagMs: null,
+        },
+      ],
+    });
+    clock.advance(3);
+    env.act([{ move: 1 }]);
+    await tick(env, 0, 1);
+    clock.advance(1);
+    const { info } = env.take();
+    expect(info.thinkingMs).toBe(3);
+    expect(info.n[0]).toMatchObject({ roundTripMs: 4, actionLagMs: 2 });
+    expect(info.n[0]?.framesPerSecond).toBeCloseTo(1_000 / 7);
+    expect(info.n[0]?.rewardLagMs).toBe(info.n[0]?.observationLagMs);
+    expect(servers[0]?.requests.at(-1)).toMatchObject({ value: { actions: [{ uid: 1 }] } });
+    await env.close();
+  });
+});
+
+describe("behaviour 55: reset", () => {
+  test("returns at once, and observations are null until there is a valid one", async () => {
+    const { env } = await worlds(2);
+    expect(await env.reset()).toEqual([null, null]);
+    expect((await env.step(idle(2))).observationN).toEqual([null, null]);
+    await tick(env, 0, 0);
+    await tick(env, 1, 0);
+    expect((await env.step(idle(2))).observationN).toMatchObject([{ tick: 0 }, { tick: 0 }]);
+    expect(await env.reset({ mask: [true, false] })).toMatchObject([null, { tick: 0 }]);
+    await env.close();
+  });
+
+  test("waits with blockingReset", async () => {
+    const { env } = await worlds(2);
+    expect(await blockingReset(env).reset()).toMatchObject([{ tick: 0 }, { tick: 0 }]);
+    await env.close();
+  });
+});
+
+describe("behaviour 56: vectors", () => {
+  test("an index that is done resets by itself; meanwhile it is null and the others go on", async () => {
+    const { clock, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
+    await blockingReset(env).reset();
+    for (const i of [1, 2]) {
+      clock.advance(10);
+      await tick(env, 0, i);
+      await tick(env, 1, i);
+    }
+    clock.advance(10);
+    await tick(env, 1, 3);
+    const ended = await env.step(idle(2));
+    expect(ended.doneN).toEqual([true, false]);
+    expect(ended.observationN).toMatchObject([{ tick: 2 }, { tick: 3 }]);
+    expect(ended.rewardN).toEqual([2, 3]);
+    const resetting = await env.step(idle(2));
+    expect(resetting.observationN).toMatchObject([null, { tick: 3 }]);
+    expect(resetting.doneN).toEqual([false, false]);
+    expect(resetting.info.n[0]?.status).toBe("resetting");
+    await tick(env, 0, 0);
+    const { observationN, info } = await env.step(idle(2));
+    expect(observationN[0]).toMatchObject({ tick: 0 });
+    expect(info.n).toHaveLength(observationN.length);
+    await env.close();
+  });
+
+  test("the vector loop of universe.md", async () => {
+    const { clock, env } = await worlds(2, () => ({ sequenceLength: 3 }));
+    let observationN = await env.reset();
+    let sequences = 0;
+    while (sequences < 4) {
+      const actionN = observationN.map((observation) => (observation === null ? {} : { move: 1 }));
+      const step = await env.step(actionN);
+      observationN = step.observationN;
+      expect(step.info.n).toHaveLength(observationN.length);
+      sequences += step.doneN.filter(Boolean).length;
+      clock.advance(10);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await env.close();
+  });
+
+  test("one that fails is told of, and the others go on", async () => {
+    const { clock, env, servers } = await worlds(2);
+    await blockingReset(env).reset();
+    servers[0]?.stream.abort(new ConnectError("power cut"));
+    clock.advance(10);
+    await tick(env, 1, 1);
+    while (env.failures()[0] === undefined) await env.next({ timeoutMs: 5_000 });
+    const { observationN, info } = await env.step(idle(2));
+    expect(observationN).toMatchObject([null, { tick: 1 }]);
+    expect(info.n[0]).toMatchObject({ status: "failed", failure: expect.any(ConnectError) });
+    expect(await blockingReset(env).reset()).toMatchObject([null, { tick: 0 }]);
+    await env.close();
+  });
+});
+
+test("behaviour 57: a step before the first reset is a clear error; further resets are fine", async () => {
+  const { env } = await worlds(1);
+  await expect(env.step(idle(1))).rejects.toThrow(/before the first reset; call reset\(\) first/);
+  await env.reset();
+  await env.reset();
+  await blockingReset(env).reset();
+  await expect(env.step(idle(2))).rejects.toThrow(/each of 1 environments, received 2/);
+  await env.close();
+});
+
+describe("behaviour 58: throttle", () => {
+  test("acts at once, waits for the frame's end, takes the newest and sums up the rewards", async () => {
+    const { clock, env, servers } = await worlds(1);
+    const slow = throttle(env, 20, { clock });
+    await blockingReset(env).reset();
+    const step = slow.step([{ move: 2 }]);
+    await tick(env, 0, 1);
+    for (let i = 2; i <= 4; i++) {
+      clock.advance(10);
+      await tick(env, 0, i);
+    }
+    expect(servers[0]?.requests[2]).toMatchObject({ value: { actions: [{ uid: 1 }] } });
+    clock.advance(20);
+    const { observationN, rewardN, info } = await step;
+    expect(observationN).toMatchObject([{ tick: 4 }]);
+    expect(rewardN).toEqual([4]);
+    expect(info.n[0]?.framesLost).toBe(4);
+    expect(info.framesMissed).toBe(0);
+    await env.close();
+  });
+
+  test("never sums across the end of a sequence", async () => {
+    const { clock, env } = await worlds(1, () => ({ sequenceLength: 2 }));
+    const slow = throttle(env, 10, { clock });
+    await blockingReset(env).reset();
+    const step = slow.step([{ move: 2 }]);
+    await tick(env, 0, 1);
+    clock.advance(10);
+    await tick(env, 0, 2);
+    clock.advance(90);
+    expect(await step).toMatchObject({ rewardN: [2], doneN: [true], observationN: [{ tick: 2 }] });
+    await env.close();
+  });
+
+  test("counts the frames that the agent was too late for", async () => {
+    const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
+    const slow = throttle(env, 100, { clock });
+    await blockingReset(env).reset();
+    const first = slow.step(idle(1));
+    clock.advance(10);
+    await first;
+    clock.advance(35);
+    const late = slow.step(idle(1));
+    clock.advance(5);
+    expect((await late).info.framesMissed).toBe(3);
+    await env.close();
+  });
+});
+
+describe("wrappers", () => {
+  test("timeLimit cuts a sequence short by steps: done, truncated, and it resets", async () => {
+    const { clock, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
+    const limited = timeLimit(env, { steps: 2, clock });
+    await blockingReset(limited).reset();
+    expect((await limited.step(idle(2))).doneN).toEqual([false, false]);
+    const cut = await limited.step(idle(2));
+    expect(cut.doneN).toEqual([true, true]);
+    expect(cut.info.n.map(({ truncated }) => truncated)).toEqual([true, true]);
+    expect(limited.peek()).toEqual([null, null]);
+    await tick(env, 0, 0);
+    await env.close();
+  });
+
+  test("timeLimit cuts a sequence short by time, and recordStatistics says how it went", async () => {
+    const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
+    const wrapped = recordStatistics(timeLimit(env, { ms: 50, clock }), { clock });
+    await blockingReset(wrapped).reset();
+    let steps = 1;
+    let step = await wrapped.step([{ move: 1 }]);
+    while (!step.doneN[0]) {
+      await tick(env, 0, steps);
+      clock.advance(20);
+      step = await wrapped.step([{ move: 1 }]);
+      steps++;
+    }
+    expect(steps).toBe(4);
+    expect(step.info.n[0]).toMatchObject({
+      truncated: true,
+      sequence: { steps: 4, return: 3, ms: 60 },
+    });
+    await env.close();
+  });
+});

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Environment } from "../environment.ts";
+import { waitFor } from "../wait.ts";
+import { Channel } from "./channel.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";
+
+/** How to run environments in real time. */
+export interface RealtimeOptions<Action, Observation> {
+  /** Sent to ask for an observation when there is no action. Default: no action. */
+  readonly idleAction?: Action | undefined;
+  /** How long after an answer the next observation is asked for, unless an action is sent. Default 0: at once. */
+  readonly pollIntervalMs?: number | undefined;
+  /** Requests of one environment open at once; more actions replace the newest that waits. Default 4. */
+  readonly maxInFlight?: number | undefined;
+  /** Reads the world's own time from an observation, in milliseconds, for the clock skew. */
+  readonly remoteTimeMs?: ((observation: Observation) => number | undefined) | undefined;
+  /** Default: the machine's. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Gives environments the semantics of Universe (universe.md; behaviours 54 to 57): they run on, whether or not
+ * the agent steps; resets return at once; an index whose sequence has ended resets by itself.
+ *
+ * The world should be one that answers steps in real time: one that waits for its agents is
+ * stepped as fast as it answers, or every `pollIntervalMs`. An environment must not be stepped by anybody else meanwhile.
+ */
+export function realtime<Action, Observation>(
+  environments: Environment<Action, Observation> | readonly Environment<Action, Observation>[],
+  options: RealtimeOptions<Action, Observation> = {},
+): RealtimeEnvironment<Action, Observation> {
+  const { clock = systemClock, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
+  // Every action may be left out, so that none is an action of any environment.
+  const idleAction = options.idleAction ?? ({} as Action);
+  let listeners: (() => void)[] = [];
+  const onChange = (): void => {
+    const called = listeners;
+    listeners = [];
+    for (const listener of called) listener();
+  };
+  const all: readonly Environment<Action, Observation>[] = isList(environments)
+    ? environments
+    : [environments];
+  const channels = all.map(
+    (environment) =>
+      new Channel(environment, {
+        clock,
+        idleAction,
+        pollIntervalMs,
+        maxInFlight,
+        remoteTimeMs,
+        onChange,
+      }),
+  );
+  let takenAt: number | undefined;
+  let thinkingMs: number | null = null;
+  let closing: Promise<void> | undefined;
+
+  const peek = (): (Observation | null)[] => channels.map(({ observation }) => observation);
+  const act = (actions: readonly Action[]): void => {
+    if (actions.length !== channels.length) throw wrongCount(channels.length, actions.length);
+    if (takenAt !== undefined) thinkingMs = clock.now() - takenAt;
+    takenAt = undefined;
+    channels.forEach((channel, index) => {
+      channel.act(actions[index] as Action);
+    });
+  };
+  const take = (): RealtimeStep<Observation> => {
+    const taken = channels.map((channel) => channel.take());
+    takenAt = clock.now();
+    return {
+      observationN: taken.map(({ observation }) => observation),
+      rewardN: taken.map(({ reward }) => reward),
+      doneN: taken.map(({ done }) => done),
+      info: { n: taken.map(({ info }) => info), thinkingMs, framesMissed: 0 },
+    };
+  };
+  const close = (): Promise<void> => {
+    closing ??= Promise.all(channels.map((channel) => channel.close())).then(onChange);
+    return closing;
+  };
+  return {
+    size: channels.length,
+    reset: async ({ mask } = {}) => {
+      channels.forEach((channel, index) => {
+        if (mask === undefined || mask[index] === true) channel.reset();
+      });
+      return peek();
+    },
+    step: async (actions) => {
+      act(actions);
+      return take();
+    },
+    act,
+    take,
+    peek,
+    failures: () => channels.map(({ failure }) => failure),
+    next: (wait) =>
+      closing !== undefined || channels.every(({ failure }) => failure !== undefined)
+        ? Promise.resolve()
+        : waitFor(new Promise<void>((resolve) => listeners.push(resolve)), "an observation", wait),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function isList<T>(value: T | readonly T[]): value is readonly T[] {
+  return Array.isArray(value);
+}
+
+function wrongCount(expected: number, received: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `expected an action for each of ${expected} environments, received ${received}`,
+  );
+}

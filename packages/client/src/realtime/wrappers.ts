@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Clock, systemClock } from "./clock.ts";
+import type { RealtimeEnvironment, RealtimeInfo, RealtimeStep } from "./realtime-environment.ts";
+
+/**
+ * Makes `reset` wait until every environment has a valid observation. One that has failed is
+ * not waited for: its observation is null.
+ */
+export function blockingReset<Action, Observation>(
+  inner: RealtimeEnvironment<Action, Observation>,
+): RealtimeEnvironment<Action, Observation> {
+  return {
+    ...inner,
+    reset: async (options = {}) => {
+      let observations = await inner.reset(options);
+      while (observations.some((seen, i) => seen === null && inner.failures()[i] === undefined)) {
+        await inner.next(options);
+        observations = inner.peek();
+      }
+      return observations;
+    },
+  };
+}
+
+/** How a throttle keeps time. */
+export interface ThrottleOptions {
+  /** Default: the machine's. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Makes `step` take as long as a frame: acts at once, waits for the end of the frame, then takes
+ * the newest observation and the rewards summed up to then, never across the end of a
+ * sequence. A frame that is over when the agent acts is missed, and counted.
+ */
+export function throttle<Action, Observation>(
+  inner: RealtimeEnvironment<Action, Observation>,
+  fps: number,
+  options: ThrottleOptions = {},
+): RealtimeEnvironment<Action, Observation> {
+  const { clock = systemClock } = options;
+  const frameMs = 1_000 / fps;
+  let frameEnd: number | undefined;
+  return {
+    ...inner,
+    step: async (actions) => {
+      inner.act(actions);
+      const now = clock.now();
+      frameEnd = frameEnd === undefined ? now + frameMs : frameEnd + frameMs;
+      const framesMissed = Math.max(0, Math.ceil((now - frameEnd) / frameMs));
+      frameEnd += framesMissed * frameMs;
+      const waitMs = frameEnd - now;
+      if (waitMs > 0) await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+      const step = inner.take();
+      return {
+        ...step,
+        info: { ...step.info, framesMissed: step.info.framesMissed + framesMissed },
+      };
+    },
+  };
+}
+
+/** When a sequence is cut short. */
+export interface TimeLimitOptions {
+  /** After as many steps of the agent. */
+  readonly steps?: number | undefined;
+  /** After as many milliseconds since its first observation was taken. */
+  readonly ms?: number | undefined;
+  /** Default: the machine's. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Cuts sequences short: the step at the limit is done and truncated, and its index resets. */
+export function timeLimit<Action, Observation>(
+  inner: RealtimeEnvironment<Action, Observation>,
+  limits: TimeLimitOptions,
+): RealtimeEnvironment<Action, Observation> {
+  const { steps = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = limits;
+  const { clock = systemClock } = limits;
+  const sequences = sequencesOf(inner.size);
+  return {
+    ...inner,
+    reset: async (options) => {
+      sequences.forget(options?.mask);
+      return await inner.reset(options);
+    },
+    step: async (actions) => {
+      const step = await inner.step(actions);
+      const now = clock.now();
+      const cut = sequences.update(step, now).map((sequence, i) => {
+        const over = sequence.steps >= steps || now - (sequence.since ?? now) >= ms;
+        return over && step.doneN[i] === false;
+      });
+      sequences.forget(step.doneN);
+      if (!cut.includes(true)) return step;
+      sequences.forget(cut);
+      await inner.reset({ mask: cut });
+      return {
+        ...step,
+        doneN: step.doneN.map((done, i) => done || cut[i] === true),
+        info: {
+          ...step.info,
+          n: step.info.n.map((info, i) => (cut[i] ? { ...info, truncated: true } : info)),
+        },
+      };
+    },
+  };
+}
+
+/** Puts how a sequence went, its steps, return and time, into `info.n` where it is done. */
+export function recordStatistics<Action, Observation>(
+  inner: RealtimeEnvironment<Action, Observation>,
+  options: ThrottleOptions = {},
+): RealtimeEnvironment<Action, Observation> {
+  const { clock = systemClock } = options;
+  const sequences = sequencesOf(inner.size);
+  return {
+    ...inner,
+    reset: async (options) => {
+      sequences.forget(options?.mask);
+      return await inner.reset(options);
+    },
+    step: async (actions) => {
+      const step = await inner.step(actions);
+      const now = clock.now();
+      const counted = sequences.update(step, now).map((sequence) => ({ ...sequence }));
+      sequences.forget(step.doneN);
+      const n = step.info.n.map((info, i): RealtimeInfo => {
+        const sequence = counted[i];
+        if (step.doneN[i] !== true || sequence === undefined) return info;
+        const { steps, since = now, sum } = sequence;
+        return { ...info, sequence: { steps, return: sum, ms: now - since } };
+      });
+      return { ...step, info: { ...step.info, n } };
+    },
+  };
+}
+
+interface Sequence {
+  steps: number;
+  sum: number;
+  /** When its first observation was taken. */
+  since: number | undefined;
+}
+
+/** Counts the steps, rewards and time of the sequence at each index. */
+function sequencesOf(size: number) {
+  const all = Array.from(
+    { length: size },
+    (): Sequence => ({ steps: 0, sum: 0, since: undefined }),
+  );
+  return {
+    update<Observation>(step: RealtimeStep<Observation>, now: number): readonly Sequence[] {
+      all.forEach((sequence, i) => {
+        if (step.observationN[i] === null) return;
+        sequence.since ??= now;
+        sequence.steps++;
+        sequence.sum += step.rewardN[i] ?? 0;
+      });
+      return all;
+    },
+    forget(mask: readonly boolean[] | undefined): void {
+      all.forEach((sequence, i) => {
+        if (mask === undefined || mask[i] === true)
+          Object.assign(sequence, { steps: 0, sum: 0, since: undefined });
+      });
+    },
+  };
+}

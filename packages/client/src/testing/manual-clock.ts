@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "../realtime/clock.ts";
+
+/** A clock that goes on when it is told to. */
+export interface ManualClock extends Clock {
+  advance(ms: number): void;
+}
+
+/** Makes a clock that stands at 0. */
+export function manualClock(): ManualClock {
+  let time = 0;
+  let timers: { readonly at: number; readonly task: () => void }[] = [];
+  return {
+    now: () => time,
+    after: (ms, task) => {
+      const timer = { at: time + ms, task };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    advance(ms) {
+      const end = time + ms;
+      for (;;) {
+        const due = timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
+        if (due === undefined) break;
+        timers = timers.filter((other) => other !== due);
+        time = Math.max(time, due.at);
+        due.task();
+      }
+      time = end;
+    },
+  };
+}
