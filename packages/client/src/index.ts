@@ -21,6 +21,12 @@ export type {
 export type { Environment, JoinOptions, ResetOptions, SignalContext } from "./environment.ts";
 export { type Extension, sendExtension } from "./extension.ts";
 export {
+  type GymnasiumEnvironment,
+  type GymnasiumInfo,
+  type GymnasiumStep,
+  gymnasium,
+} from "./gymnasium.ts";
+export {
   type Properties,
   type PropertiesOptions,
   type PropertyInfo,

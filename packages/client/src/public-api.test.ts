@@ -8,6 +8,7 @@ test("the public names are these", () => {
       "connect",
       "defaultMaxInFlight",
       "defaultMaxWaiting",
+      "gymnasium",
       "properties",
       "run",
       "sendExtension",
