@@ -10,6 +10,14 @@ export type {
   SequenceControl,
 } from "./clocks/clock.ts";
 export { lockstep } from "./clocks/lockstep.ts";
+export {
+  defineEnvironment,
+  type EnvironmentContext,
+  type EnvironmentStep,
+  type SingleAgentDefinition,
+  type SingleAgentEnvironment,
+  type WithReward,
+} from "./environment.ts";
 export { type Extension, type ExtensionContext, extension } from "./extension.ts";
 export { defaultLimits, type ServerLimits } from "./limits.ts";
 export {

@@ -9,6 +9,7 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type Listener, listen, type ServerStream } from "@dm-env-rpc/transport";
 import type { Extension } from "./extension.ts";
+import type { HostedWorld } from "./hosted-world.ts";
 import { defaultLimits, type ServerLimits } from "./limits.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
@@ -17,7 +18,6 @@ import { createSideChannel } from "./side-channel.ts";
 import { software } from "./software.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
-import type { WorldHost } from "./world-host.ts";
 import { WorldRegistry } from "./world-registry.ts";
 
 /** What a server has to say that nobody asked for. */
@@ -154,7 +154,7 @@ async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[
     const packed = Object.entries(packSettings(all)).map(
       ([name, message]) => [name, unpackTensor(message)] as const,
     );
-    const result = await new Promise<WorldHost | DmEnvRpcError>((resolve) => {
+    const result = await new Promise<HostedWorld | DmEnvRpcError>((resolve) => {
       registry.create(new Map(packed), resolve);
     });
     if (isDmEnvRpcError(result)) throw result;

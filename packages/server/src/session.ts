@@ -173,7 +173,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       case "resetWorld": {
         const { worldName, settings } = request.value;
         const world = this.#host.registry.get(worldName);
-        const caller = world === this.#world ? this.#seat : undefined;
+        const caller = this.#isIn(worldName) ? this.#seat : undefined;
         world.resetWorld(caller, unpackAll(settings), (result) =>
           this.#answer(result, () => ({
             case: "resetWorld",
@@ -214,6 +214,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#reply(isDmEnvRpcError(result) ? errorResponse(result) : make(result));
   }
 
+  #isIn(worldName: string): boolean {
+    return this.#world?.name === worldName && this.#seat?.gone === undefined;
+  }
+
   /** The world that this connection has joined. */
   #joined(what: string): WorldHost {
     if (this.#world !== undefined) return this.#world;
@@ -233,11 +237,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
     const world = this.#host.registry.get(request.worldName);
     world.join(unpackAll(request.settings), (result) => {
       if (!isDmEnvRpcError(result)) {
-        this.#world = world;
-        this.#seat = result;
+        this.#world = result.host;
+        this.#seat = result.seat;
         if (this.#closed) this.#leave(() => {});
       }
-      this.#answer(result, (seat) => ({
+      this.#answer(result, ({ seat }) => ({
         case: "joinWorld",
         value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
       }));
@@ -255,7 +259,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   #destroy(worldName: string): void {
     const world = this.#host.registry.get(worldName);
-    if (world === this.#world) {
+    if (this.#isIn(worldName)) {
       throw new DmEnvRpcError(
         "FAILED_PRECONDITION",
         `this connection has joined the world "${worldName}"; leave it before you destroy it`,

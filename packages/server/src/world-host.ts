@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  DmEnvRpcError,
-  isDmEnvRpcError,
-  type PackedTensor,
-  type StepRequest,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, type StepRequest } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
 import type { Extension } from "./extension.ts";
+import type { Done, HostedWorld, Joined, PackedSettings } from "./hosted-world.ts";
 import { worldProperties } from "./properties/built-in.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
@@ -30,18 +26,19 @@ export interface WorldHostOptions {
   readonly definition: UntypedWorldDefinition;
   readonly name: string;
   /** The create settings as they came. */
-  readonly settings: ReadonlyMap<string, PackedTensor>;
+  readonly settings: PackedSettings;
   /** For worlds that nobody gave a `seed`. */
   readonly randomSeed: () => bigint;
   readonly time: TimeSource;
   /** How long a call of the author's code may take. */
   readonly worldCallMs: number;
   /** Told once, when the world is destroyed or has failed. */
-  readonly onGone: (host: WorldHost, reason: DmEnvRpcError) => void;
+  readonly onGone: () => void;
+  /** Told of a failure, before `onGone`. */
+  readonly onFailure: (error: DmEnvRpcError) => void;
+  /** Goes before the setting `seed`. */
+  readonly seed?: bigint;
 }
-
-/** Told the outcome of a request. */
-export type Done<T> = (result: T | DmEnvRpcError) => void;
 
 const noActions: ActionValues = Object.freeze({});
 
@@ -49,7 +46,7 @@ const noActions: ActionValues = Object.freeze({});
  * One world on a server: its agents, their sequences, and the author's code
  * behind a wall. Everything that goes wrong in it ends here.
  */
-export class WorldHost implements SequenceHost, ResetHost {
+export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly calls: WorldCalls;
@@ -80,7 +77,7 @@ export class WorldHost implements SequenceHost, ResetHost {
     this.definition = definition;
     this.resetDeadlineMs = definition.resetDeadlineMs ?? 10_000;
     this.#settings = readSettings(definition.settings ?? {}, options.settings, "create", false);
-    this.#random = seededRandom(seedOf(this.#settings) ?? options.randomSeed());
+    this.#random = seededRandom(options.seed ?? seedOf(this.#settings) ?? options.randomSeed());
     const { agents = {} } = definition;
     this.#counts = {
       min: 1,
@@ -93,7 +90,7 @@ export class WorldHost implements SequenceHost, ResetHost {
   }
 
   /** Makes the author's world; called once, before everything else. */
-  create(done: Done<WorldHost>): void {
+  create(done: Done<undefined>): void {
     const make = (): Awaitable<UntypedWorld> =>
       this.definition.create({
         settings: this.#settings as never,
@@ -109,7 +106,7 @@ export class WorldHost implements SequenceHost, ResetHost {
           this.#barrier = new ResetBarrier(this);
           this.#properties = this.#propertyLayer(world);
           this.extensions = byTypeName(world.extensions ?? []);
-          finish(this);
+          finish(undefined);
         },
         (error) => this.#end(clientError(error), finish),
       ),
@@ -138,6 +135,10 @@ export class WorldHost implements SequenceHost, ResetHost {
     return part;
   }
 
+  get agentCount(): number {
+    return this.seats.size;
+  }
+
   get minAgents(): number {
     return this.#counts.min;
   }
@@ -149,7 +150,7 @@ export class WorldHost implements SequenceHost, ResetHost {
   // ——— joining and leaving
 
   /** An agent joins; the result is its seat. */
-  join(settings: ReadonlyMap<string, PackedTensor>, done: Done<Seat>): void {
+  join(settings: PackedSettings, done: Done<Joined>): void {
     this.#request(done, (finish) => {
       if (this.#draining) {
         throw new DmEnvRpcError(
@@ -179,7 +180,7 @@ export class WorldHost implements SequenceHost, ResetHost {
             this.sequence.vacancies -= 1;
             this.sequence.changed();
           }
-          finish(seat);
+          finish({ host: this, seat });
         },
         (error) => finish(clientError(error)),
       );
@@ -229,6 +230,19 @@ export class WorldHost implements SequenceHost, ResetHost {
     sequence.changed();
   }
 
+  /** Takes no more agents, and ends when those that are there have left. */
+  destroyWhenEmpty(): void {
+    this.calls.operate(() => {
+      this.#draining = true;
+      this.#destroyIfDrained();
+    });
+  }
+
+  /** Ends the world, whoever is in it. */
+  forceDestroy(): void {
+    this.calls.operate(() => this.#destroyed());
+  }
+
   #destroyIfDrained(): void {
     if (this.#draining && this.seats.size === 0) this.#destroyed();
   }
@@ -271,7 +285,7 @@ export class WorldHost implements SequenceHost, ResetHost {
   }
 
   /** A reset of one agent. */
-  reset(seat: Seat, settings: ReadonlyMap<string, PackedTensor>, reply: Reply): void {
+  reset(seat: Seat, settings: PackedSettings, reply: Reply): void {
     const failed: Done<never> = (error) => reply(errorResponse(error));
     this.#request(failed, (finish) => {
       if (seat.gone !== undefined) throw seat.gone;
@@ -290,11 +304,7 @@ export class WorldHost implements SequenceHost, ResetHost {
   }
 
   /** A reset of the world, by one of its agents or by somebody else. */
-  resetWorld(
-    caller: Seat | undefined,
-    settings: ReadonlyMap<string, PackedTensor>,
-    done: Done<undefined>,
-  ): void {
+  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
       if (caller?.gone !== undefined) throw caller.gone;
       const values = readSettings(
@@ -413,7 +423,10 @@ export class WorldHost implements SequenceHost, ResetHost {
   }
 
   #fail(fault: unknown): void {
-    this.#end(worldFailure(this.name, fault));
+    if (this.#gone !== undefined) return;
+    const failure = worldFailure(this.name, fault);
+    this.#options.onFailure(failure);
+    this.#end(failure);
   }
 
   #end(reason: DmEnvRpcError, finish?: Done<never>): void {
@@ -426,7 +439,7 @@ export class WorldHost implements SequenceHost, ResetHost {
     this.seats.clear();
     for (const done of [...this.#waiting]) done(reason);
     this.#waiting.clear();
-    this.#options.onGone(this, reason);
+    this.#options.onGone();
   }
 
   /** Runs what a request asks for, when nothing else goes on; `done` is called once, whatever happens. */
@@ -464,7 +477,8 @@ export class WorldHost implements SequenceHost, ResetHost {
   }
 }
 
-function seedOf(settings: Settings): bigint | undefined {
+/** The seed among some settings, if there is one. */
+export function seedOf(settings: Settings): bigint | undefined {
   const seed = settings["seed"];
   return typeof seed === "bigint" || typeof seed === "number"
     ? BigInt.asUintN(64, BigInt(seed))

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { Done, HostedWorld, PackedSettings } from "./hosted-world.ts";
 import type { ServerLimits } from "./limits.ts";
+import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
-import { type Done, WorldHost } from "./world-host.ts";
+import { WorldHost } from "./world-host.ts";
 
 /** The create setting that says which kind of world, on servers that have several. */
 export const worldTypeSetting = "world_type";
@@ -22,7 +24,7 @@ export interface WorldRegistryOptions {
 
 /** The worlds of a server, by name. */
 export class WorldRegistry {
-  readonly #worlds = new Map<string, WorldHost>();
+  readonly #worlds = new Map<string, HostedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
 
@@ -39,7 +41,7 @@ export class WorldRegistry {
   }
 
   /** @throws DmEnvRpcError NOT_FOUND naming the worlds that are there. */
-  get(name: string): WorldHost {
+  get(name: string): HostedWorld {
     const host = this.#worlds.get(name);
     if (host !== undefined) return host;
     const names = this.names();
@@ -54,7 +56,7 @@ export class WorldRegistry {
   }
 
   /** Creates a world. */
-  create(settings: ReadonlyMap<string, PackedTensor>, done: Done<WorldHost>): void {
+  create(settings: PackedSettings, done: Done<HostedWorld>): void {
     const { singleWorld, limits } = this.#options;
     if (singleWorld && this.#worlds.size > 0) {
       throw new DmEnvRpcError(
@@ -71,21 +73,20 @@ export class WorldRegistry {
     const rest = new Map(settings);
     const definition = this.#definition(rest);
     this.#created += 1;
-    const host = new WorldHost({
+    const Host = definition.perAgent ? PerAgentWorlds : WorldHost;
+    const host: HostedWorld = new Host({
       definition,
       name: singleWorld ? "" : `${definition.name}-${this.#created}`,
       settings: rest,
       randomSeed: this.#options.randomSeed,
       time: this.#options.time,
       worldCallMs: limits.worldCallMs,
-      onGone: (gone, reason) => {
-        this.#worlds.delete(gone.name);
-        if (reason.code === "INTERNAL") this.#options.onWorldFailure(gone.name, reason);
-      },
+      onGone: () => this.#worlds.delete(host.name),
+      onFailure: (error) => this.#options.onWorldFailure(host.name, error),
     });
     // The place is taken before the author's code runs, which may take its time.
     this.#worlds.set(host.name, host);
-    host.create(done);
+    host.create((result) => done(result ?? host));
   }
 
   #definition(settings: Map<string, PackedTensor>): UntypedWorldDefinition {

@@ -139,6 +139,11 @@ export interface WorldDefinition<
   readonly actions: FromSettings<A, SpecSettings<S, J, R>>;
   /** What an agent can see; a function where it depends on the settings. `reward` adds up between responses. */
   readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
+  /**
+   * Each agent that joins has a world of its own, made with the settings of the
+   * create and a seed of its own; `agents.min` means nothing then. Default false.
+   */
+  readonly perAgent?: boolean;
   /** When the world advances and who is answered. Default `lockstep()`. */
   readonly clock?: Clock;
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>>;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { Environment } from "@dm-env-rpc/protocol";
+import { type Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
+
+const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
+type Status = HealthCheckResponse_ServingStatus;
+
+/** What a server says about its health, by service name (grpc.health.v1). */
+export interface HealthBoard {
+  /** The service for Connect's router. */
+  readonly service: ServiceImpl<typeof Health>;
+  /** Says that nothing is served any more, for good. */
+  stopServing(): void;
+  /** Ends every Watch. */
+  close(): void;
+}
+
+/**
+ * Makes the health of a server: of all of it (the empty name), of the service
+ * `dm_env_rpc.v1.Environment`, and of each kind of world by its name.
+ */
+export function createHealthBoard(worldTypes: readonly string[]): HealthBoard {
+  const services: ReadonlySet<string> = new Set(["", Environment.typeName, ...worldTypes]);
+  const watchers = new Set<() => void>();
+  let serving = true;
+  let closed = false;
+
+  const statusOf = (service: string): Status | undefined => {
+    if (!services.has(service)) return undefined;
+    return serving ? SERVING : NOT_SERVING;
+  };
+  const wakeAll = (): void => {
+    for (const wake of watchers) wake();
+  };
+
+  return {
+    service: {
+      check({ service }) {
+        const status = statusOf(service);
+        if (status !== undefined) return { status };
+        throw new ConnectError(
+          `there is no service "${service.slice(0, 200)}" here; there are: ${namesOf(services)}`,
+          Code.NotFound,
+        );
+      },
+      list: () => ({
+        statuses: Object.fromEntries(
+          [...services].map((service) => [service, { status: statusOf(service) ?? NOT_SERVING }]),
+        ),
+      }),
+      async *watch({ service }, { signal }) {
+        let told: Status | undefined;
+        while (!closed && !signal.aborted) {
+          const status = statusOf(service) ?? SERVICE_UNKNOWN;
+          if (status !== told) {
+            told = status;
+            yield { status };
+          } else await change(watchers, signal);
+        }
+      },
+    },
+    stopServing() {
+      serving = false;
+      wakeAll();
+    },
+    close() {
+      closed = true;
+      wakeAll();
+    },
+  };
+}
+
+/** Waits until a watcher is woken, or its call is over. */
+async function change(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const wake = (): void => {
+      watchers.delete(wake);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    watchers.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
+  });
+}
+
+function namesOf(services: ReadonlySet<string>): string {
+  return [...services].map((name) => (name === "" ? '"" (all of it)' : `"${name}"`)).join(", ");
+}

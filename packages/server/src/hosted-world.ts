@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { Seat } from "./seat.ts";
+import type { UntypedWorldDefinition } from "./world.ts";
+import type { WorldHost } from "./world-host.ts";
+
+/** Told the outcome of a request. */
+export type Done<T> = (result: T | DmEnvRpcError) => void;
+
+/** Settings as they came, by name. */
+export type PackedSettings = ReadonlyMap<string, PackedTensor>;
+
+/** An agent's place, and the world in which it is. */
+export interface Joined {
+  readonly host: WorldHost;
+  readonly seat: Seat;
+}
+
+/** A world as those see it who have not joined it: one that agents share, or one for each agent. */
+export interface HostedWorld {
+  readonly name: string;
+  readonly definition: UntypedWorldDefinition;
+  readonly agentCount: number;
+  /** Makes the author's world; called once, before everything else. */
+  create(done: Done<undefined>): void;
+  /** An agent joins. */
+  join(settings: PackedSettings, done: Done<Joined>): void;
+  /** A reset of the world, by one of its agents or by somebody else. */
+  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void;
+  /** Destroys the world, as its policy for agents that are joined says. */
+  destroy(done: Done<undefined>): void;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createRegistry, type DescFile, type Registry, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
+import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
+import { statusCodes } from "@dm-env-rpc/tensor-codec";
+
+/** What is asked, in v1 and in v1alpha. */
+type Question =
+  | { readonly case: "listServices"; readonly value: string }
+  | { readonly case: "fileByFilename"; readonly value: string }
+  | { readonly case: "fileContainingSymbol"; readonly value: string }
+  | {
+      readonly case: "fileContainingExtension";
+      readonly value: { readonly containingType: string; readonly extensionNumber: number };
+    }
+  | { readonly case: "allExtensionNumbersOfType"; readonly value: string }
+  | { readonly case: undefined };
+
+/** What is answered, in v1 and in v1alpha. */
+type Answer =
+  | { case: "listServicesResponse"; value: { service: { name: string }[] } }
+  | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array<ArrayBuffer>[] } }
+  | {
+      case: "allExtensionNumbersResponse";
+      value: { baseTypeName: string; extensionNumber: number[] };
+    }
+  | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
+
+/**
+ * Adds reflection, v1 and v1alpha, to a router: of every service that the router has
+ * when it is first asked, and of `files` (grpc.reflection.v1).
+ */
+export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
+  let described: Described | undefined;
+  async function* answers<
+    Request extends { readonly host: string; readonly messageRequest: Question },
+  >(requests: AsyncIterable<Request>) {
+    for await (const request of requests) {
+      described ??= describe(router, files);
+      yield {
+        validHost: request.host,
+        originalRequest: request,
+        messageResponse: answerQuestion(described, request.messageRequest),
+      };
+    }
+  }
+  router.service(ServerReflection, { serverReflectionInfo: (requests) => answers(requests) });
+  router.service(ServerReflectionV1Alpha, {
+    serverReflectionInfo: (requests) => answers(requests),
+  });
+}
+
+/** What there is to reflect. */
+interface Described {
+  readonly services: readonly string[];
+  readonly files: ReadonlyMap<string, DescFile>;
+  readonly types: Registry;
+}
+
+function describe(router: ConnectRouter, further: readonly DescFile[]): Described {
+  const services = new Set(router.handlers.map(({ service }) => service));
+  const files = new Map<string, DescFile>();
+  const add = (file: DescFile): void => {
+    if (files.has(file.proto.name)) return;
+    files.set(file.proto.name, file);
+    for (const dependency of file.dependencies) add(dependency);
+  };
+  for (const { file } of services) add(file);
+  for (const file of further) add(file);
+  return {
+    services: [...services].map(({ typeName }) => typeName).sort(),
+    files,
+    types: createRegistry(...files.values()),
+  };
+}
+
+function answerQuestion({ services, files, types }: Described, question: Question): Answer {
+  switch (question.case) {
+    case "listServices":
+      return {
+        case: "listServicesResponse",
+        value: { service: services.map((name) => ({ name })) },
+      };
+    case "fileByFilename":
+      return fileAnswer(files.get(question.value), question.value);
+    case "fileContainingSymbol":
+      return fileAnswer(fileOf(types, question.value), question.value);
+    case "fileContainingExtension": {
+      const { containingType, extensionNumber } = question.value;
+      const type = types.getMessage(containingType);
+      const extension = type && types.getExtensionFor(type, extensionNumber);
+      return fileAnswer(extension?.file, `extension ${extensionNumber} of ${containingType}`);
+    }
+    case "allExtensionNumbersOfType": {
+      const baseTypeName = question.value;
+      const type = types.getMessage(baseTypeName);
+      if (type === undefined) return notFound(baseTypeName);
+      const extensionNumber: number[] = [];
+      for (const known of types) {
+        if (known.kind === "extension" && known.extendee.typeName === baseTypeName) {
+          extensionNumber.push(known.number);
+        }
+      }
+      return { case: "allExtensionNumbersResponse", value: { baseTypeName, extensionNumber } };
+    }
+    case undefined:
+      return failure(
+        "INVALID_ARGUMENT",
+        "expected one of the fields of message_request, received none",
+      );
+  }
+}
+
+/** The file that declares a type, a service, or one of their members. */
+function fileOf(types: Registry, symbol: string): DescFile | undefined {
+  for (let name = symbol.replace(/^\./, ""); name !== ""; name = parentOf(name)) {
+    const known = types.get(name);
+    if (known !== undefined) return hasMember(known, symbol, name) ? known.file : undefined;
+  }
+  return undefined;
+}
+
+function parentOf(name: string): string {
+  return name.slice(0, Math.max(0, name.lastIndexOf(".")));
+}
+
+function hasMember(
+  known: NonNullable<ReturnType<Registry["get"]>>,
+  symbol: string,
+  name: string,
+): boolean {
+  const member = symbol.replace(/^\./, "").slice(name.length + 1);
+  if (member === "") return true;
+  switch (known.kind) {
+    case "service":
+      return known.methods.some((method) => method.name === member);
+    case "message":
+      return (
+        known.fields.some((field) => field.name === member) ||
+        known.oneofs.some((oneof) => oneof.name === member)
+      );
+    case "enum":
+      return known.values.some((value) => value.name === member);
+    default:
+      return false;
+  }
+}
+
+function fileAnswer(file: DescFile | undefined, asked: string): Answer {
+  if (file === undefined) return notFound(asked);
+  const files = new Set<DescFile>();
+  const add = (one: DescFile): void => {
+    files.add(one);
+    for (const dependency of one.dependencies) add(dependency);
+  };
+  add(file);
+  return {
+    case: "fileDescriptorResponse",
+    value: {
+      fileDescriptorProto: [...files].map(({ proto }) =>
+        toBinary(FileDescriptorProtoSchema, proto),
+      ),
+    },
+  };
+}
+
+function notFound(asked: string): Answer {
+  return failure(
+    "NOT_FOUND",
+    `this server has no "${asked.slice(0, 200)}"; list_services says what there is`,
+  );
+}
+
+function failure(code: keyof typeof statusCodes, errorMessage: string): Answer {
+  return { case: "errorResponse", value: { errorCode: statusCodes[code], errorMessage } };
+}
