@@ -3,7 +3,7 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer } from "../testing/peer.ts";
 import { defineEnvironment } from "./environment.ts";
-import { createEnvironmentServer } from "./serve.ts";
+import { createEnvironmentServer } from "./environment-server.ts";
 import { optional, withDefault } from "./settings.ts";
 
 /** Walk right from a drawn start to `goal`; 13 steps to the left is out of bounds. */

@@ -18,6 +18,13 @@ export {
   type SingleAgentEnvironment,
   type WithReward,
 } from "./environment.ts";
+export {
+  createEnvironmentServer,
+  type EnvironmentServer,
+  type EnvironmentServerOptions,
+  type PremadeWorld,
+  type ServerEvent,
+} from "./environment-server.ts";
 export { type Extension, type ExtensionContext, extension } from "./extension.ts";
 export { defaultLimits, type ServerLimits } from "./limits.ts";
 export {
@@ -27,16 +34,7 @@ export {
   property,
 } from "./properties/property.ts";
 export { type SeededRandom, seededRandom } from "./random.ts";
-export {
-  createEnvironmentServer,
-  type EnvironmentServer,
-  type EnvironmentServerOptions,
-  type PremadeWorld,
-  type ServeOptions,
-  type Server,
-  type ServerEvent,
-  serve,
-} from "./serve.ts";
+export { type ServeOptions, type Server, serve } from "./serve.ts";
 export {
   type DefaultedSetting,
   type OptionalSetting,

@@ -5,7 +5,7 @@ import { manualTime } from "../testing/manual-time.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../testing/tally.ts";
 import { lockstep } from "./clocks/lockstep.ts";
-import { createEnvironmentServer } from "./serve.ts";
+import { createEnvironmentServer } from "./environment-server.ts";
 import { defineWorld } from "./world.ts";
 
 async function setUp(count: number, options: TallyOptions = {}, settings = {}) {

@@ -7,7 +7,7 @@ import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, Peer, quiet } from "../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../testing/tally.ts";
-import { createEnvironmentServer, type EnvironmentServerOptions } from "./serve.ts";
+import { createEnvironmentServer, type EnvironmentServerOptions } from "./environment-server.ts";
 import { defineWorld } from "./world.ts";
 
 function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOptions> = {}) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
-import { createEnvironmentServer } from "../serve.ts";
+import { createEnvironmentServer } from "../environment-server.ts";
 import { defineWorld } from "../world.ts";
 import { freeRunning } from "./free-running.ts";
 import { realtime } from "./realtime.ts";

@@ -31,8 +31,8 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { connectPeer, type Peer } from "../../testing/peer.ts";
+import { createEnvironmentServer } from "../environment-server.ts";
 import { extension } from "../extension.ts";
-import { createEnvironmentServer } from "../serve.ts";
 import { withDefault } from "../settings.ts";
 import { defineWorld } from "../world.ts";
 import { property } from "./property.ts";
