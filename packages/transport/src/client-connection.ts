@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Address } from "./address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
-import { windowBytes } from "./limits.ts";
+import { maxSessionMemoryMb, windowBytes } from "./limits.ts";
 
 /** A connection that is asked to close has this long to say goodbye. */
 const goodbyeMs = 1_000;
@@ -68,6 +68,7 @@ export async function openConnection(
   const session = connectHttp2(address.url, {
     createConnection: () => socket,
     settings: { initialWindowSize: windowBytes, enablePush: false },
+    maxSessionMemory: maxSessionMemoryMb,
   });
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   let failure: Error | undefined;

@@ -8,7 +8,7 @@ import {
 import type { Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { joinHostPort } from "./address.ts";
-import { windowBytes } from "./limits.ts";
+import { maxSessionMemoryMb, windowBytes } from "./limits.ts";
 import type { ListenTls } from "./listen-options.ts";
 
 /** A TLS handshake that takes longer is given up. */
@@ -24,12 +24,13 @@ export function createHttp2Server(
     maxConcurrentStreams: maxStreamsPerConnection,
   };
   if (tls === undefined) {
-    return createServer({ settings });
+    return createServer({ settings, maxSessionMemory: maxSessionMemoryMb });
   }
   const clients = tls.clientCertificates ?? "none";
   try {
     return createSecureServer({
       settings,
+      maxSessionMemory: maxSessionMemoryMb,
       cert: asBuffer(tls.cert),
       key: asBuffer(tls.key),
       ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),

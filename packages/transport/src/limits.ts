@@ -10,6 +10,13 @@ export const defaultMaxMessageBytes: number = 64 * 1024 * 1024;
 export const windowBytes: number = 4 * 1024 * 1024;
 
 /**
+ * node:http2 resets a stream of a connection that has more than this queued, in MB, as soon as
+ * headers or trailers come for it: with its default of 10 MB, in the middle of any large message.
+ * What a connection queues is bounded by its streams (`highWaterBytes`, `maxMessageBytes`).
+ */
+export const maxSessionMemoryMb: number = 4096;
+
+/**
  * What a stream buffers for a peer that does not read before `send` returns false: 256 KiB,
  * enough for a large observation or two without a pause.
  */

@@ -184,7 +184,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     await using pair = await open();
     const client = record(pair.client);
     echo(pair.server);
-    const sizes = [1, 4_095, 16_384, 65_531, 65_536, 300_000, 1_000_000, 5_000_000];
+    const sizes = [1, 4_095, 16_384, 65_531, 65_536, 300_000, 1_000_000, 15_000_000];
     for (const [i, size] of sizes.entries()) {
       pair.client.send(stepRequest(size, i + 1));
     }

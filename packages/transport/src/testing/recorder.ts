@@ -22,7 +22,8 @@ export function record<Received, Sent>(
 ): Recorder<Received> {
   const events: Event[] = [];
   const messages: (Received | Malformed)[] = [];
-  const waiting = new Set<() => void>();
+  const counts: Record<Event, number> = { message: 0, end: 0, drain: 0, close: 0 };
+  const waiting = new Set<{ event: Event; times: number; resolve: () => void }>();
   let failure: Error | undefined;
   let resolveClosed: (error: Error | undefined) => void = () => {};
   const closed = new Promise<Error | undefined>((resolve) => {
@@ -34,8 +35,12 @@ export function record<Received, Sent>(
       throw new Error(`${event} after close: expected close to be the last event`);
     }
     events.push(event);
-    for (const check of waiting) {
-      check();
+    counts[event] += 1;
+    for (const wait of waiting) {
+      if (counts[wait.event] >= wait.times) {
+        waiting.delete(wait);
+        wait.resolve();
+      }
     }
   };
   const recorder: Recorder<Received> = {
@@ -47,14 +52,11 @@ export function record<Received, Sent>(
     },
     seen: (event, times = 1) =>
       new Promise((resolve) => {
-        const check = (): void => {
-          if (events.filter((one) => one === event).length >= times) {
-            waiting.delete(check);
-            resolve();
-          }
-        };
-        waiting.add(check);
-        check();
+        if (counts[event] >= times) {
+          resolve();
+        } else {
+          waiting.add({ event, times, resolve });
+        }
       }),
   };
   stream.start({

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code } from "@connectrpc/connect";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Deframer } from "./framing.ts";
+
+const limit = 1024 * 1024;
+
+function frame(body: Uint8Array, flags = 0): Buffer {
+  const header = Buffer.alloc(5);
+  header[0] = flags;
+  header.writeUInt32BE(body.length, 1);
+  return Buffer.concat([header, body]);
+}
+
+function readAll(deframer: Deframer): Buffer[] {
+  const found: Buffer[] = [];
+  while (deframer.next()) {
+    found.push(Buffer.from(deframer.source.subarray(deframer.start, deframer.end)));
+  }
+  return found;
+}
+
+const bodies = [
+  Buffer.from("first"),
+  Buffer.alloc(0),
+  Buffer.from("a longer one"),
+  Buffer.alloc(300, 7),
+];
+
+test("messages are found wherever the bytes are cut in two", () => {
+  const bytes = Buffer.concat(bodies.map((body) => frame(body)));
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    const deframer = new Deframer(limit);
+    deframer.push(bytes.subarray(0, cut));
+    const found = readAll(deframer);
+    deframer.push(bytes.subarray(cut));
+    found.push(...readAll(deframer));
+    expect(found).toEqual(bodies);
+    expect(deframer.isInsideMessage).toBe(false);
+    expect(deframer.bufferedBytes).toBe(0);
+  }
+});
+
+test("messages are found byte by byte", () => {
+  const deframer = new Deframer(limit);
+  const found: Buffer[] = [];
+  for (const byte of Buffer.concat(bodies.map((body) => frame(body)))) {
+    deframer.push(Buffer.of(byte));
+    found.push(...readAll(deframer));
+  }
+  expect(found).toEqual(bodies);
+});
+
+test("messages are found in any chunks, read at once or later", () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.nat(60_000).map((size) => new Uint8Array(size).map((_, i) => i ^ size)),
+        { maxLength: 5 },
+      ),
+      fc.array(fc.nat(70_000), { maxLength: 12 }),
+      fc.infiniteStream(fc.boolean()),
+      fc.nat(7),
+      (messages, cuts, readNow, lead) => {
+        const bytes = Buffer.concat(messages.map((body) => frame(body)));
+        const deframer = new Deframer(limit);
+        deframer.lead = lead;
+        const found: Buffer[] = [];
+        let at = 0;
+        for (const cut of [...cuts, bytes.length]) {
+          deframer.push(bytes.subarray(at, at + cut));
+          at += cut;
+          if (readNow.next().value) {
+            found.push(...readAll(deframer));
+          }
+        }
+        deframer.push(bytes.subarray(at));
+        found.push(...readAll(deframer));
+        expect(found).toEqual(messages.map((body) => Buffer.from(body)));
+      },
+    ),
+  );
+});
+
+test("a message that lies in one chunk is not copied", () => {
+  const deframer = new Deframer(limit);
+  const chunk = Buffer.concat([frame(Buffer.from("one")), frame(Buffer.from("two"))]);
+  deframer.push(chunk);
+  expect(deframer.next()).toBe(true);
+  expect(deframer.source).toBe(chunk);
+  expect([deframer.start, deframer.end, deframer.assembled]).toEqual([5, 8, false]);
+  expect(deframer.next()).toBe(true);
+  expect(deframer.source).toBe(chunk);
+});
+
+test("a message of several chunks has memory of its own, and begins where it is told to", () => {
+  const deframer = new Deframer(limit);
+  deframer.lead = 3;
+  const bytes = frame(Buffer.alloc(100_000, 9));
+  deframer.push(bytes.subarray(0, 50_000));
+  expect(deframer.next()).toBe(false);
+  deframer.push(bytes.subarray(50_000));
+  expect(deframer.next()).toBe(true);
+  expect([deframer.start, deframer.end, deframer.assembled]).toEqual([3, 100_003, true]);
+  expect(deframer.source.byteOffset).toBe(0);
+  expect(deframer.source.buffer).not.toBe(bytes.buffer);
+});
+
+test("a length that is announced and not sent costs what was sent", () => {
+  const deframer = new Deframer(64 * limit);
+  const header = Buffer.alloc(5);
+  header.writeUInt32BE(60 * limit, 1);
+  deframer.push(Buffer.concat([header, Buffer.alloc(10)]));
+  const before = process.memoryUsage().arrayBuffers;
+  expect(deframer.next()).toBe(false);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024);
+  for (let i = 0; i < 100; i++) {
+    deframer.push(Buffer.alloc(1_000));
+    expect(deframer.next()).toBe(false);
+  }
+  expect(deframer.bufferedBytes).toBe(100_010);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 1024);
+});
+
+test("a length beyond the limit is refused before a byte of it came", () => {
+  const deframer = new Deframer(1_000);
+  deframer.push(frame(Buffer.alloc(1_000)));
+  expect(deframer.next()).toBe(true);
+  deframer.push(Buffer.of(0, 0, 0, 0x03, 0xe9));
+  expect(deframer.next()).toBe(false);
+  expect(deframer.failure?.code).toBe(Code.ResourceExhausted);
+  expect(deframer.failure?.rawMessage).toMatch(
+    /at most 1000 bytes, got 1001 bytes.*maxMessageBytes/,
+  );
+  deframer.push(frame(Buffer.from("more")));
+  expect(deframer.next()).toBe(false);
+});
+
+test("a flag that gRPC does not know is malformed", () => {
+  const deframer = new Deframer(limit);
+  deframer.push(frame(Buffer.from("?"), 2));
+  expect(deframer.next()).toBe(false);
+  expect(deframer.failure?.code).toBe(Code.Internal);
+  expect(deframer.failure?.rawMessage).toContain("got 2");
+});
+
+test("the compressed flag is told apart message by message", () => {
+  const deframer = new Deframer(limit);
+  deframer.push(Buffer.concat([frame(Buffer.from("a"), 1), frame(Buffer.from("b"), 0)]));
+  expect([deframer.next(), deframer.compressed]).toEqual([true, true]);
+  expect([deframer.next(), deframer.compressed]).toEqual([true, false]);
+});
+
+test("the end inside a header or a body is seen", () => {
+  for (const length of [1, 4, 5, 7]) {
+    const deframer = new Deframer(limit);
+    deframer.push(frame(Buffer.from("abc")).subarray(0, length));
+    expect(deframer.next()).toBe(false);
+    expect(deframer.isInsideMessage).toBe(true);
+  }
+});
+
+test("small chunks count for more than their bytes while they wait", () => {
+  const deframer = new Deframer(limit);
+  for (let i = 0; i < 300; i++) {
+    deframer.push(Buffer.of(0));
+  }
+  expect(deframer.bufferedBytes).toBeGreaterThan(64 * 1024);
+});
+
+test("what was read is not kept alive, and clear forgets the rest", () => {
+  const deframer = new Deframer(limit);
+  deframer.push(frame(Buffer.alloc(1_000)));
+  expect(deframer.next()).toBe(true);
+  expect(deframer.next()).toBe(false);
+  expect(deframer.source).toHaveLength(0);
+  deframer.push(frame(Buffer.alloc(1_000)).subarray(0, 500));
+  deframer.next();
+  deframer.clear();
+  expect(deframer.isInsideMessage).toBe(false);
+  expect(deframer.bufferedBytes).toBe(0);
+});

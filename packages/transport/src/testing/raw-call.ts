@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect as connectHttp2,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from "node:http2";
+import { connect as connectTcp, type Socket } from "node:net";
+import type { MessageCodec, ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { createRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { maxSessionMemoryMb } from "../limits.ts";
+import { processPath } from "../process-call.ts";
+
+const codec: MessageCodec<ProcessRequest> = createRequestCodec();
+
+/** A gRPC frame around bytes. */
+export function frame(body: Uint8Array, flags = 0): Buffer {
+  const bytes = Buffer.alloc(5 + body.length);
+  bytes[0] = flags;
+  bytes.writeUInt32BE(body.length, 1);
+  bytes.set(body, 5);
+  return bytes;
+}
+
+/** The bytes of a request, without a frame. */
+export function bytesOf(request: ProcessRequest): Buffer {
+  const bytes = Buffer.alloc(codec.size(request));
+  codec.write(request, bytes, 0);
+  return bytes;
+}
+
+/** A call by plain node:http2, to send what no client would. */
+export interface RawCall extends AsyncDisposable {
+  readonly session: ClientHttp2Session;
+  readonly socket: Socket;
+  readonly http2: ClientHttp2Stream;
+  /** Resets the call with CANCEL, and sends nothing else. */
+  cancel(): void;
+  /** The headers of the response. */
+  readonly response: Promise<IncomingHttpHeaders>;
+  /** The trailers, or the headers where they are all there is; undefined when none came. */
+  readonly trailers: Promise<IncomingHttpHeaders | undefined>;
+}
+
+/** Calls Process, or what `headers` say, and discards what is answered unless told otherwise. */
+export function rawCall(
+  address: string,
+  headers: OutgoingHttpHeaders = {},
+  options: { readonly read?: boolean; readonly windowBytes?: number } = {},
+): RawCall {
+  const [host, port] = address.split(":");
+  const socket = connectTcp({ host: host ?? "", port: Number(port) });
+  const session = connectHttp2(`http://${address}`, {
+    createConnection: () => socket,
+    ...(options.windowBytes === undefined
+      ? {}
+      : { settings: { initialWindowSize: options.windowBytes } }),
+    maxSessionMemory: maxSessionMemoryMb,
+  });
+  session.on("error", () => {});
+  const controller = new AbortController();
+  const http2 = session.request(
+    {
+      ":method": "POST",
+      ":path": processPath,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    },
+    { signal: controller.signal },
+  );
+  http2.on("error", () => {});
+  let headersSeen: IncomingHttpHeaders | undefined;
+  let trailersSeen: IncomingHttpHeaders | undefined;
+  http2.on("response", (response) => {
+    headersSeen = response;
+  });
+  http2.on("trailers", (trailers) => {
+    trailersSeen = trailers;
+  });
+  if (options.read !== false) {
+    http2.resume();
+  }
+  return {
+    session,
+    socket,
+    http2,
+    cancel: () => controller.abort(),
+    response: new Promise((resolve) => http2.once("response", resolve)),
+    trailers: new Promise((resolve) =>
+      http2.once("close", () =>
+        resolve(trailersSeen ?? (headersSeen?.["grpc-status"] ? headersSeen : undefined)),
+      ),
+    ),
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((resolve) => {
+        if (socket.destroyed) {
+          resolve();
+        } else {
+          socket.once("close", () => resolve());
+        }
+      });
+      session.destroy();
+      socket.destroy();
+      await closed;
+    },
+  };
+}
