@@ -56,10 +56,7 @@ export function checkBounds(
 }
 
 function within(value: Ordered, min: Ordered | undefined, max: Ordered | undefined): boolean {
-  return (
-    (min === undefined ? max !== undefined && !Number.isNaN(value) : value >= min) &&
-    (max === undefined || value <= max)
-  );
+  return (min === undefined || value >= min) && (max === undefined || value <= max);
 }
 
 function outOfBounds(

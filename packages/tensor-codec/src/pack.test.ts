@@ -263,6 +263,9 @@ describe("packFor", () => {
     expect(() => packFor(Number.NaN, t.float32({ min: 0 }), "x")).toThrow(
       refusal("bounds", "received NaN"),
     );
+    expect(() => packFor(Number.NaN, t.float32({ max: 0 }), "x")).toThrow(
+      refusal("bounds", "received NaN"),
+    );
     expect(() => packFor(5, t.discrete(5), "move")).toThrow(
       refusal("bounds", '"move": expected the value from 0 to 4, received 5'),
     );

@@ -95,3 +95,18 @@ test("data that copy asked for is nobody else's", () => {
   expect(view.data[0]).toBe(1);
   expect(copy.data[0]).toBe(0);
 });
+
+test("behaviour 13: a NaN keeps its payload, signalling or not, in scalars and arrays", () => {
+  for (const length of [1, 2, 3, 50]) {
+    for (const word of [0x7f800001, 0xffbfffff, 0x7fc00000, 0x7fffffff]) {
+      const data = new Float32Array(new Uint32Array(length).fill(word).buffer);
+      const tensor = { dtype: "float32", shape: [length], data } as const;
+      expect(bitsOf(decodeTensor(encodeTensor(tensor)))).toEqual(bitsOf(tensor));
+    }
+    for (const word of [0x7ff0000000000001n, 0xfff7ffffffffffffn, 0x7ff8000000000000n]) {
+      const data = new Float64Array(new BigUint64Array(length).fill(word).buffer);
+      const tensor = { dtype: "float64", shape: [length], data } as const;
+      expect(bitsOf(decodeTensor(encodeTensor(tensor)))).toEqual(bitsOf(tensor));
+    }
+  }
+});
