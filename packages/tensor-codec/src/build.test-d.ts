@@ -7,6 +7,7 @@ import {
   type PackedTensor,
   type ProcessRequest,
   pack,
+  packFor,
   type Scalar,
   sample,
   type Tensor,
@@ -17,6 +18,7 @@ import {
   toScalar,
   toValue,
   unpack,
+  unpackFor,
   type ValuesOf,
 } from "./index.ts";
 
@@ -97,6 +99,13 @@ describe("pack and unpack", () => {
     expectTypeOf(pack(1, { dtype: "int8" })).toEqualTypeOf<PackedTensor<"int8">>();
     expectTypeOf(pack([1], { compress: true })).toEqualTypeOf<PackedTensor<"float64">>();
     expectTypeOf(pack({} as Tensor<"uint32">)).toEqualTypeOf<PackedTensor<"uint32">>();
+  });
+
+  test("what is packed and unpacked for a spec has its dtype", () => {
+    expectTypeOf(packFor([1], t.float32([1]), "x")).toEqualTypeOf<PackedTensor<"float32">>();
+    expectTypeOf(unpackFor({} as PackedTensor, t.uint8([1]), "x")).toEqualTypeOf<Tensor<"uint8">>();
+    expectTypeOf(packFor(1, {} as TensorSpec, "x")).toEqualTypeOf<PackedTensor>();
+    expectTypeOf(unpackFor({} as PackedTensor, {} as TensorSpec, "x")).toEqualTypeOf<Tensor>();
   });
 
   test("what is unpacked keeps its dtype", () => {

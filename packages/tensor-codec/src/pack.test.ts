@@ -224,6 +224,7 @@ describe("packFor", () => {
   });
 
   test.each<[string, unknown, () => unknown]>([
+    ["a message that is no Any", create(StructSchema), () => t.proto()],
     ["nothing", undefined, () => t.float32()],
     ["null", null, () => t.float32()],
     ["a function", () => 1, () => t.float32()],

@@ -129,6 +129,11 @@ export function pack(value: PackValue, options: PackOptions = {}): PackedTensor 
  *
  * @throws TensorError naming `name`: `dtype`, `shape`, `ragged`, `value`, `bounds` or `limit`.
  */
+export function packFor<D extends DType>(
+  value: unknown,
+  spec: TensorSpec<D>,
+  name: string,
+): PackedTensor<D>;
 export function packFor(value: unknown, spec: TensorSpec, name: string): PackedTensor {
   const { dtype, shape } = spec;
   if (typeof value !== "object") return fromScalar(value, spec, name);
@@ -161,7 +166,7 @@ export function packFor(value: unknown, spec: TensorSpec, name: string): PackedT
   } else if (dtype === "uint8" && value instanceof Uint8ClampedArray) {
     data = bytesOf(value);
     resolved = resolveFlat(shape, data.length, name);
-  } else if (dtype === "proto" && isAny(value)) return fromScalar(value, spec, name);
+  } else if (dtype === "proto") return fromScalar(value, spec, name);
   else throw wrongDType(dtype, value, name);
   if (dtype === "bool" || dtype === "string" || dtype === "proto") {
     checkData(data, { dtype, shape: resolved, name });

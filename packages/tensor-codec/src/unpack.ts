@@ -44,6 +44,12 @@ export function unpack(packed: PackedTensor | UnsetTensor, options: UnpackOption
  *
  * @throws TensorError naming `name`: `dtype`, `shape`, `bounds` or `limit`.
  */
+export function unpackFor<D extends DType>(
+  packed: PackedTensor | UnsetTensor,
+  spec: TensorSpec<D>,
+  name: string,
+  options?: Pick<UnpackOptions, "maxElements">,
+): Tensor<D>;
 export function unpackFor(
   packed: PackedTensor | UnsetTensor,
   spec: TensorSpec,
