@@ -26,7 +26,9 @@ async function main(): Promise<void> {
     port,
     allowInsecure,
     onEvent: (event) => {
-      process.stderr.write(`${event.kind}: ${event.error.message}\n`);
+      if (event.kind === "world-failed" || event.kind === "transport-error") {
+        process.stderr.write(`${event.kind}: ${event.error.message}\n`);
+      }
     },
   });
   process.stdout.write(`listening on ${server.url}\n`);

@@ -8,9 +8,10 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
+import { createEmit, type ServerEvent } from "./events.ts";
 import type { Extension } from "./extension.ts";
 import type { HostedWorld } from "./hosted-world.ts";
-import { defaultLimits, type ServerLimits } from "./limits.ts";
+import { limitsFrom, type ServerLimits } from "./limits.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
 import { Session } from "./session.ts";
@@ -19,11 +20,6 @@ import { software } from "./software.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldRegistry } from "./world-registry.ts";
-
-/** What a server has to say that nobody asked for. */
-export type ServerEvent =
-  | { readonly kind: "world-failed"; readonly worldName: string; readonly error: DmEnvRpcError }
-  | { readonly kind: "transport-error"; readonly error: Error };
 
 /** A world that a server comes with (behaviour 23). */
 export interface PremadeWorld {
@@ -70,7 +66,7 @@ export interface EnvironmentServer extends AsyncDisposable {
 
 /** Makes an environment server without a network; `serve` puts one on a port. */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
-  const limits = { ...defaultLimits, ...options.limits };
+  const limits = limitsFrom(options.limits);
   const sessions = new Map<Session, ServerStream>();
   const registry = new WorldRegistry({
     definitions: options.worlds,
@@ -78,8 +74,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     limits,
     time: options.time ?? systemTime,
     randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
-    onWorldFailure: (worldName, error) =>
-      options.onEvent?.({ kind: "world-failed", worldName, error }),
+    emit: createEmit(options.onEvent),
   });
   const sideChannel = createSideChannel({
     properties: {
@@ -130,7 +125,7 @@ async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[
       ([name, message]) => [name, unpackTensor(message)] as const,
     );
     const result = await new Promise<HostedWorld | DmEnvRpcError>((resolve) => {
-      registry.create(new Map(packed), resolve);
+      registry.create(new Map(packed), resolve, true);
     });
     if (isDmEnvRpcError(result)) throw result;
   }

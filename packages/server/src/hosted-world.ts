@@ -29,4 +29,13 @@ export interface HostedWorld {
   resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void;
   /** Destroys the world, as its policy for agents that are joined says. */
   destroy(done: Done<undefined>): void;
+  /** Destroys the world if no agent is in it, when nothing else goes on. */
+  destroyIfEmpty(): void;
+  /**
+   * Takes no more agents, begins no more sequences and cuts the present one short;
+   * whoever asks is told the reason. `done` when that has happened.
+   */
+  drain(reason: DmEnvRpcError, done: () => void): void;
+  /** Destroys the world whoever is in it, even while a call of the author's code is outstanding. */
+  destroyNow(): void;
 }

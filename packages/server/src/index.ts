@@ -23,10 +23,24 @@ export {
   type EnvironmentServer,
   type EnvironmentServerOptions,
   type PremadeWorld,
-  type ServerEvent,
 } from "./environment-server.ts";
+export {
+  type AgentJoined,
+  type AgentLeft,
+  type ConnectionClosed,
+  type ConnectionOpened,
+  type ConnectionRefused,
+  channelName,
+  type DeadlineMissed,
+  type ServerClosing,
+  type ServerEvent,
+  type TransportFailed,
+  type WorldCreated,
+  type WorldDestroyed,
+  type WorldFailed,
+} from "./events.ts";
 export { type Extension, type ExtensionContext, extension } from "./extension.ts";
-export { defaultLimits, type ServerLimits } from "./limits.ts";
+export { type CallLimits, defaultLimits, type ServerLimits } from "./limits.ts";
 export {
   type Property,
   type PropertyAccess,

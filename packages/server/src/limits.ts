@@ -1,18 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
+import { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES } from "@dm-env-rpc/tensor-codec";
+
+/**
+ * How long the code of a world may take. A world that takes longer has failed: its
+ * agents are told DEADLINE_EXCEEDED, with the limit's name, and other worlds go on.
+ */
+export interface CallLimits {
+  /** Milliseconds for a world's `create`. Default 30,000. */
+  readonly createMs: number;
+  /** Milliseconds for a world's `join`. Default 30,000. */
+  readonly joinMs: number;
+  /** Milliseconds for a world's `start`, which begins a sequence. Default 30,000. */
+  readonly resetMs: number;
+  /** Milliseconds for a world's `step`, and for what answers a property or an extension of a world. Default 30,000. */
+  readonly stepMs: number;
+}
 
 /** What a server puts up with. Each limit is named in the error of whoever meets it. */
-export interface ServerLimits {
-  /** Worlds at a time. Default 1,000. */
+export interface ServerLimits extends CallLimits {
+  /** HTTP/2 connections at a time. One more is told so and closed. Default 10,000. */
+  readonly maxConnections: number;
+  /** Streams at a time on one HTTP/2 connection; clients wait with one more, or are refused. Default 256. */
+  readonly maxStreamsPerConnection: number;
+  /** Process streams at a time, on all connections: the agents, and whoever creates worlds. One more is ended with RESOURCE_EXHAUSTED. Default 10,000. */
+  readonly maxStreams: number;
+  /** Worlds at a time. A create of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly maxWorlds: number;
-  /** Requests of one connection that are read ahead; past it the server stops reading. Default 256. */
+  /** Agents in one world, whatever its own `agents.max` says. A join of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
+  readonly maxAgentsPerWorld: number;
+  /** Bytes of one message, after inflation too. A larger one ends its stream with RESOURCE_EXHAUSTED. Default 64 MiB. */
+  readonly maxMessageBytes: number;
+  /** Elements of one tensor, after a broadcast too; checked before anything is allocated. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
+  readonly maxElements: number;
+  /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
+  readonly maxStringBytes: number;
+  /** Requests of one stream that are read ahead; past it the server stops reading, and nothing is lost. Default 256. */
   readonly maxQueuedRequests: number;
-  /** Milliseconds that one call of a world's code may take. Default 30,000. */
-  readonly worldCallMs: number;
+  /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
+  readonly authorizeMs: number;
+  /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
+  readonly idleConnectionMs: number;
+  /** Milliseconds after which a stream that has joined no world and asks nothing is ended with DEADLINE_EXCEEDED; 0 never. Default 600,000. */
+  readonly idleStreamMs: number;
+  /**
+   * Milliseconds after which a world without agents is destroyed, premade ones excepted;
+   * 0, the default, never: a world is there until it is destroyed.
+   */
+  readonly idleWorldMs: number;
 }
 
 /** The limits of a server that was told nothing else. */
 export const defaultLimits: ServerLimits = {
-  maxWorlds: 1000,
+  maxConnections: 10_000,
+  maxStreamsPerConnection: 256,
+  maxStreams: 10_000,
+  maxWorlds: 1_000,
+  maxAgentsPerWorld: 1_000,
+  maxMessageBytes: 64 * 1024 * 1024,
+  maxElements: DEFAULT_MAX_ELEMENTS,
+  maxStringBytes: DEFAULT_MAX_STRING_BYTES,
   maxQueuedRequests: 256,
-  worldCallMs: 30_000,
+  createMs: 30_000,
+  joinMs: 30_000,
+  resetMs: 30_000,
+  stepMs: 30_000,
+  authorizeMs: 10_000,
+  idleConnectionMs: 300_000,
+  idleStreamMs: 600_000,
+  idleWorldMs: 0,
 };
+
+/**
+ * The limits of a server, those that were not given by default.
+ *
+ * @throws RangeError naming a limit that is none.
+ */
+export function limitsFrom(given: Partial<ServerLimits> = {}): ServerLimits {
+  const limits: Record<string, number> = { ...defaultLimits };
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const least = mayBeZero.has(name) ? 0 : 1;
+    if (!(name in defaultLimits) || !(value >= least)) {
+      throw new RangeError(
+        name in defaultLimits
+          ? `limit ${name}: expected a number of at least ${least}, received ${value}`
+          : `there is no limit "${name}"; there are: ${Object.keys(defaultLimits).join(", ")}`,
+      );
+    }
+    limits[name] = value;
+  }
+  return limits as unknown as ServerLimits;
+}
+
+const mayBeZero: ReadonlySet<string> = new Set(["idleConnectionMs", "idleStreamMs", "idleWorldMs"]);

@@ -6,7 +6,7 @@ import { clientError } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import { readSettings } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
-import { seedOf, WorldHost, type WorldHostOptions } from "./world-host.ts";
+import { fullWorld, seedOf, WorldHost, type WorldHostOptions } from "./world-host.ts";
 
 /**
  * A world whose agents share nothing but its name and settings: each that joins has
@@ -22,6 +22,7 @@ export class PerAgentWorlds implements HostedWorld {
   readonly #worlds = new Set<WorldHost>();
   #draining: (() => void) | undefined;
   #gone = false;
+  #closing: DmEnvRpcError | undefined;
 
   /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
   constructor(options: WorldHostOptions) {
@@ -45,17 +46,18 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   join(settings: PackedSettings, done: Done<Joined>): void {
+    if (this.#closing !== undefined) {
+      done(this.#closing);
+      return;
+    }
     if (this.#gone || this.#draining !== undefined) {
       done(this.#over());
       return;
     }
-    if (this.#worlds.size >= this.#maxAgents) {
-      done(
-        new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `the world "${this.name}" has room for ${this.#maxAgents} agents and is full; wait until one leaves, or join another (limit: agents.max)`,
-        ),
-      );
+    const { size } = this.#worlds;
+    const full = fullWorld(this.name, size, this.#maxAgents, this.#options.limits);
+    if (full !== undefined) {
+      done(full);
       return;
     }
     const host = this.#add();
@@ -70,10 +72,13 @@ export class PerAgentWorlds implements HostedWorld {
     const host: WorldHost = new WorldHost({
       ...this.#options,
       definition: { ...this.definition, agents: { min: 1, max: 1 } },
+      observer: { ...this.#options.observer, emptied: () => {} },
       seed: BigInt(this.#seeds.integer(0, 2 ** 53 - 1)),
       onGone: () => {
         this.#worlds.delete(host);
-        if (this.#worlds.size === 0) this.#draining?.();
+        if (this.#worlds.size > 0) return;
+        this.#options.observer.emptied();
+        this.#draining?.();
       },
     });
     this.#worlds.add(host);
@@ -116,10 +121,8 @@ export class PerAgentWorlds implements HostedWorld {
     }
     const finish = (): void => {
       if (this.#gone) return;
-      this.#gone = true;
       done(undefined);
-      for (const host of [...this.#worlds]) host.forceDestroy();
-      this.#options.onGone();
+      this.#end((host) => host.forceDestroy());
     };
     if (size === 0 || policy === "force") {
       finish();
@@ -127,6 +130,32 @@ export class PerAgentWorlds implements HostedWorld {
     }
     this.#draining = finish;
     this.#options.time.after(this.definition.drainDeadlineMs ?? 30_000, finish);
+  }
+
+  destroyIfEmpty(): void {
+    if (this.#worlds.size === 0) this.destroyNow();
+  }
+
+  drain(reason: DmEnvRpcError, done: () => void): void {
+    this.#closing = reason;
+    let left = this.#worlds.size;
+    if (left === 0) done();
+    for (const host of [...this.#worlds]) {
+      host.drain(reason, () => {
+        left -= 1;
+        if (left === 0) done();
+      });
+    }
+  }
+
+  destroyNow(): void {
+    if (!this.#gone) this.#end((host) => host.destroyNow());
+  }
+
+  #end(destroy: (host: WorldHost) => void): void {
+    this.#gone = true;
+    for (const host of [...this.#worlds]) destroy(host);
+    this.#options.onGone("destroyed");
   }
 
   #over(): DmEnvRpcError {

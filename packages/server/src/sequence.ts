@@ -28,6 +28,8 @@ export interface SequenceHost {
   evict(seat: Seat, reason: DmEnvRpcError): void;
   /** An agent has been told that its sequence is over. */
   told(seat: Seat): void;
+  /** An agent did not step before the deadline. */
+  deadlineMissed(seat: Seat): void;
 }
 
 /**
@@ -216,6 +218,7 @@ export class Sequence implements SequenceControl {
 
   missed(seat: Seat): void {
     this.missedDeadlines += 1;
+    this.#host.deadlineMissed(seat);
     if (this.#host.definition.clock?.onMissedDeadline === "leave") {
       this.#host.evict(
         seat,

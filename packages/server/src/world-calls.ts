@@ -1,27 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import type { CallLimits } from "./limits.ts";
 import { messageOf } from "./responses.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { Turnstile } from "./turnstile.ts";
+
+/** The functions of an author that may take their time, and the limit of each. */
+const limitOf = {
+  create: "createMs",
+  join: "joinMs",
+  start: "resetMs",
+  step: "stepMs",
+  properties: "stepMs",
+} as const satisfies Record<string, keyof CallLimits>;
 
 /** How the code of a world's author is called: one call at a time, each with a limit, each able to fail. */
 export class WorldCalls {
   readonly #turnstile: Turnstile;
   readonly #time: TimeSource;
-  readonly #limitMs: number;
+  readonly #limits: CallLimits;
   readonly #fail: (error: unknown) => void;
+  #abandon: (() => void) | undefined;
 
   /** @param fail Told of everything that goes wrong in an operation or a call. */
   constructor(
     turnstile: Turnstile,
     time: TimeSource,
-    limitMs: number,
+    limits: CallLimits,
     fail: (error: unknown) => void,
   ) {
     this.#turnstile = turnstile;
     this.#time = time;
-    this.#limitMs = limitMs;
+    this.#limits = limits;
     this.#fail = fail;
   }
 
@@ -71,7 +82,7 @@ export class WorldCalls {
    * without it those are faults like all others.
    */
   call<T>(
-    what: string,
+    what: keyof typeof limitOf,
     run: () => Awaitable<T>,
     then: (value: T) => void,
     refused?: (error: Error) => void,
@@ -96,21 +107,26 @@ export class WorldCalls {
     const settle = (finish: () => void): void => {
       if (settled) return;
       settled = true;
+      this.#abandon = undefined;
       cancel();
       this.guard(finish);
       this.#turnstile.release();
     };
-    const cancel = this.#time.after(this.#limitMs, () =>
-      settle(() =>
-        failed(
-          new Error(`its promise did not settle within ${this.#limitMs} ms (limit: worldCallMs)`),
-        ),
-      ),
+    const limit = limitOf[what];
+    const limitMs = this.#limits[limit];
+    const cancel = this.#time.after(limitMs, () =>
+      settle(() => failed(new OverdueError(limit, limitMs))),
     );
+    this.#abandon = () => settle(() => {});
     result.then(
       (value) => settle(() => then(value)),
       (error: unknown) => settle(() => failed(error)),
     );
+  }
+
+  /** Waits no longer for the call that is outstanding, because the world is gone. */
+  stop(): void {
+    this.#abandon?.();
   }
 
   /** Runs an operation `delayMs` from now; the result cancels it. */
@@ -128,6 +144,15 @@ export class WorldCalls {
   }
 }
 
+/** An author's function took too long. */
+class OverdueError extends Error {
+  override readonly name = "OverdueError";
+
+  constructor(limit: string, limitMs: number) {
+    super(`its promise did not settle within ${limitMs} ms (limit: ${limit})`);
+  }
+}
+
 /** What went wrong in an author's function, and in which. */
 export class WorldFault extends Error {
   override readonly name = "WorldFault";
@@ -139,8 +164,9 @@ export class WorldFault extends Error {
 
 /** The error that agents get when their world failed. */
 export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
+  const overdue = fault instanceof WorldFault && fault.cause instanceof OverdueError;
   return new DmEnvRpcError(
-    "INTERNAL",
+    overdue ? "DEADLINE_EXCEEDED" : "INTERNAL",
     `the world "${worldName}" failed and is gone: ${messageOf(fault)}; leave it, and create or join another`,
     { cause: fault },
   );

@@ -4,6 +4,7 @@ import type { AgentId } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
 import type { Extension } from "./extension.ts";
 import type { Done, HostedWorld, Joined, PackedSettings } from "./hosted-world.ts";
+import type { CallLimits, ServerLimits } from "./limits.ts";
 import { worldProperties } from "./properties/built-in.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
@@ -18,6 +19,7 @@ import type { TimeSource } from "./time-source.ts";
 import { Turnstile } from "./turnstile.ts";
 import type { AgentCounts, UntypedWorld, UntypedWorldDefinition } from "./world.ts";
 import { isRefusal, WorldCalls, worldFailure } from "./world-calls.ts";
+import type { WorldEnd, WorldObserver } from "./world-observer.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -30,10 +32,11 @@ export interface WorldHostOptions {
   /** For worlds that nobody gave a `seed`. */
   readonly randomSeed: () => bigint;
   readonly time: TimeSource;
-  /** How long a call of the author's code may take. */
-  readonly worldCallMs: number;
-  /** Told once, when the world is destroyed or has failed. */
-  readonly onGone: () => void;
+  /** How long a call of the author's code may take, and how many agents there may be. */
+  readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld">;
+  readonly observer: WorldObserver;
+  /** Told once, when the world is there no more. */
+  readonly onGone: (how: WorldEnd) => void;
   /** Told of a failure, before `onGone`. */
   readonly onFailure: (error: DmEnvRpcError) => void;
   /** Goes before the setting `seed`. */
@@ -67,6 +70,8 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   #nextAgent = 1;
   #fixedSpecs: SeatSpecs | undefined;
   #draining = false;
+  /** Why no sequence begins and nobody joins any more, while agents are told so. */
+  #closing: DmEnvRpcError | undefined;
   #gone: DmEnvRpcError | undefined;
 
   /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
@@ -84,7 +89,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       max: 1000,
       ...(typeof agents === "function" ? agents(this.#settings as never) : agents),
     };
-    this.calls = new WorldCalls(this.#turnstile, time, options.worldCallMs, (error) =>
+    this.calls = new WorldCalls(this.#turnstile, time, options.limits, (error) =>
       this.#fail(error),
     );
   }
@@ -108,7 +113,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
           this.extensions = byTypeName(world.extensions ?? []);
           finish(undefined);
         },
-        (error) => this.#end(clientError(error), finish),
+        (error) => this.#end(clientError(error), "refused", finish),
       ),
     );
   }
@@ -144,7 +149,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   }
 
   get barrierActive(): boolean {
-    return this.#resetBarrier.active;
+    return this.#closing !== undefined || this.#resetBarrier.active;
   }
 
   // ——— joining and leaving
@@ -152,19 +157,15 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   /** An agent joins; the result is its seat. */
   join(settings: PackedSettings, done: Done<Joined>): void {
     this.#request(done, (finish) => {
+      if (this.#closing !== undefined) throw this.#closing;
       if (this.#draining) {
         throw new DmEnvRpcError(
           "FAILED_PRECONDITION",
           `the world "${this.name}" is being destroyed and takes no more agents; join another`,
         );
       }
-      const { max } = this.#counts;
-      if (this.seats.size >= max) {
-        throw new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `the world "${this.name}" has room for ${max} agents and is full; wait until one leaves, or join another (limit: agents.max)`,
-        );
-      }
+      const full = fullWorld(this.name, this.seats.size, this.#counts.max, this.#options.limits);
+      if (full !== undefined) throw full;
       const values = readSettings(this.definition.joinSettings ?? {}, settings, "join", false);
       const specs = this.#specs(values);
       const seat = new Seat(this.#nextAgent as AgentId, specs, values);
@@ -176,6 +177,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
         () => this.#world?.join?.(seat.agent, values),
         () => {
           this.seats.add(seat);
+          this.#options.observer.agentJoined(seat.agent);
           if (this.sequence.vacancies > 0) {
             this.sequence.vacancies -= 1;
             this.sequence.changed();
@@ -218,6 +220,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #remove(seat: Seat): void {
     if (!this.seats.delete(seat)) return;
+    this.#options.observer.agentLeft(seat.agent, seat.gone);
     const { sequence } = this;
     sequence.take(seat);
     sequence.saveOwed();
@@ -228,6 +231,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     }
     this.#resetBarrier.paid(seat);
     sequence.changed();
+    if (this.seats.size === 0) this.#options.observer.emptied();
   }
 
   /** Takes no more agents, and ends when those that are there have left. */
@@ -268,6 +272,10 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       return;
     }
     const first = seat.phase !== "running";
+    if (this.#closing !== undefined && first && seat.phase !== "owed") {
+      reply(errorResponse(this.#closing));
+      return;
+    }
     let requested: ReturnType<SeatSpecs["readRequested"]>;
     let actions = noActions;
     try {
@@ -330,6 +338,10 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   told(seat: Seat): void {
     this.#resetBarrier.paid(seat);
+  }
+
+  deadlineMissed(seat: Seat): void {
+    this.#options.observer.deadlineMissed(seat.agent);
   }
 
   // ——— beside the agents' lives
@@ -410,6 +422,33 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     });
   }
 
+  drain(reason: DmEnvRpcError, done: () => void): void {
+    this.#request(done, (finish) => {
+      this.#closing = reason;
+      this.sequence.interrupt();
+      for (const seat of this.seats) if (seat.phase === "opening") this.#refuseStep(seat, reason);
+      finish(undefined);
+    });
+  }
+
+  /** Answers a first step that waits for a sequence which never begins. */
+  #refuseStep(seat: Seat, reason: DmEnvRpcError): void {
+    const reply = seat.pending?.reply;
+    seat.pending = undefined;
+    seat.phase = "idle";
+    reply?.(errorResponse(reason));
+  }
+
+  destroyIfEmpty(): void {
+    this.calls.operate(() => {
+      if (this.seats.size === 0) this.#destroyed();
+    });
+  }
+
+  destroyNow(): void {
+    this.calls.guard(() => this.#destroyed());
+  }
+
   #destroyed(): void {
     if (this.#gone !== undefined) return;
     for (const told of this.#onDestroyed.splice(0)) told();
@@ -419,6 +458,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
         "NOT_FOUND",
         `the world "${this.name}" was destroyed; leave it, and create or join another`,
       ),
+      "destroyed",
     );
   }
 
@@ -426,20 +466,24 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     if (this.#gone !== undefined) return;
     const failure = worldFailure(this.name, fault);
     this.#options.onFailure(failure);
-    this.#end(failure);
+    this.#end(failure, "failed");
   }
 
-  #end(reason: DmEnvRpcError, finish?: Done<never>): void {
+  #end(reason: DmEnvRpcError, how: WorldEnd, finish?: Done<never>): void {
     if (this.#gone !== undefined) return;
     this.#gone = reason;
     finish?.(reason);
     this.#sequence?.stop();
     this.#barrier?.stop();
-    for (const seat of this.seats) this.#dismiss(seat, reason);
+    for (const seat of this.seats) {
+      this.#dismiss(seat, reason);
+      this.#options.observer.agentLeft(seat.agent, reason);
+    }
     this.seats.clear();
     for (const done of [...this.#waiting]) done(reason);
     this.#waiting.clear();
-    this.#options.onGone();
+    this.#options.onGone(how);
+    this.calls.stop();
   }
 
   /** Runs what a request asks for, when nothing else goes on; `done` is called once, whatever happens. */
@@ -475,6 +519,22 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       return new SeatSpecs(resolve(actions), resolve(observations));
     });
   }
+}
+
+/** The error of a world that has no room for one agent more. */
+export function fullWorld(
+  name: string,
+  agents: number,
+  max: number,
+  { maxAgentsPerWorld }: Pick<ServerLimits, "maxAgentsPerWorld">,
+): DmEnvRpcError | undefined {
+  const room = Math.min(max, maxAgentsPerWorld);
+  if (agents < room) return undefined;
+  const limit = max <= maxAgentsPerWorld ? "agents.max" : "maxAgentsPerWorld";
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `the world "${name}" has room for ${room} agents and is full; wait until one leaves, or join another (limit: ${limit})`,
+  );
 }
 
 /** The seed among some settings, if there is one. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { Emit, WorldDestroyed } from "./events.ts";
 import type { Done, HostedWorld, PackedSettings } from "./hosted-world.ts";
+import { createIdleTimer } from "./idle-timer.ts";
 import type { ServerLimits } from "./limits.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { TimeSource } from "./time-source.ts";
@@ -18,8 +20,8 @@ export interface WorldRegistryOptions {
   readonly limits: ServerLimits;
   readonly time: TimeSource;
   readonly randomSeed: () => bigint;
-  /** Told of every world that failed. */
-  readonly onWorldFailure: (worldName: string, error: DmEnvRpcError) => void;
+  /** Told what becomes of worlds and of their agents. */
+  readonly emit: Emit;
 }
 
 /** The worlds of a server, by name. */
@@ -27,6 +29,8 @@ export class WorldRegistry {
   readonly #worlds = new Map<string, HostedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
+  /** Why no world is created any more. */
+  #closing: DmEnvRpcError | undefined;
 
   constructor(options: WorldRegistryOptions) {
     this.#options = options;
@@ -55,9 +59,15 @@ export class WorldRegistry {
     throw new DmEnvRpcError("NOT_FOUND", `there is no world "${shorten(name)}"; ${known}`);
   }
 
-  /** Creates a world. */
-  create(settings: PackedSettings, done: Done<HostedWorld>): void {
-    const { singleWorld, limits } = this.#options;
+  /**
+   * Creates a world.
+   *
+   * @param premade Whether the server comes with it: then it is never idle.
+   * @throws DmEnvRpcError when there is no room for it, or a setting is bad.
+   */
+  create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
+    if (this.#closing !== undefined) throw this.#closing;
+    const { singleWorld, limits, emit } = this.#options;
     if (singleWorld && this.#worlds.size > 0) {
       throw new DmEnvRpcError(
         "ALREADY_EXISTS",
@@ -73,20 +83,59 @@ export class WorldRegistry {
     const rest = new Map(settings);
     const definition = this.#definition(rest);
     this.#created += 1;
+    const worldName = singleWorld ? "" : `${definition.name}-${this.#created}`;
+    const worldType = definition.name;
+    let why: WorldDestroyed["why"] = "requested";
+    const idle = createIdleTimer(this.#options.time, premade ? 0 : limits.idleWorldMs, () => {
+      why = "idle";
+      host.destroyIfEmpty();
+    });
     const Host = definition.perAgent ? PerAgentWorlds : WorldHost;
     const host: HostedWorld = new Host({
       definition,
-      name: singleWorld ? "" : `${definition.name}-${this.#created}`,
+      name: worldName,
       settings: rest,
       randomSeed: this.#options.randomSeed,
       time: this.#options.time,
-      worldCallMs: limits.worldCallMs,
-      onGone: () => this.#worlds.delete(host.name),
-      onFailure: (error) => this.#options.onWorldFailure(host.name, error),
+      limits,
+      observer: {
+        agentJoined: (agent) => {
+          idle.stop();
+          why = "requested";
+          emit({ kind: "agent-joined", worldName, agent });
+        },
+        agentLeft: (agent, error) => emit({ kind: "agent-left", worldName, agent, error }),
+        emptied: () => idle.start(),
+        deadlineMissed: (agent) => emit({ kind: "deadline-missed", worldName, agent }),
+      },
+      onGone: (how) => {
+        idle.stop();
+        this.#worlds.delete(worldName);
+        if (this.#closing !== undefined) why = "closing";
+        if (how === "destroyed") emit({ kind: "world-destroyed", worldName, worldType, why });
+      },
+      onFailure: (error) => emit({ kind: "world-failed", worldName, worldType, error }),
     });
     // The place is taken before the author's code runs, which may take its time.
-    this.#worlds.set(host.name, host);
-    host.create((result) => done(result ?? host));
+    this.#worlds.set(worldName, host);
+    host.create((result) => {
+      if (result === undefined) {
+        emit({ kind: "world-created", worldName, worldType });
+        idle.start();
+      }
+      done(result ?? host);
+    });
+  }
+
+  /** Creates no more worlds, and has those that there are take no more agents and end their sequences. */
+  drain(reason: DmEnvRpcError): void {
+    this.#closing = reason;
+    for (const host of this.#worlds.values()) host.drain(reason, () => {});
+  }
+
+  /** Destroys every world, whoever is in it. */
+  destroyAll(): void {
+    for (const host of [...this.#worlds.values()]) host.destroyNow();
   }
 
   #definition(settings: Map<string, PackedTensor>): UntypedWorldDefinition {

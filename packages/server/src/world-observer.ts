@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "./agent.ts";
+
+/** Why a world is there no more: it was destroyed, it failed, or its `create` refused. */
+export type WorldEnd = "destroyed" | "failed" | "refused";
+
+/** Told what happens in a world; it must not throw. */
+export interface WorldObserver {
+  agentJoined(agent: AgentId): void;
+  /** @param reason Why, unless the agent asked for it or its stream ended. */
+  agentLeft(agent: AgentId, reason: DmEnvRpcError | undefined): void;
+  /** Nobody is in it any more. */
+  emptied(): void;
+  deadlineMissed(agent: AgentId): void;
+}
