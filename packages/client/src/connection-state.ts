@@ -11,7 +11,7 @@ import {
 import { type ProcessRequest, packSettings, type Specs } from "@dm-env-rpc/tensor-codec";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import type { ResponseTo } from "./call.ts";
-import type { Connection, WorldOptions } from "./connection.ts";
+import type { Connection, MessageObserver, WorldOptions } from "./connection.ts";
 import type { ActionOf, NameOf, ObservationOf } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";
 import { EnvironmentState } from "./environment-state.ts";
@@ -86,6 +86,10 @@ export class ConnectionState implements Connection {
       await this.leave(options);
       throw error;
     }
+  }
+
+  observe(observer: MessageObserver): () => void {
+    return this.#pipeline.observe(observer);
   }
 
   async leave(options?: WaitOptions): Promise<void> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest, Settings, Specs } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse, Settings, Specs } from "@dm-env-rpc/tensor-codec";
 import type { ResponseTo } from "./call.ts";
 import type { ActionOf, EnvironmentDefinition, NameOf, ObservationOf } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";
@@ -11,6 +11,14 @@ export interface WorldOptions extends WaitOptions {
   readonly as?: Pick<EnvironmentDefinition, "settings"> | undefined;
   /** Settings of the world. */
   readonly settings?: Settings | undefined;
+}
+
+/** Sees what goes over a connection, in order. What it is given is lent: its tensors must not be changed. */
+export interface MessageObserver {
+  /** A request is being sent. Must not throw. */
+  onRequest(request: ProcessRequest): void;
+  /** A response has come, an error Status included, before anybody else sees it. Must not throw. */
+  onResponse(response: ProcessResponse): void;
 }
 
 /**
@@ -58,6 +66,9 @@ export interface Connection extends AsyncDisposable {
     world: string,
     options?: JoinOptions<A, O, N>,
   ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>>;
+
+  /** Shows an observer all requests and responses from now on, until the function that it returns is called. */
+  observe(observer: MessageObserver): () => void;
 
   /** Leaves the world, if one is joined (behaviour 29). */
   leave(options?: WaitOptions): Promise<void>;

@@ -8,7 +8,7 @@ export {
   defaultMaxWaiting,
   type StreamTarget,
 } from "./connect.ts";
-export type { Connection, WorldOptions } from "./connection.ts";
+export type { Connection, MessageObserver, WorldOptions } from "./connection.ts";
 export type {
   ActionOf,
   DynamicAction,

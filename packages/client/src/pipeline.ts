@@ -9,6 +9,7 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { ClientStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { type Exchange, type ResponseTo, SendCall } from "./call.ts";
+import type { MessageObserver } from "./connection.ts";
 import { closing, lost, malformed, tooManyWaiting, unasked, unsent, wrongKind } from "./faults.ts";
 import { Fifo } from "./fifo.ts";
 import type { WaitOptions } from "./wait.ts";
@@ -32,6 +33,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   readonly #limits: PipelineLimits;
   readonly #inFlight = new Fifo<Exchange>();
   readonly #waiting = new Fifo<Exchange>();
+  #observers: readonly MessageObserver[] = [];
   #writable = true;
   #state: "open" | "draining" | "ended" | "failed" = "open";
   #failure: Error | undefined;
@@ -91,6 +93,14 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return call.promise as Promise<ResponseTo<R>>;
   }
 
+  /** Shows an observer what goes over the stream, until the function that it returns is called. */
+  observe(observer: MessageObserver): () => void {
+    this.#observers = [...this.#observers, observer];
+    return () => {
+      this.#observers = this.#observers.filter((other) => other !== observer);
+    };
+  }
+
   /** Takes no more requests; ends this side once those that wait are sent. */
   drain(): void {
     if (this.#state !== "open") return;
@@ -115,6 +125,8 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
 
   onMessage(message: ProcessResponse | Malformed): void {
     if (this.#state === "failed") return;
+    if (message.case !== "malformed")
+      for (let i = 0; i < this.#observers.length; i++) this.#observers[i]?.onResponse(message);
     const exchange = this.#inFlight.shift();
     if (exchange === undefined) {
       this.abort(unasked(this.peer, message.case));
@@ -169,6 +181,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
       this.#inFlight.push(exchange);
       try {
         this.#writable = this.#stream.send(request);
+        for (let i = 0; i < this.#observers.length; i++) this.#observers[i]?.onRequest(request);
       } catch (error) {
         this.#inFlight.pop();
         exchange.onError(

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { equals as equalMessages } from "@bufbuild/protobuf";
+import {
+  CreateWorldResponseSchema,
+  ListPropertyResponseSchema,
+  ReadPropertyResponseSchema,
+} from "@dm-env-rpc/protocol";
+import {
+  equalSpecs,
+  equals,
+  type PackedTensor,
+  type ProcessResponse,
+  type SpecTable,
+  type StepResponse,
+  type Tensor,
+  type Uid,
+} from "@dm-env-rpc/tensor-codec";
+import { type SpecTables, tablesOf } from "../join-specs.ts";
+
+/** Where two responses part. */
+export interface Parting {
+  /** What is different: `state`, `observation "board", element 17` … */
+  readonly where: string;
+  readonly expected: string;
+  readonly received: string;
+}
+
+/** The specs that each side's UIDs stand for. */
+export interface BothTables {
+  readonly expected: SpecTables;
+  readonly received: SpecTables;
+}
+
+/**
+ * Finds the first difference between a response and the one that was recorded. Names of worlds and
+ * UIDs may differ: they are a server's own choice.
+ */
+export function compareResponses(
+  expected: ProcessResponse,
+  received: ProcessResponse,
+  tables: BothTables | undefined,
+): Parting | undefined {
+  if (expected.case !== received.case)
+    return parting("kind", describeKind(expected), describeKind(received));
+  switch (expected.case) {
+    case "step":
+      return received.case === "step"
+        ? compareSteps(expected.value, received.value, tables)
+        : undefined;
+    case "joinWorld":
+    case "reset":
+      return received.case === "joinWorld" || received.case === "reset"
+        ? compareTables(tablesOf(expected.value.specs), tablesOf(received.value.specs))
+        : undefined;
+    case "error":
+      if (received.case !== "error" || expected.value.code === received.value.code)
+        return undefined;
+      return parting("error", describeKind(expected), describeKind(received));
+    case "readProperty":
+      return received.case === "readProperty" &&
+        !equalMessages(ReadPropertyResponseSchema, expected.value, received.value)
+        ? parting("properties", "as recorded", "others")
+        : undefined;
+    case "listProperty":
+      return received.case === "listProperty" &&
+        !equalMessages(ListPropertyResponseSchema, expected.value, received.value)
+        ? parting("properties", "as recorded", "others")
+        : undefined;
+    case "extension": {
+      if (received.case !== "extension") return undefined;
+      const { typeUrl, value } = received.value;
+      return typeUrl === expected.value.typeUrl && Buffer.compare(value, expected.value.value) === 0
+        ? undefined
+        : parting("extension", expected.value.typeUrl, typeUrl);
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Whether a name is one that a server gave to a new world. */
+export function worldNameOf(response: ProcessResponse): string | undefined {
+  return response.case === "createWorld" &&
+    response.value.$typeName === CreateWorldResponseSchema.typeName
+    ? response.value.worldName
+    : undefined;
+}
+
+function compareSteps(
+  expected: StepResponse,
+  received: StepResponse,
+  tables: BothTables | undefined,
+): Parting | undefined {
+  if (expected.state !== received.state)
+    return parting("state", String(expected.state), String(received.state));
+  const was = byName(expected, tables?.expected.observations);
+  const is = byName(received, tables?.received.observations);
+  for (const name of new Set([...was.keys(), ...is.keys()])) {
+    const found = compareTensors(`observation "${name}"`, was.get(name), is.get(name));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function byName(
+  { observations }: StepResponse,
+  table: SpecTable | undefined,
+): Map<string, PackedTensor> {
+  const nameOf = (uid: Uid): string => table?.byUid.get(uid)?.name ?? `UID ${uid}`;
+  return new Map(
+    observations.flatMap(({ uid, tensor }) =>
+      tensor.dtype === "unset" ? [] : [[nameOf(uid), tensor]],
+    ),
+  );
+}
+
+function compareTensors(
+  where: string,
+  expected: Tensor | undefined,
+  received: Tensor | undefined,
+): Parting | undefined {
+  if (expected === undefined || received === undefined)
+    return parting(where, expected ? "there" : "absent", received ? "there" : "absent");
+  if (equals(expected, received)) return undefined;
+  const [was, is] = [
+    `${expected.dtype} [${expected.shape}]`,
+    `${received.dtype} [${received.shape}]`,
+  ];
+  if (was !== is) return parting(where, was, is);
+  const count = Math.max(expected.data.length, received.data.length);
+  for (let i = 0; i < count; i++) {
+    const [a, b] = [expected.data[i], received.data[i]];
+    if (!Object.is(a, b) && a !== b) return parting(`${where}, element ${i}`, `${a}`, `${b}`);
+  }
+  return parting(where, "as recorded", "another");
+}
+
+function compareTables(expected: SpecTables, received: SpecTables): Parting | undefined {
+  for (const kind of ["actions", "observations"] as const) {
+    const [was, is] = [expected[kind].byName, received[kind].byName];
+    for (const name of new Set([...was.keys(), ...is.keys()])) {
+      const [a, b] = [was.get(name)?.spec, is.get(name)?.spec];
+      if (a !== undefined && b !== undefined && equalSpecs(a, b)) continue;
+      const text = (spec: typeof a) => (spec ? `${spec.dtype} [${spec.shape}]` : "absent");
+      return parting(`the spec of "${name}" in the ${kind}`, text(a), text(b));
+    }
+  }
+  return undefined;
+}
+
+function describeKind(response: ProcessResponse): string {
+  return response.case === "error"
+    ? `error ${response.value.code}: ${response.value.message}`
+    : (response.case ?? "nothing");
+}
+
+function parting(where: string, expected: string, received: string): Parting {
+  return { where, expected, received };
+}

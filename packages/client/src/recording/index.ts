@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Recordings of what goes over a connection, and replays of them. */
+export type { Parting } from "./compare.ts";
+export type { RecordingEntry, RecordingHeader } from "./format.ts";
+export { encodePng } from "./png.ts";
+export { type RecordedFrame, type RecordingSource, readRecording, recordedFrames } from "./read.ts";
+export {
+  type FileSink,
+  fileSink,
+  type RecordingSink,
+  type RecordOptions,
+  record,
+} from "./record.ts";
+export { type ReplayDifference, type ReplayOptions, type ReplayResult, replay } from "./replay.ts";

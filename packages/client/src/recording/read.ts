@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createReadStream } from "node:fs";
+import type { Tensor } from "@dm-env-rpc/tensor-codec";
+import { unpackFor } from "@dm-env-rpc/tensor-codec";
+import { type SpecTables, tablesOf } from "../join-specs.ts";
+import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
+
+/** Where a recording is: a file's path, its bytes, or chunks of them. */
+export type RecordingSource = string | Uint8Array | AsyncIterable<Uint8Array>;
+
+/** Most bytes of one entry: a little more than of a message. */
+const maxEntryBytes = 65 * 1024 * 1024;
+
+/**
+ * Reads the entries of a recording, one by one.
+ *
+ * @throws DmEnvRpcError DATA_LOSS where the file is damaged, or ends within an entry; the entries before
+ * have been given then.
+ */
+export async function* readRecording(
+  source: RecordingSource,
+): AsyncGenerator<RecordingEntry, void, void> {
+  const codec = entryCodec();
+  let bytes: Uint8Array = new Uint8Array(0);
+  let begun = false;
+  for await (const chunk of chunksOf(source)) {
+    bytes = bytes.length === 0 ? chunk : concat(bytes, chunk);
+    let at = 0;
+    for (;;) {
+      const prefix = readLength(bytes, at);
+      if (prefix === undefined || prefix.end + prefix.length > bytes.length) break;
+      at = prefix.end + prefix.length;
+      const entry = decode(codec.decode, bytes.slice(prefix.end, at));
+      if (!begun && entry.case !== "header")
+        throw notRecorded(new Error("no header at its beginning"));
+      begun = true;
+      yield entry;
+    }
+    bytes = bytes.subarray(at);
+  }
+  if (bytes.length > 0)
+    throw notRecorded(new Error(`an entry that ends after ${bytes.length} bytes`));
+  if (!begun) throw notRecorded(new Error("an empty file"));
+}
+
+/** One observation as it was recorded. */
+export interface RecordedFrame {
+  readonly timeUs: number;
+  /** Counts the steps of the recording from 0. */
+  readonly step: number;
+  readonly tensor: Tensor;
+}
+
+/** Gives an observation of a recording by its name, step by step, where it was asked for: frames of a picture, say. */
+export async function* recordedFrames(
+  source: RecordingSource,
+  name: string,
+): AsyncGenerator<RecordedFrame, void, void> {
+  let tables: SpecTables | undefined;
+  let step = 0;
+  for await (const entry of readRecording(source)) {
+    if (entry.case !== "response") continue;
+    const { value: response, timeUs } = entry;
+    if (response.case === "joinWorld" || response.case === "reset")
+      tables = tablesOf(response.value.specs);
+    if (response.case !== "step") continue;
+    const found = tables?.observations.byName.get(name);
+    const observed = response.value.observations.find(({ uid }) => uid === found?.uid);
+    if (found !== undefined && observed !== undefined)
+      yield { timeUs, step, tensor: unpackFor(observed.tensor, found.spec, name) };
+    step++;
+  }
+}
+
+async function* chunksOf(source: RecordingSource): AsyncIterable<Uint8Array> {
+  if (source instanceof Uint8Array) yield source;
+  else yield* typeof source === "string" ? createReadStream(source) : source;
+}
+
+function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array): RecordingEntry {
+  try {
+    return read(bytes);
+  } catch (error) {
+    if (error instanceof Error && error.name === "DmEnvRpcError") throw error;
+    throw notRecorded(error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+/** The varint in front of an entry; undefined when it is not whole yet. */
+function readLength(
+  bytes: Uint8Array,
+  at: number,
+): { readonly length: number; readonly end: number } | undefined {
+  let length = 0;
+  for (let i = 0; at + i < bytes.length; i++) {
+    const byte = bytes[at + i] as number;
+    length += (byte & 0x7f) * 2 ** (7 * i);
+    if (length > maxEntryBytes) throw notRecorded(new Error(`an entry of ${length} bytes or more`));
+    if (byte < 0x80) return { length, end: at + i + 1 };
+  }
+  return undefined;
+}
+
+function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type ProcessRequest,
+  type ProcessResponse,
+  packSettings,
+  type Settings,
+  type SpecTable,
+  type Uid,
+  unpackTensor,
+} from "@dm-env-rpc/tensor-codec";
+import { type ConnectOptions, connect, type StreamTarget } from "../connect.ts";
+import { tablesOf } from "../join-specs.ts";
+import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";
+import { type RecordingSource, readRecording } from "./read.ts";
+
+/** How to replay. */
+export interface ReplayOptions extends ConnectOptions {
+  /** Settings that replace those of every recorded create: another seed, say. */
+  readonly createSettings?: Settings | undefined;
+  /** How long each answer may take. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Where a replay parted from its recording. */
+export interface ReplayDifference extends Parting {
+  /** Which request of the recording was answered differently, from 0. */
+  readonly request: number;
+  readonly kind: ProcessRequest["case"];
+  /** Which step of the recording that was, from 0; undefined for a request of another kind. */
+  readonly step: number | undefined;
+}
+
+/** What came of a replay. */
+export interface ReplayResult {
+  /** Requests that were played. */
+  readonly requests: number;
+  readonly steps: number;
+  /** The first difference, after which nothing was played; undefined where all answers are the same. */
+  readonly difference: ReplayDifference | undefined;
+}
+
+const defaultTimeoutMs = 60_000;
+
+/**
+ * Plays the requests of a recording, one after another, and compares each answer with the one that
+ * was recorded. Worlds and UIDs may be called otherwise than they were. A request whose answer
+ * was not recorded ends the replay.
+ *
+ * @throws DmEnvRpcError DATA_LOSS for a recording that is damaged.
+ * @throws ConnectError when the server cannot be reached, is lost, or does not answer in time.
+ */
+export async function replay(
+  source: RecordingSource,
+  target: string | StreamTarget,
+  options: ReplayOptions = {},
+): Promise<ReplayResult> {
+  const { createSettings, timeoutMs = defaultTimeoutMs, ...connecting } = options;
+  await using connection = await connect(target, connecting);
+  let answer: ProcessResponse | undefined;
+  connection.observe({
+    onRequest: () => {},
+    onResponse: (response) => {
+      answer = response;
+    },
+  });
+  const worlds = new Map<string, string>();
+  let tables: BothTables | undefined;
+  let requests = 0;
+  let steps = 0;
+  for await (const [recorded, expected] of exchanges(source)) {
+    const request = translate(recorded, worlds, tables, createSettings);
+    answer = undefined;
+    await connection.send(request, { timeoutMs }).catch((error: unknown) => {
+      // An error Status is an answer like others.
+      if (answer?.case !== "error") throw error;
+    });
+    const received: ProcessResponse = answer ?? { case: undefined };
+    const parting = compareResponses(expected, received, tables);
+    if (parting !== undefined) {
+      const step = recorded.case === "step" ? steps : undefined;
+      const difference = { ...parting, request: requests, kind: recorded.case, step };
+      return { requests: requests + 1, steps: steps + (step === undefined ? 0 : 1), difference };
+    }
+    requests++;
+    if (recorded.case === "step") steps++;
+    const [was, is] = [worldNameOf(expected), worldNameOf(received)];
+    if (was !== undefined && is !== undefined) worlds.set(was, is);
+    tables = nextTables(expected, received) ?? tables;
+  }
+  return { requests, steps, difference: undefined };
+}
+
+/** Requests with their answers, which are recorded in the same order. */
+async function* exchanges(
+  source: RecordingSource,
+): AsyncGenerator<readonly [ProcessRequest, ProcessResponse], void, void> {
+  const open: ProcessRequest[] = [];
+  for await (const entry of readRecording(source)) {
+    if (entry.case === "request") open.push(entry.value);
+    else if (entry.case === "response") {
+      const request = open.shift();
+      if (request !== undefined) yield [request, entry.value];
+    }
+  }
+}
+
+/** The request as it is now: worlds, UIDs and settings are what they are called today. */
+function translate(
+  request: ProcessRequest,
+  worlds: ReadonlyMap<string, string>,
+  tables: BothTables | undefined,
+  createSettings: Settings | undefined,
+): ProcessRequest {
+  const worldOf = (name: string): string => worlds.get(name) ?? name;
+  switch (request.case) {
+    case "createWorld": {
+      const { settings: recorded } = request.value;
+      const specs = Object.entries(recorded).map(([name, setting]) => {
+        const { dtype, shape } = unpackTensor(setting);
+        return [name, { dtype, shape }] as const;
+      });
+      // What is replaced keeps the dtype that it was recorded with.
+      const replaced = packSettings(createSettings ?? {}, Object.fromEntries(specs), {
+        allowDots: true,
+      });
+      const settings = { ...recorded, ...replaced };
+      return { case: "createWorld", value: { ...request.value, settings } };
+    }
+    case "joinWorld":
+      return {
+        case: "joinWorld",
+        value: { ...request.value, worldName: worldOf(request.value.worldName) },
+      };
+    case "destroyWorld":
+      return {
+        case: "destroyWorld",
+        value: { ...request.value, worldName: worldOf(request.value.worldName) },
+      };
+    case "resetWorld":
+      return {
+        case: "resetWorld",
+        value: { ...request.value, worldName: worldOf(request.value.worldName) },
+      };
+    case "step": {
+      if (tables === undefined) return request;
+      const { expected, received } = tables;
+      const { actions, requestedObservations } = request.value;
+      return {
+        case: "step",
+        value: {
+          actions: actions.map(({ uid, tensor }) => ({
+            uid: sameName(uid, expected.actions, received.actions),
+            tensor,
+          })),
+          requestedObservations: requestedObservations.map((uid) =>
+            sameName(uid, expected.observations, received.observations),
+          ),
+        },
+      };
+    }
+    default:
+      return request;
+  }
+}
+
+function sameName(uid: Uid, expected: SpecTable, received: SpecTable): Uid {
+  const name = expected.byUid.get(uid)?.name;
+  return (name === undefined ? undefined : received.byName.get(name)?.uid) ?? uid;
+}
+
+function nextTables(expected: ProcessResponse, received: ProcessResponse): BothTables | undefined {
+  if (expected.case !== "joinWorld" && expected.case !== "reset") return undefined;
+  if (received.case !== "joinWorld" && received.case !== "reset") return undefined;
+  return { expected: tablesOf(expected.value.specs), received: tablesOf(received.value.specs) };
+}
