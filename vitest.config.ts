@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-const projects = ["packages", "apps", "examples", "tests"]
+const folders = ["packages", "apps", "examples", "tests"]
+  .map((parent) => join(import.meta.dirname, parent))
   .filter((parent) => existsSync(parent))
-  .flatMap((parent) => readdirSync(parent).map((name) => ({ name, root: `${parent}/${name}` })))
-  .filter(({ root }) => existsSync(`${root}/package.json`));
+  .flatMap((parent) => readdirSync(parent).map((name) => ({ name, root: join(parent, name) })))
+  .filter(({ root }) => existsSync(join(root, "tsconfig.json")));
 
 export default defineConfig({
   test: {
     reporters: ["default", "json"],
-    projects: projects.map(({ name, root }) => ({
+    projects: folders.map(({ name, root }) => ({
       test: {
         name,
         root,
@@ -18,7 +20,7 @@ export default defineConfig({
         testTimeout: 60_000,
         hookTimeout: 60_000,
         typecheck: {
-          enabled: existsSync(`${root}/tsconfig.json`),
+          enabled: true,
           include: ["src/**/*.test-d.ts"],
           tsconfig: "./tsconfig.json",
         },
