@@ -71,6 +71,8 @@ export async function openConnection(
     maxSessionMemory: maxSessionMemoryMb,
   });
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  // node:http2 ends its session on an error of TLS, and then waits for a socket that stays open.
+  socket.on("error", () => socket.destroy());
   let failure: Error | undefined;
   session.on("goaway", (code, _lastStreamId, data) => {
     if (code !== constants.NGHTTP2_NO_ERROR) {
@@ -106,12 +108,14 @@ export async function openConnection(
     const settle = (conclude: () => void): void => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
+      socket.off("error", onFailure);
       session.off("error", onFailure);
       session.off("close", onFailure);
       session.off("remoteSettings", onReady);
       conclude();
     };
     const onReady = (): void => settle(resolve);
+    socket.once("error", onFailure);
     session.once("error", onFailure);
     session.once("close", onFailure);
     session.once("remoteSettings", onReady);

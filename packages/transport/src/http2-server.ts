@@ -105,6 +105,10 @@ export function trackSockets(
       socket.setKeepAlive(true, probeMs);
     }
   });
+  server.on("secureConnection", (socket: Socket) => {
+    // node:http2 ends its session on an error of TLS, and then waits for a socket that stays open.
+    socket.on("error", () => socket.destroy());
+  });
   return sockets;
 }
 

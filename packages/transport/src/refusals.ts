@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerResponse } from "node:http";
-import type { Http2ServerResponse, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { trailersOf } from "./grpc-status.ts";
 
@@ -31,25 +30,18 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
 }
 
 /** Answers a request for a path that nothing serves, in the way its client understands. */
-export function refusePath(
-  response: ServerResponse | Http2ServerResponse,
-  path: string,
-  contentType: string | undefined,
-): void {
-  const text = `nothing is served at ${path.slice(0, 200)}; check the path and the server's version`;
-  if (contentType === undefined || !/^application\/grpc($|[+;])/.test(contentType)) {
-    response.statusCode = 404;
-    response.setHeader("content-type", "text/plain; charset=utf-8");
-    response.end(`${text}\n`);
+export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  const text = unknownPath(headers[":path"]);
+  if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
+    refuseCall(http2, new ConnectError(text, Code.Unimplemented));
     return;
   }
-  const headers = {
-    "content-type": "application/grpc",
-    ...trailersOf(new ConnectError(text, Code.Unimplemented)),
-  };
-  response.statusCode = 200;
-  for (const [name, value] of Object.entries(headers)) {
-    response.setHeader(name, value);
-  }
-  response.end();
+  http2.respond({ ":status": 404, "content-type": "text/plain; charset=utf-8" });
+  // A client that does not end its request keeps no stream.
+  http2.end(`${text}\n`, () => http2.close());
+}
+
+/** What a client is told that asks for a path that nothing serves. */
+export function unknownPath(path: string | undefined): string {
+  return `nothing is served at ${path?.slice(0, 200)}; check the path and the server's version`;
 }

@@ -8,18 +8,21 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import {
+  Code,
+  ConnectError,
   type ConnectRouter,
   type ContextValues,
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
+import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { setPeer } from "./connect-stream.ts";
 import { peerOf } from "./process-call.ts";
-import { refusePath } from "./refusals.ts";
+import { refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
 
 /** What is served beside the gRPC calls of Process. */
@@ -59,33 +62,41 @@ export function createRoutes(options: RoutesOptions): Routes {
   options.routes(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  const answer = (
+  const answer = async (
+    handler: UniversalHandlerFn,
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
     values: ContextValues,
-  ): void => {
-    const path = request.url?.split("?", 1)[0] ?? "";
-    const handler = handlers.get(path);
-    if (handler === undefined) {
-      refusePath(response, path, request.headers["content-type"]);
-      return;
-    }
-    run(async () => {
+  ): Promise<void> => {
+    try {
       const reply = await handler(
         universalRequestFromNodeRequest(request, response, undefined, values),
       );
       await universalResponseToNodeResponse(reply, response);
-    });
-  };
-  const run = (work: () => Promise<void>): void => {
-    work().catch((error: unknown) => {
-      options.onError(error instanceof Error ? error : new Error(String(error)));
-    });
+    } catch (thrown) {
+      const error = ConnectError.from(thrown);
+      // Connect's word for a client that is gone.
+      if (error.code !== Code.Aborted) {
+        options.onError(error);
+      }
+      if (response.headersSent) {
+        response.destroy();
+      } else {
+        response.statusCode = 400;
+        response.end();
+      }
+    }
   };
 
-  const http1 = createServer((request, response) =>
-    answer(request, response, createContextValues()),
-  );
+  const http1 = createServer((request, response) => {
+    const handler = handlers.get(pathOf(request.url));
+    if (handler === undefined) {
+      response.writeHead(404, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${unknownPath(request.url)}\n`);
+      return;
+    }
+    answer(handler, request, response, createContextValues()).catch(options.onError);
+  });
   http1.setTimeout(options.idleConnectionMs);
   http1.on("clientError", (error, socket) => {
     options.onError(error);
@@ -94,11 +105,17 @@ export function createRoutes(options: RoutesOptions): Routes {
 
   return {
     handle(http2, headers, rawHeaders, connection) {
+      const handler = handlers.get(pathOf(headers[":path"]));
+      if (handler === undefined) {
+        refusePath(http2, headers);
+        return;
+      }
       const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
+      const response = new Http2ServerResponse(http2);
       const values = createContextValues();
       setPeer(values, peerOf(connection, headers));
-      answer(request, new Http2ServerResponse(http2), values);
       // A response is the end of a call; a client that does not end its request keeps no stream.
+      // The response's own listener has queued the trailers in an immediate before this one.
       http2.once("wantTrailers", () =>
         setImmediate(() => {
           if (!http2.readableEnded && !http2.closed && !http2.destroyed) {
@@ -106,9 +123,14 @@ export function createRoutes(options: RoutesOptions): Routes {
           }
         }),
       );
+      answer(handler, request, response, values).catch(options.onError);
     },
     handleHttp1(socket) {
       http1.emit("connection", socket);
     },
   };
+}
+
+function pathOf(url: string | undefined): string {
+  return url?.split("?", 1)[0] ?? "";
 }

@@ -114,8 +114,9 @@ export class ServerConnections {
 
   /** Ends every connection now. */
   destroy(): void {
-    for (const { session } of this.#entries.values()) {
-      session.destroy();
+    for (const entry of this.#entries.values()) {
+      entry.lost ??= new ConnectError("the server was closed", Code.Unavailable);
+      entry.session.destroy();
     }
   }
 
