@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker of the benchmark: takes commands, one JSON text a line, as src/worker/protocol.ts has them."""
+
+import json
+import os
+import platform
+import resource
+import sys
+import threading
+import time
+import traceback
+from importlib import metadata
+
+from games import GAMES
+from official_client import Player
+from official_server import serve
+
+
+class Worker:
+
+  def __init__(self):
+    self._groups = {}
+    self._server = None
+
+  def serve(self, load, **_):
+    self._server, port = serve(GAMES[load])
+    return {'port': port}
+
+  def connect(self, group, load, port, connections, **_):
+    self._groups[group] = [Player(GAMES[load], port) for _ in range(connections)]
+    return {}
+
+  def play(self, group, inFlight, durationMs):
+    players = self._groups[group]
+    steps = [0] * len(players)
+    latencies = [[] for _ in players]
+    errors = []
+    cpu = time.process_time()
+    start = time.perf_counter()
+    until = start + durationMs / 1000
+
+    def run(index):
+      try:
+        steps[index] = players[index].play(inFlight, until, latencies[index])
+      except BaseException as error:
+        errors.append(error)
+
+    if len(players) == 1:
+      run(0)
+    else:
+      threads = [threading.Thread(target=run, args=(i,)) for i in range(len(players))]
+      for thread in threads:
+        thread.start()
+      for thread in threads:
+        thread.join()
+    if errors:
+      raise errors[0]
+    elapsed = time.perf_counter() - start
+    every = sorted(latency for each in latencies for latency in each)
+
+    def quantile(p):
+      return every[min(int(p * len(every)), len(every) - 1)] * 1e6 if every else None
+
+    return {
+        'steps': sum(steps),
+        'elapsedMs': elapsed * 1000,
+        'cpuMs': (time.process_time() - cpu) * 1000,
+        'p50Micros': quantile(0.5),
+        'p99Micros': quantile(0.99),
+    }
+
+  def close(self, group):
+    for player in self._groups.pop(group, []):
+      player.close()
+    return {}
+
+  def usage(self, **_):
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    with open('/proc/self/statm') as statm:
+      pages = int(statm.read().split()[1])
+    return {
+        'cpuMs': (used.ru_utime + used.ru_stime) * 1000,
+        'rssBytes': pages * os.sysconf('SC_PAGE_SIZE'),
+    }
+
+  def versions(self):
+    return {
+        'versions': {
+            'python': platform.python_version(),
+            **{name: metadata.version(name) for name in ('dm-env-rpc', 'grpcio', 'protobuf')},
+        }
+    }
+
+
+def main():
+  worker = Worker()
+  for line in sys.stdin:
+    command = json.loads(line)
+    try:
+      answer = getattr(worker, command.pop('do'))(**command)
+    except BaseException:
+      answer = {'error': traceback.format_exc()}
+    print(json.dumps(answer), flush=True)
+  # Threads of grpcio would keep it.
+  os._exit(0)
+
+
+main()

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Child, type ChildOptions, startNode, startPython } from "./child.ts";
+import { type Summary, summarize } from "./statistics.ts";
+
+/** Where a side of a contender runs, and the peer that it is there. */
+export interface Side {
+  readonly runtime: "node" | "python";
+  readonly peer: string;
+}
+
+/** Two sides to be compared with others. */
+export interface Contender {
+  readonly id: string;
+  /** For people. */
+  readonly label: string;
+  /** Absent where the client needs none. */
+  readonly server: Side | undefined;
+  readonly client: Side;
+}
+
+/** How a contender is made to play. */
+export interface Mode {
+  readonly id: string;
+  readonly label: string;
+  readonly connections: number;
+  readonly inFlight: number;
+}
+
+/** How long and how often. */
+export interface Effort {
+  readonly repetitions: number;
+  readonly turnMs: number;
+  readonly warmUpMs: number;
+}
+
+/** What was measured of one contender in one mode. */
+export interface Measured {
+  readonly contender: string;
+  readonly mode: string;
+  readonly stepsPerSecond: Summary;
+  /** CPU microseconds of a step. */
+  readonly serverCpuMicros: Summary | undefined;
+  readonly clientCpuMicros: Summary;
+  /** Microseconds of a step, where one is in flight on a connection. */
+  readonly p50Micros: Summary | undefined;
+  readonly p99Micros: Summary | undefined;
+  /** At the end of a turn, the largest. */
+  readonly serverRssBytes: number | undefined;
+  readonly clientRssBytes: number;
+}
+
+/** A comparison to be made. */
+export interface Comparison extends ChildOptions {
+  readonly load: string;
+  readonly contenders: readonly Contender[];
+  readonly modes: readonly Mode[];
+  readonly effort: Effort;
+  /** Told what goes on. */
+  readonly onProgress: (text: string) => void;
+}
+
+interface Entrant {
+  readonly contender: Contender;
+  readonly server: Child | undefined;
+  readonly client: Child;
+  /** Where the server listens. */
+  port: number;
+}
+
+interface Sample {
+  readonly stepsPerSecond: number;
+  readonly serverCpuMicros: number | undefined;
+  readonly clientCpuMicros: number;
+  readonly p50Micros: number | undefined;
+  readonly p99Micros: number | undefined;
+  readonly serverRssBytes: number | undefined;
+  readonly clientRssBytes: number;
+}
+
+/**
+ * Compares contenders: all their processes stand ready, and in each repetition and mode
+ * they play one after the other, so that a slow spell of the machine hits all of them.
+ */
+export async function compare(comparison: Comparison): Promise<Measured[]> {
+  const { contenders, modes, effort, onProgress } = comparison;
+  const entrants: Entrant[] = [];
+  const samples = new Map<string, Sample[]>();
+  try {
+    for (const contender of contenders) {
+      onProgress(`warming up ${contender.label}`);
+      const entrant = launch(contender, comparison);
+      entrants.push(entrant);
+      await serve(entrant, comparison.load);
+      for (const mode of modes) {
+        await connect(entrant, mode, comparison.load);
+        await play(entrant, mode, effort.warmUpMs);
+        samples.set(keyOf(contender, mode), []);
+      }
+    }
+    for (let repetition = 1; repetition <= effort.repetitions; repetition++) {
+      for (const mode of modes) {
+        onProgress(`repetition ${repetition} of ${effort.repetitions}: ${mode.label}`);
+        for (const entrant of entrants) {
+          const sample = await play(entrant, mode, effort.turnMs);
+          samples.get(keyOf(entrant.contender, mode))?.push(sample);
+        }
+      }
+    }
+  } finally {
+    await Promise.all(entrants.flatMap(({ server, client }) => [client.close(), server?.close()]));
+  }
+  return modes.flatMap((mode) =>
+    contenders.map((contender) =>
+      measured(contender, mode, samples.get(keyOf(contender, mode)) ?? []),
+    ),
+  );
+}
+
+const keyOf = (contender: Contender, mode: Mode): string => `${contender.id} ${mode.id}`;
+
+function launch(contender: Contender, options: ChildOptions): Entrant {
+  const start = (side: Side, role: string): Child =>
+    (side.runtime === "node" ? startNode : startPython)(options, `${contender.id}-${role}`);
+  return {
+    contender,
+    server: contender.server && start(contender.server, "server"),
+    client: start(contender.client, "client"),
+    port: 0,
+  };
+}
+
+async function serve(entrant: Entrant, load: string): Promise<void> {
+  const { contender, server } = entrant;
+  if (server === undefined || contender.server === undefined) return;
+  const { port } = await server.ask("serve", { peer: contender.server.peer, load });
+  entrant.port = port;
+}
+
+async function connect({ contender, client, port }: Entrant, mode: Mode, load: string) {
+  const { id: group, connections, inFlight } = mode;
+  const { peer } = contender.client;
+  await client.ask("connect", { group, peer, load, port, connections, inFlight });
+}
+
+async function play({ server, client }: Entrant, mode: Mode, durationMs: number): Promise<Sample> {
+  const before = await server?.ask("usage", {});
+  const { id: group, inFlight } = mode;
+  const result = await client.ask("play", { group, inFlight, durationMs });
+  const after = await server?.ask("usage", {});
+  const { rssBytes } = await client.ask("usage", {});
+  const { steps } = result;
+  return {
+    stepsPerSecond: (steps * 1000) / result.elapsedMs,
+    serverCpuMicros: before && after ? ((after.cpuMs - before.cpuMs) * 1000) / steps : undefined,
+    clientCpuMicros: (result.cpuMs * 1000) / steps,
+    p50Micros: result.p50Micros ?? undefined,
+    p99Micros: result.p99Micros ?? undefined,
+    serverRssBytes: after?.rssBytes,
+    clientRssBytes: rssBytes,
+  };
+}
+
+function measured(contender: Contender, mode: Mode, samples: readonly Sample[]): Measured {
+  const all = (key: keyof Sample): Summary | undefined => {
+    const values = samples.map((sample) => sample[key]).filter((value) => value !== undefined);
+    return values.length === 0 ? undefined : summarize(values);
+  };
+  return {
+    contender: contender.id,
+    mode: mode.id,
+    stepsPerSecond: all("stepsPerSecond") ?? summarize([]),
+    serverCpuMicros: all("serverCpuMicros"),
+    clientCpuMicros: all("clientCpuMicros") ?? summarize([]),
+    p50Micros: all("p50Micros"),
+    p99Micros: all("p99Micros"),
+    serverRssBytes: all("serverRssBytes")?.max,
+    clientRssBytes: all("clientRssBytes")?.max ?? 0,
+  };
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { cpus, release, totalmem, type } from "node:os";
+
+/** What a run was measured on. */
+export interface Machine {
+  readonly cores: number;
+  readonly cpu: string;
+  readonly memoryBytes: number;
+  readonly system: string;
+}
+
+/** This machine. */
+export function machine(): Machine {
+  const cores = cpus();
+  return {
+    cores: cores.length,
+    cpu: cores[0]?.model.trim() ?? "unknown",
+    memoryBytes: totalmem(),
+    system: `${type()} ${release()}`,
+  };
+}

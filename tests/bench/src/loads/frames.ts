@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import { toBinary } from "@bufbuild/protobuf";
+import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
+import { answerGenerated, generatedRequest } from "./generated.ts";
+import type { Load } from "./load.ts";
+
+/** The bytes of one step, with the five that gRPC puts in front, for the floors to carry. */
+export function framesOf(load: Load): { readonly request: Buffer; readonly response: Buffer } {
+  const request = generatedRequest(1, load.observations);
+  const response = answerGenerated(load.generatedGame(), request);
+  return {
+    request: frame(toBinary(EnvironmentRequestSchema, request)),
+    response: frame(toBinary(EnvironmentResponseSchema, response)),
+  };
+}
+
+function frame(message: Uint8Array): Buffer {
+  const framed = Buffer.alloc(5 + message.length);
+  framed.writeUInt32BE(message.length, 1);
+  framed.set(message, 5);
+  return framed;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import { defineWorld, type WorldDefinition } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+// The package does not export this clock yet.
+import { freeRunning } from "../../../../packages/server/dist/clocks/free-running.js";
+import { boardGame, boardShape } from "./board.ts";
+import { bytesGame } from "./bytes.ts";
+import { screenGame, screenShape, stackShape } from "./screen.ts";
+
+const actions = { move: t.int8({ min: 0, max: 2 }) };
+
+/** The small step as a world author writes it. */
+export const boardWorld = defineWorld({
+  name: "board",
+  clock: freeRunning(),
+  actions,
+  observations: { reward: t.float32(), discount: t.float32(), board: t.uint8(boardShape) },
+  create() {
+    const game = boardGame();
+    return {
+      step(moves) {
+        for (const { move = 1 } of moves.values()) game.step(move);
+      },
+      observe: {
+        reward: () => game.reward(),
+        discount: () => game.discount(),
+        board: () => game.board(),
+      },
+    };
+  },
+});
+
+/** The large step as a world author writes it. */
+export const screenWorld = defineWorld({
+  name: "screen",
+  clock: freeRunning(),
+  actions,
+  observations: { screen: t.uint8(screenShape), stack: t.float32(stackShape) },
+  create() {
+    const game = screenGame();
+    return {
+      step: () => game.step(),
+      observe: { screen: () => game.screen(), stack: () => game.stack() },
+    };
+  },
+});
+
+/** A step with an observation of any size. */
+export function bytesWorld(size: number): WorldDefinition {
+  return defineWorld({
+    name: "bytes",
+    clock: freeRunning(),
+    actions,
+    observations: { data: t.uint8([size]) },
+    create() {
+      const game = bytesGame(size);
+      return { step: () => game.step(), observe: { data: () => game.data() } };
+    },
+  }) as unknown as WorldDefinition;
+}

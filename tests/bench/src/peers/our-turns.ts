@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Environment } from "@dm-env-rpc/client";
+import type { Load } from "../loads/load.ts";
+import { moveAt, type Turn } from "./peer.ts";
+
+/** Steps of one `stepMany`; two of them overlap, so that the window never runs empty. */
+const batch = 256;
+
+/** One step after the other. */
+export async function lockStep(
+  env: Environment,
+  load: Load,
+  { until, latencies }: Turn,
+  before: number,
+): Promise<number> {
+  let tick = before;
+  let now = performance.now();
+  while (now < until) {
+    const step = await env.step({ move: moveAt(tick) });
+    tick += 1;
+    load.check(tick, step);
+    const then = now;
+    now = performance.now();
+    latencies.record((now - then) * 1000);
+  }
+  return tick - before;
+}
+
+/** `stepMany` after `stepMany`; how many are in flight is up to the connection. */
+export async function stepsInBatches(
+  env: Environment,
+  load: Load,
+  { until }: Turn,
+  before: number,
+): Promise<number> {
+  let asked = before;
+  function* actions(): Generator<{ move: number }> {
+    for (let i = 0; i < batch; i++) {
+      yield { move: moveAt(asked) };
+      asked += 1;
+    }
+  }
+  let tick = before;
+  let next = env.stepMany(actions());
+  for (let over = false; !over; ) {
+    over = performance.now() >= until;
+    const current = next;
+    if (!over) next = env.stepMany(actions());
+    for (const step of await current) {
+      tick += 1;
+      load.check(tick, step);
+    }
+  }
+  return tick - before;
+}
+
+/** A promise for each step, as many at a time as the turn says. */
+export async function overlapping(
+  env: Environment,
+  load: Load,
+  { inFlight, until, latencies }: Turn,
+  before: number,
+): Promise<number> {
+  let asked = before;
+  let tick = before;
+  const lane = async (): Promise<void> => {
+    let now = performance.now();
+    while (now < until) {
+      const answer = env.step({ move: moveAt(asked) });
+      asked += 1;
+      const step = await answer;
+      tick += 1;
+      load.check(tick, step);
+      const then = now;
+      now = performance.now();
+      latencies.record((now - then) * 1000);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, lane));
+  return tick - before;
+}

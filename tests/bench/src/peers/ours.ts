@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Connection, connect, type Environment } from "@dm-env-rpc/client";
+import { createEnvironmentServer, serve } from "@dm-env-rpc/server";
+import { memoryStreamPair } from "@dm-env-rpc/transport";
+import type { Load } from "../loads/load.ts";
+import { lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
+import type { Peer, Player, Turn } from "./peer.ts";
+
+type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<number>;
+
+/** The product: `serve`, a world on the clock `freeRunning`, and `Environment`; `stepMany` where several are in flight. */
+export const ours: Peer = networked(stepsInBatches);
+
+/** The same with a promise for each step, of which several are in flight. */
+export const oursEach: Peer = networked(overlapping);
+
+/** The same world and the same client in one process, with no network between them. */
+export const inProcess: Peer = {
+  async connect(load, _port, inFlight) {
+    const server = createEnvironmentServer({ worlds: [load.world] });
+    const [client, accepted] = memoryStreamPair();
+    server.accept(accepted);
+    const options = { maxInFlight: inFlight };
+    return player(load, await connect({ stream: client }, options), stepsInBatches);
+  },
+};
+
+function networked(pipelined: Play): Peer {
+  return {
+    async serve(load) {
+      const server = await serve({ worlds: [load.world] });
+      return { port: server.port, close: () => server.close() };
+    },
+    async connect(load, port, inFlight) {
+      const options = { maxInFlight: inFlight };
+      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined);
+    },
+  };
+}
+
+async function player(load: Load, connection: Connection, pipelined: Play): Promise<Player> {
+  const world = await connection.createWorld();
+  const { actions, observations } = load.world;
+  const env: Environment = await connection.join(world, {
+    as: { actions: actions as never, observations: observations as never },
+    destroyOnClose: true,
+  });
+  await env.reset();
+  let tick = 0;
+  return {
+    async play(turn) {
+      const play = turn.inFlight === 1 ? lockStep : pipelined;
+      const steps = await play(env, load, turn, tick);
+      tick += steps;
+      return steps;
+    },
+    async close() {
+      await env.close();
+      await connection.close();
+    },
+  };
+}

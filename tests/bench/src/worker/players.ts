@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import { histogram } from "../harness/histogram.ts";
+import { type LoadName, loadOf } from "../loads/load.ts";
+import { type PeerName, peers } from "../peers/index.ts";
+import type { Peer, Player } from "../peers/peer.ts";
+import type { Commands, PlayResult } from "./protocol.ts";
+
+/** Groups of connections that play together. */
+export interface Players {
+  connect(ask: Commands["connect"]["ask"]): Promise<void>;
+  play(ask: Commands["play"]["ask"]): Promise<PlayResult>;
+  close(group: string): Promise<void>;
+}
+
+/** How many connections are made at a time. */
+const atOnce = 64;
+
+/** Finds a peer by its name. */
+export function peerOf(name: string): Peer {
+  const peer: Peer | undefined = peers[name as PeerName];
+  if (peer === undefined) throw new Error(`there is no peer "${name}"`);
+  return peer;
+}
+
+/** Makes an empty set of groups. */
+export function createPlayers(): Players {
+  const groups = new Map<string, Player[]>();
+  const latencies = histogram();
+  return {
+    async connect({ group, peer, load, port, connections, inFlight }) {
+      const players: Player[] = [];
+      groups.set(group, players);
+      const open = () => peerOf(peer).connect(loadOf(load as LoadName), port, inFlight);
+      while (players.length < connections) {
+        const length = Math.min(atOnce, connections - players.length);
+        players.push(...(await Promise.all(Array.from({ length }, open))));
+      }
+    },
+
+    async play({ group, inFlight, durationMs }) {
+      const players = groups.get(group) ?? [];
+      latencies.clear();
+      const cpu = process.cpuUsage();
+      const start = performance.now();
+      const turn = { inFlight, until: start + durationMs, latencies };
+      const steps = await Promise.all(players.map((player) => player.play(turn)));
+      const elapsedMs = performance.now() - start;
+      const { user, system } = process.cpuUsage(cpu);
+      const measured = latencies.count > 0;
+      return {
+        steps: steps.reduce((sum, count) => sum + count, 0),
+        elapsedMs,
+        cpuMs: (user + system) / 1000,
+        p50Micros: measured ? latencies.quantile(0.5) : null,
+        p99Micros: measured ? latencies.quantile(0.99) : null,
+      };
+    },
+
+    async close(group) {
+      const players = groups.get(group) ?? [];
+      groups.delete(group);
+      await Promise.all(players.map((player) => player.close()));
+    },
+  };
+}
