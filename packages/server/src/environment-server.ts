@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   DmEnvRpcError,
   isDmEnvRpcError,
@@ -8,13 +9,14 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
+import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import type { Extension } from "./extension.ts";
 import type { HostedWorld } from "./hosted-world.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
-import { Session } from "./session.ts";
+import { Sessions } from "./sessions.ts";
 import { createSideChannel } from "./side-channel.ts";
 import { software } from "./software.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
@@ -42,12 +44,23 @@ export interface EnvironmentServerOptions {
   /** Extension messages that every connection may send. */
   readonly extensions?: readonly Extension[];
   readonly limits?: Partial<ServerLimits>;
-  /** Told of what no client is told. */
+  /** Says what each connection may do. Default: every connection may do everything. */
+  readonly authorize?: Authorize;
+  /**
+   * Told of what happens, for logs. Called at once, so it must be quick; the same events
+   * are published on `node:diagnostics_channel` (see `channelName`).
+   */
   readonly onEvent?: (event: ServerEvent) => void;
   /** Default: the machine's time. */
   readonly time?: TimeSource;
   /** Seeds of worlds that are given none. Default: from the machine's entropy. */
   readonly randomSeed?: () => bigint;
+}
+
+/** How long a close waits. */
+export interface CloseOptions {
+  /** Milliseconds for agents to be told that their sequences are over. Default 0: whoever is still there is cut off. */
+  readonly graceMs?: number;
 }
 
 /** Worlds that streams can be connected to. */
@@ -60,21 +73,29 @@ export interface EnvironmentServer extends AsyncDisposable {
   readonly sessionCount: number;
   /** Makes the premade worlds; called by `serve`. */
   readonly ready: Promise<void>;
-  /** Ends every stream. */
-  close(): Promise<void>;
+  /**
+   * Takes no more streams, worlds or joins, and cuts every sequence short: an agent
+   * that is RUNNING is told INTERRUPTED, with its final observations, at its next step.
+   * A stream whose agent has been told, or is owed nothing, ends in good order; what
+   * is left after `graceMs` is cut off with UNAVAILABLE. Then every world is destroyed.
+   *
+   * Further calls share the first one's end, and can only bring it nearer.
+   */
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /** Makes an environment server without a network; `serve` puts one on a port. */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
+  const { authorize, time = systemTime } = options;
   const limits = limitsFrom(options.limits);
-  const sessions = new Map<Session, ServerStream>();
+  const emit = createEmit(options.onEvent);
   const registry = new WorldRegistry({
     definitions: options.worlds,
     singleWorld: options.singleWorld ?? false,
     limits,
-    time: options.time ?? systemTime,
+    time,
     randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
-    emit: createEmit(options.onEvent),
+    emit,
   });
   const sideChannel = createSideChannel({
     properties: {
@@ -87,35 +108,58 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     },
     extensions: options.extensions ?? [],
   });
-  const host = {
+  const sessions = new Sessions({
+    ...limits,
     registry,
     sideChannel,
-    maxQueuedRequests: limits.maxQueuedRequests,
-    onClosed: (session: Session) => {
-      sessions.delete(session);
-    },
+    admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),
+    time,
+    emit,
+  });
+
+  const cancels: (() => void)[] = [];
+  let over = false;
+  const shutDown = async (): Promise<void> => {
+    const reason = new DmEnvRpcError(
+      "UNAVAILABLE",
+      "the server is shutting down; leave, and connect to another, or to this one later",
+    );
+    registry.drain(reason);
+    sessions.drain(reason);
+    await sessions.whenEmpty();
+    over = true;
+    for (const cancel of cancels) cancel();
+    registry.destroyAll();
   };
-  const close = async (): Promise<void> => {
-    for (const stream of sessions.values()) {
-      stream.abort(
-        new DmEnvRpcError("UNAVAILABLE", "the server is shutting down; connect again later"),
-      );
+  let closed: Promise<void> | undefined;
+  const close = ({ graceMs = 0 }: CloseOptions = {}): Promise<void> => {
+    if (closed === undefined) {
+      emit({ kind: "server-closing", graceMs });
+      closed = shutDown();
     }
+    const cut = (): void => sessions.abort(cutOff(graceMs));
+    if (over) return closed;
+    if (graceMs > 0) cancels.push(time.after(graceMs, cut));
+    else cut();
+    return closed;
   };
   return {
-    accept(stream) {
-      const session = new Session(stream, host);
-      sessions.set(session, stream);
-      session.start();
-    },
+    accept: (stream) => sessions.accept(stream),
     worldNames: () => registry.names(),
     get sessionCount() {
       return sessions.size;
     },
     ready: createAll(registry, options.premade ?? []),
     close,
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => close(),
   };
+}
+
+function cutOff(graceMs: number): ConnectError {
+  return new ConnectError(
+    `the server is shutting down and waited ${graceMs} ms; connect to another, or to this one later`,
+    Code.Unavailable,
+  );
 }
 
 async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[]): Promise<void> {

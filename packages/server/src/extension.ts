@@ -10,6 +10,7 @@ import {
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
+import type { Role } from "./authorize.ts";
 import type { Awaitable } from "./awaitable.ts";
 
 /** Who sends an extension message. */
@@ -17,6 +18,8 @@ export interface ExtensionContext {
   /** The world that the connection has joined, if any. */
   readonly worldName: string | undefined;
   readonly agent: AgentId | undefined;
+  /** What the connection may do; an extension checks it where it matters. */
+  readonly roles: ReadonlySet<Role>;
 }
 
 /** A message of its own that a server, or a world, understands and answers. */

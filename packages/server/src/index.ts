@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A world author's side of dm_env_rpc: define worlds, and serve them. */
+export type { ListenTls, Peer } from "@dm-env-rpc/transport";
 export type { AgentId, SequenceState } from "./agent.ts";
+export type { Authorize, Role } from "./authorize.ts";
 export type { Awaitable } from "./awaitable.ts";
 export type {
   Clock,
@@ -19,6 +21,7 @@ export {
   type WithReward,
 } from "./environment.ts";
 export {
+  type CloseOptions,
   createEnvironmentServer,
   type EnvironmentServer,
   type EnvironmentServerOptions,

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isLoopback, type Listener, listen } from "@dm-env-rpc/transport";
-import { createEnvironmentServer, type EnvironmentServerOptions } from "./environment-server.ts";
+import type { DescFile } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { Health } from "@dm-env-rpc/protocol/health";
+import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
+import {
+  type CloseOptions,
+  createEnvironmentServer,
+  type EnvironmentServer,
+  type EnvironmentServerOptions,
+} from "./environment-server.ts";
+import { createEmit } from "./events.ts";
+import { createHealthBoard } from "./health.ts";
+import { limitsFrom } from "./limits.ts";
+import { addReflection } from "./reflection.ts";
 
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
@@ -8,8 +21,17 @@ export interface ServeOptions extends EnvironmentServerOptions {
   readonly host?: string;
   /** Port to listen on; 0, the default, picks one. */
   readonly port?: number;
-  /** Listens beyond this machine without TLS: whoever reaches the port can do everything. Default false. */
+  /** Serves TLS, and with `clientCertificates` asks who calls (mTLS). Default: plain text. */
+  readonly tls?: ListenTls;
+  /** Listens beyond this machine without TLS: whoever can read the wire reads along. Default false. */
   readonly allowInsecure?: boolean;
+  /**
+   * Adds further services to the port, for Connect, gRPC and gRPC-Web clients.
+   * `authorize` is not asked about their calls.
+   */
+  readonly routes?: (router: ConnectRouter) => void;
+  /** Files with the messages of extensions and PROTO tensors, for reflection to tell. */
+  readonly descriptors?: readonly DescFile[];
 }
 
 /** An environment server on the network. */
@@ -21,38 +43,57 @@ export interface Server extends AsyncDisposable {
   worldNames(): readonly string[];
   readonly sessionCount: number;
   /**
-   * Stops: no new streams, then after `graceMs` (default 0) the ones that are
-   * left are cut off.
+   * Closes in steps: health says NOT_SERVING, and new streams are refused; agents are told,
+   * and streams end, as `EnvironmentServer.close` has it; then the port closes. Whatever
+   * is still open `graceMs` (default 0) after the call is cut off.
+   *
+   * Further calls share the first one's end, and can only bring it nearer.
    */
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /**
- * Serves worlds over gRPC and Connect on one port.
+ * Serves worlds over gRPC, gRPC-Web and Connect on one port, with health
+ * (grpc.health.v1, overall and for each kind of world) and reflection beside them.
  *
- * @throws Error when the port cannot be had, when a premade world cannot be made, or
- * when the host is beyond this machine and nobody said `allowInsecure`.
+ * @throws ConnectError when the port cannot be had, or a certificate not be used.
+ * @throws DmEnvRpcError when a premade world cannot be made.
+ * @throws Error when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {
-  const { host = "127.0.0.1", port = 0, allowInsecure = false, onEvent } = options;
-  if (!allowInsecure && !isLoopback(host)) {
+  const { host = "127.0.0.1", port = 0, allowInsecure = false, tls } = options;
+  if (tls === undefined && !allowInsecure && !isLoopback(host)) {
     throw new Error(
       `expected a loopback address to listen on in plain text, received "${host}"; ` +
-        "give allowInsecure: true if everybody who reaches the port may use it",
+        "give tls, or allowInsecure: true if the network can be trusted",
     );
   }
+  const limits = limitsFrom(options.limits);
+  const emit = createEmit(options.onEvent);
+  const health = createHealthBoard(options.worlds.map(({ name }) => name));
   const environments = createEnvironmentServer(options);
-  await environments.ready;
-  const listener: Listener = await listen({
-    host,
-    port,
-    onStream: (stream) => environments.accept(stream),
-    onError: (error) => onEvent?.({ kind: "transport-error", error }),
-  });
-  const close = async ({ graceMs = 0 } = {}): Promise<void> => {
-    await listener.close({ graceMs });
+  let listener: Listener;
+  try {
+    await environments.ready;
+    listener = await listen({
+      ...limits,
+      host,
+      port,
+      tls,
+      codecs: { request: createRequestCodec(limits), response: createResponseCodec() },
+      onStream: (stream) => environments.accept(stream),
+      routes: (router) => {
+        router.service(Health, health.service);
+        options.routes?.(router);
+        addReflection(router, options.descriptors ?? []);
+      },
+      onError: (error) => emit({ kind: "transport-error", error }),
+    });
+  } catch (error) {
     await environments.close();
-  };
+    throw error;
+  }
+  const close = createClose(environments, listener, health);
   return {
     host: listener.host,
     port: listener.port,
@@ -63,5 +104,31 @@ export async function serve(options: ServeOptions): Promise<Server> {
     },
     close,
     [Symbol.asyncDispose]: () => close(),
+  };
+}
+
+/** The port stays open until the streams are gone, so that health can be asked meanwhile. */
+function createClose(
+  environments: EnvironmentServer,
+  listener: Listener,
+  health: ReturnType<typeof createHealthBoard>,
+): Server["close"] {
+  let endsAt = Number.POSITIVE_INFINITY;
+  let closed: Promise<void> | undefined;
+  let portCloses = false;
+  const closePort = (): Promise<void> => {
+    portCloses = true;
+    return listener.close({ graceMs: Math.max(0, endsAt - performance.now()) });
+  };
+  return ({ graceMs = 0 } = {}) => {
+    endsAt = Math.min(endsAt, performance.now() + graceMs);
+    health.stopServing();
+    const drained = environments.close({ graceMs });
+    if (portCloses) void closePort();
+    closed ??= drained.then(() => {
+      health.close();
+      return closePort();
+    });
+    return closed;
   };
 }

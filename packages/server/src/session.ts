@@ -18,6 +18,7 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
+import { checkRequest, type Roles } from "./authorize.ts";
 import { errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import type { SideChannel } from "./side-channel.ts";
@@ -32,7 +33,7 @@ export interface SessionHost {
   readonly sideChannel: SideChannel;
   readonly maxQueuedRequests: number;
   /** Told once, when the stream is gone and the agent has left. */
-  readonly onClosed: (session: Session) => void;
+  readonly onClosed: (session: Session, error: Error | undefined) => void;
 }
 
 /**
@@ -41,6 +42,7 @@ export interface SessionHost {
  */
 export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
+  readonly #roles: Roles;
   readonly #host: SessionHost;
   /** Requests that came and are not taken yet; the first is at `#next`. */
   #queue: Request[] = [];
@@ -53,20 +55,49 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #pumping = false;
   #ended = false;
   #closed = false;
+  /** Whether the stream ends as soon as nobody is owed anything. */
+  #draining = false;
+  /** How often in a row it was found idle. */
+  #idle = 0;
   #world: WorldHost | undefined;
   #seat: Seat | undefined;
 
-  constructor(stream: ServerStream, host: SessionHost) {
+  constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
     this.#stream = stream;
+    this.#roles = roles;
     this.#host = host;
+  }
+
+  /** Address of the peer. */
+  get address(): string {
+    return this.#stream.peer.address;
   }
 
   start(): void {
     this.#stream.start(this);
   }
 
+  /** Ends the stream in good order, once the agent knows that its sequence is over. */
+  drain(reason: DmEnvRpcError): void {
+    this.#draining = true;
+    if (this.#world === undefined) this.#pump();
+    else this.#world.drain(reason, () => this.#pump());
+  }
+
+  /** Ends the stream at once. */
+  abort(error: Error): void {
+    this.#stream.abort(error);
+  }
+
+  /** How often in a row it was found, by this, to have joined nothing and asked nothing. */
+  idleFor(): number {
+    this.#idle = this.#busy || this.#world !== undefined ? 0 : this.#idle + 1;
+    return this.#idle;
+  }
+
   onMessage(message: Request): void {
     this.#queue.push(message);
+    this.#idle = 0;
     if (!this.#pumping) this.#pump();
     if (this.#queue.length - this.#next >= this.#host.maxQueuedRequests && !this.#paused) {
       this.#paused = true;
@@ -84,13 +115,13 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#pump();
   }
 
-  onClose(_error: Error | undefined): void {
+  onClose(error: Error | undefined): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#queue = [];
     this.#next = 0;
     this.#leave(() => {});
-    this.#host.onClosed(this);
+    this.#host.onClosed(this, error);
   }
 
   /** Takes requests until one waits for its answer. */
@@ -111,13 +142,20 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#paused = false;
         this.#stream.resume();
       }
-      if (this.#ended && !this.#busy && !this.#closed) this.#finish();
+      if (!this.#busy && !this.#closed && (this.#ended || this.#drained)) this.#finish();
     }
+  }
+
+  get #drained(): boolean {
+    if (!this.#draining || this.#seat === undefined) return this.#draining;
+    const { gone, phase } = this.#seat;
+    return gone !== undefined || (phase !== "running" && phase !== "owed");
   }
 
   /** Everything is answered: the agent leaves, then the stream ends. */
   #finish(): void {
     this.#ended = false;
+    this.#draining = false;
     this.#busy = true;
     this.#leave(() => {
       if (!this.#closed) this.#stream.end();
@@ -148,6 +186,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #handle(request: Request): void {
+    checkRequest(this.#roles, request.case);
     switch (request.case) {
       case "step":
         this.#joined("step").step(this.#seat as Seat, request.value, this.#reply);
@@ -205,7 +244,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         );
       default:
         this.#host.sideChannel
-          .answer(request, this.#world, this.#seat)
+          .answer(request, this.#world, this.#seat, this.#roles)
           .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
     }
   }

@@ -2,6 +2,7 @@
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
 import { DmEnvRpcError, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { Roles } from "./authorize.ts";
 import {
   type Extension,
   type ExtensionContext,
@@ -28,6 +29,7 @@ export interface SideChannel {
     request: { readonly case: "extension"; readonly value: Any } | LegacyPropertyRequest,
     world: WorldHost | undefined,
     seat: Seat | undefined,
+    roles: Roles,
   ): Promise<ProcessResponse>;
 }
 
@@ -53,10 +55,11 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
   const extensions = byTypeName(options.extensions);
 
   return {
-    async answer(request, world, seat) {
+    async answer(request, world, seat, roles) {
       const context: PropertyContext = {
         layers: world === undefined ? [universal] : [world.properties, universal],
         agent: seat?.agent,
+        roles,
       };
       if (request.case !== "extension") return await answerLegacyRequest(request, context);
       const typeName = typeNameOf(request.value);
@@ -68,7 +71,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         );
         return { case: "extension", value };
       }
-      const from: ExtensionContext = { worldName: world?.name, agent: seat?.agent };
+      const from: ExtensionContext = { worldName: world?.name, agent: seat?.agent, roles };
       const ofWorld = world?.extensions.get(typeName);
       if (world !== undefined && ofWorld !== undefined) {
         const value = await world.properties.call(() => ofWorld.answer(request.value, from));

@@ -19,6 +19,7 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../agent.ts";
+import { type Roles, requireRole } from "../authorize.ts";
 import { exactly } from "../exact.ts";
 import { messageOf } from "../responses.ts";
 import {
@@ -33,6 +34,7 @@ export interface PropertyContext {
   /** Those of the joined world first, then those of the server. */
   readonly layers: readonly PropertyLayer[];
   readonly agent: AgentId | undefined;
+  readonly roles: Roles;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function readProperty(context: PropertyContext, key: string): Promi
 /**
  * Writes a property. A number may come in any numeric dtype that says it exactly.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written, or not by this connection.
  * @throws TensorError when the value does not fit the property's spec.
  */
 export async function writeProperty(
@@ -65,6 +67,7 @@ export async function writeProperty(
   key: string,
   packed: PackedTensor,
 ): Promise<void> {
+  requireRole(context.roles, "operator", "write a property");
   const { layer, entry } = findProperty(context.layers, key);
   const { property } = entry;
   if (property?.write === undefined) {
