@@ -27,7 +27,7 @@ export class Sessions {
   /** Streams that came and are not gone, sessions or not yet. */
   #streams = 0;
   #closing: DmEnvRpcError | undefined;
-  #sweeping = false;
+  #cancelSweep: (() => void) | undefined;
   #onEmpty: (() => void)[] = [];
 
   constructor(options: SessionsOptions) {
@@ -79,7 +79,10 @@ export class Sessions {
     this.#sessions.delete(session);
     this.#streams -= 1;
     this.#options.emit({ kind: "connection-closed", address: session.address, error });
-    if (this.#sessions.size === 0) for (const told of this.#onEmpty.splice(0)) told();
+    if (this.#sessions.size > 0) return;
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    for (const told of this.#onEmpty.splice(0)) told();
   }
 
   /** Ends streams in good order, each as soon as its agent has been told of its sequence's end. */
@@ -104,10 +107,9 @@ export class Sessions {
   /** Ends streams that joined nothing and say nothing, while there are any streams. */
   #sweepLater(): void {
     const { idleStreamMs, time } = this.#options;
-    if (idleStreamMs === 0 || this.#sweeping) return;
-    this.#sweeping = true;
-    time.after(idleStreamMs / idleChecks, () => {
-      this.#sweeping = false;
+    if (idleStreamMs === 0 || this.#cancelSweep !== undefined) return;
+    this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
+      this.#cancelSweep = undefined;
       for (const session of [...this.#sessions]) {
         if (session.idleFor() > idleChecks) session.abort(idleTooLong(idleStreamMs));
       }
