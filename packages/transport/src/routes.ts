@@ -17,6 +17,7 @@ import {
 } from "@connectrpc/connect";
 import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import {
+  compressionGzip,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
@@ -55,8 +56,10 @@ export interface Routes {
  */
 export function createRoutes(options: RoutesOptions): Routes {
   const router = createConnectRouter({
-    // Compressing a step costs far more than it saves (and would, by default, from 1 KiB on).
-    acceptCompression: [],
+    // Requests may be compressed, responses never are: it costs far more than it saves (and by
+    // default Connect would, from 1 KiB on).
+    acceptCompression: [compressionGzip],
+    compressMinBytes: Number.POSITIVE_INFINITY,
     readMaxBytes: options.maxMessageBytes,
   });
   options.routes(router);
