@@ -2,6 +2,7 @@
 import { type ClientStream, type OpenOptions, openStream } from "@dm-env-rpc/transport";
 import type { Connection } from "./connection.ts";
 import { ConnectionState } from "./connection-state.ts";
+import type { ReconnectOptions } from "./reconnect.ts";
 
 /** Requests in flight at once, where `maxInFlight` says nothing else. */
 export const defaultMaxInFlight = 256;
@@ -15,6 +16,11 @@ export interface ConnectOptions extends OpenOptions {
   readonly maxInFlight?: number | undefined;
   /** Requests that may wait for room; one more rejects with `ResourceExhausted`. Default 65,536. */
   readonly maxWaiting?: number | undefined;
+  /**
+   * Makes a lost connection again and joins the same world again. Default: off. What was open at the
+   * loss rejects, once it is known what became of the world (`worldFate`); where nothing was, the next step does.
+   */
+  readonly reconnect?: ReconnectOptions | undefined;
 }
 
 /** A stream that is there already: one of an in-memory pair, or one opened with the transport. */
@@ -22,6 +28,8 @@ export interface StreamTarget {
   readonly stream: ClientStream;
   /** What the server is called in errors. Default "the server". */
   readonly name?: string | undefined;
+  /** Opens another stream to the same server; without it, there is no reconnect. */
+  readonly reopen?: ((signal: AbortSignal) => Promise<ClientStream>) | undefined;
 }
 
 /**
@@ -35,10 +43,29 @@ export async function connect(
   target: string | StreamTarget,
   options: ConnectOptions = {},
 ): Promise<Connection> {
-  const { maxInFlight = defaultMaxInFlight, maxWaiting = defaultMaxWaiting, ...open } = options;
+  const {
+    maxInFlight = defaultMaxInFlight,
+    maxWaiting = defaultMaxWaiting,
+    reconnect,
+    ...open
+  } = options;
   const limits = { maxInFlight, maxWaiting };
-  if (typeof target !== "string")
-    return new ConnectionState(target.stream, target.name ?? "the server", limits);
-  const stream = await openStream(target, open);
-  return new ConnectionState(stream, stream.address, limits, () => stream.close());
+  if (typeof target !== "string") {
+    const { stream, name = "the server", reopen } = target;
+    return new ConnectionState(
+      { stream },
+      {
+        peer: name,
+        limits,
+        reconnect,
+        reopen: reopen && (async (signal) => ({ stream: await reopen(signal) })),
+      },
+    );
+  }
+  const openLine = async (signal: AbortSignal | undefined) => {
+    const stream = await openStream(target, { ...open, signal });
+    return { stream, address: stream.address, release: () => stream.close() };
+  };
+  const line = await openLine(options.signal);
+  return new ConnectionState(line, { peer: line.address, limits, reconnect, reopen: openLine });
 }

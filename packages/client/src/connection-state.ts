@@ -9,46 +9,40 @@ import {
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
 import { type ProcessRequest, packSettings, type Specs } from "@dm-env-rpc/tensor-codec";
-import type { ClientStream } from "@dm-env-rpc/transport";
 import type { ResponseTo } from "./call.ts";
 import type { Connection, MessageObserver, WorldOptions } from "./connection.ts";
 import type { ActionOf, NameOf, ObservationOf } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";
 import { EnvironmentState } from "./environment-state.ts";
 import { tablesOf } from "./join-specs.ts";
-import { Pipeline, type PipelineLimits } from "./pipeline.ts";
+import { Lifeline, type LifelineOptions, type Line } from "./lifeline.ts";
 import { type WaitOptions, waitFor } from "./wait.ts";
 
 const defaultCloseTimeoutMs = 2_000;
 
-/** The requests of one stream, and the agent that joined through it. */
+/** The requests of one connection, and the agent that joined through it. */
 export class ConnectionState implements Connection {
-  readonly #pipeline: Pipeline;
-  readonly #release: () => Promise<void>;
+  readonly #lifeline: Lifeline;
   #environment: EnvironmentState | undefined;
   #closing: Promise<void> | undefined;
 
-  /** `release` gives back what the stream stands on, once it is gone: a socket. */
-  constructor(
-    stream: ClientStream,
-    peer: string,
-    limits: PipelineLimits,
-    release: () => Promise<void> = async () => {},
-  ) {
-    this.#release = release;
-    this.#pipeline = new Pipeline(stream, peer, limits);
+  constructor(line: Line, options: LifelineOptions) {
+    this.#lifeline = new Lifeline(line, options);
   }
 
   get peer(): string {
-    return this.#pipeline.peer;
+    return this.#lifeline.peer;
   }
 
   get closed(): Promise<Error | undefined> {
-    return this.#pipeline.closed;
+    return this.#lifeline.closed;
   }
 
-  send<const R extends ProcessRequest>(request: R, options?: WaitOptions): Promise<ResponseTo<R>> {
-    return this.#pipeline.call(request, options, () => this.#noticed(request));
+  async send<const R extends ProcessRequest>(
+    request: R,
+    options?: WaitOptions,
+  ): Promise<ResponseTo<R>> {
+    return await this.#lifeline.call(request, options, () => this.#noticed(request));
   }
 
   async createWorld(options: WorldOptions = {}): Promise<string> {
@@ -75,11 +69,18 @@ export class ConnectionState implements Connection {
   ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
     const settings = packSettings(options.settings ?? {}, options.as?.joinSettings);
     const value = create(JoinWorldRequestSchema, { worldName: world, settings });
-    const response = await this.#pipeline.call({ case: "joinWorld", value }, options);
+    const response = await this.#lifeline.call({ case: "joinWorld", value }, options);
     try {
       const tables = tablesOf(response.value.specs);
-      const environment = new EnvironmentState(this.#pipeline, world, tables, options, this);
+      const environment = new EnvironmentState(
+        this.#lifeline.pipeline,
+        world,
+        tables,
+        options,
+        this,
+      );
       this.#environment = environment;
+      this.#lifeline.passenger = { request: value, environment };
       // The definition and the names asked for are the types; the view checks them against the specs.
       return environment as unknown as Environment<ActionOf<A>, ObservationOf<O, N>>;
     } catch (error) {
@@ -89,7 +90,7 @@ export class ConnectionState implements Connection {
   }
 
   observe(observer: MessageObserver): () => void {
-    return this.#pipeline.observe(observer);
+    return this.#lifeline.observe(observer);
   }
 
   async leave(options?: WaitOptions): Promise<void> {
@@ -97,7 +98,7 @@ export class ConnectionState implements Connection {
   }
 
   async drain(options?: WaitOptions): Promise<void> {
-    this.#pipeline.drain();
+    this.#lifeline.drain();
     const error = await waitFor(this.closed, `draining the connection to ${this.peer}`, options);
     if (error !== undefined) throw error;
   }
@@ -112,14 +113,14 @@ export class ConnectionState implements Connection {
   }
 
   async #close(timeoutMs: number): Promise<void> {
-    this.#pipeline.end();
+    this.#lifeline.end();
     const timer = setTimeout(() => {
       const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
-      this.#pipeline.abort(new ConnectError(why, Code.Canceled));
+      this.#lifeline.pipeline.abort(new ConnectError(why, Code.Canceled));
     }, timeoutMs);
     await this.closed;
     clearTimeout(timer);
-    await this.#release();
+    await this.#lifeline.release();
   }
 
   /** Called as soon as a request is answered in kind, before any later answer is read. */
@@ -129,6 +130,7 @@ export class ConnectionState implements Connection {
     if (request.case === "leaveWorld") {
       environment.left();
       this.#environment = undefined;
+      this.#lifeline.passenger = undefined;
     } else if (request.case === "reset") environment.interrupted();
     else if (request.case === "resetWorld" && request.value.worldName === environment.world)
       environment.interrupted();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
-import { LeaveWorldRequestSchema, ResetRequestSchema } from "@dm-env-rpc/protocol";
+import { ResetRequestSchema } from "@dm-env-rpc/protocol";
 import {
   DmEnvRpcError,
   type DmEnvSpec,
@@ -18,7 +18,7 @@ import { checkUnchanged, type SpecTables, tablesOf } from "./join-specs.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { BatchCall, StepCall, type Stepper } from "./step-calls.ts";
 import { type AgentState, agentState, type TimeStep } from "./time-step.ts";
-import { timeLeft, type WaitOptions } from "./wait.ts";
+import { timeLeft, type WaitOptions, waitFor } from "./wait.ts";
 
 type Step = TimeStep<DynamicObservation>;
 
@@ -28,12 +28,14 @@ const defaultCloseTimeoutMs = 5_000;
 export class EnvironmentState implements Environment, Stepper {
   readonly world: string;
   readonly connection: Connection;
-  readonly #pipeline: Pipeline;
+  #pipeline: Pipeline;
   readonly #options: JoinOptions;
   #view: AgentView;
   #state: AgentState = "terminated";
-  /** While a reset waits for its answer: what is called meanwhile comes after it. */
-  #resetting: Promise<void> | undefined;
+  /** While a reset waits for its answer, or a lost connection is made again: what is called meanwhile comes after it. */
+  #gate: Promise<void> | undefined;
+  /** A loss that nobody has been told of yet. */
+  #untold: Error | undefined;
   /** Why no more steps can be made. */
   #over: Error | undefined;
   #hasLeft = false;
@@ -59,24 +61,26 @@ export class EnvironmentState implements Environment, Stepper {
   }
 
   step(action: DynamicAction, options?: WaitOptions): Promise<Step> {
-    if (this.#resetting !== undefined)
-      return this.#resetting.then(() => this.step(action, options));
+    if (this.#gate !== undefined)
+      return this.#behindGate(options, (left) => this.step(action, left));
     let call: StepCall;
     try {
+      this.#tell();
       call = new StepCall(this, this.request(action));
     } catch (error) {
       return Promise.reject(error);
     }
-    if (options !== undefined) call.watch(`a step in world "${this.world}"`, options);
+    if (options !== undefined) call.watch(this.#waitingFor, options);
     this.#pipeline.submit(call);
     return call.promise;
   }
 
   stepMany(actions: Iterable<DynamicAction>, options?: WaitOptions): Promise<Step[]> {
-    if (this.#resetting !== undefined)
-      return this.#resetting.then(() => this.stepMany(actions, options));
+    if (this.#gate !== undefined)
+      return this.#behindGate(options, (left) => this.stepMany(actions, left));
     let call: BatchCall;
     try {
+      this.#tell();
       call = new BatchCall(this, actions);
     } catch (error) {
       return Promise.reject(error);
@@ -88,21 +92,23 @@ export class EnvironmentState implements Environment, Stepper {
 
   async reset(options: ResetOptions = {}): Promise<Step> {
     const left = timeLeft(options);
-    while (this.#resetting !== undefined) await this.#resetting;
+    while (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    this.#untold = undefined;
     if (options.settings === undefined && this.#sequenceIsOver) return this.step({}, left());
     let done: () => void = () => undefined;
-    this.#resetting = new Promise((resolve) => {
+    const gate = new Promise<void>((resolve) => {
       done = resolve;
     });
+    this.#gate = gate;
     try {
       if (this.#over !== undefined) throw this.#over;
       const settings = packSettings(options.settings ?? {}, this.#options.as?.resetSettings);
       const value = create(ResetRequestSchema, { settings });
       await this.#pipeline.call({ case: "reset", value }, left(), ({ value: { specs } }) =>
-        this.#wasReset(tablesOf(specs)),
+        this.#hasSpecs(tablesOf(specs)),
       );
     } finally {
-      this.#resetting = undefined;
+      if (this.#gate === gate) this.#gate = undefined;
       done();
     }
     return this.step({}, left());
@@ -129,6 +135,31 @@ export class EnvironmentState implements Environment, Stepper {
       "FAILED_PRECONDITION",
       `the agent has left world "${this.world}" and cannot step; join it again`,
     );
+  }
+
+  /** The connection is lost, and being made again until the promise resolves. */
+  suspend(until: Promise<void>): void {
+    this.#gate = until;
+    void until.then(() => {
+      if (this.#gate === until) this.#gate = undefined;
+    });
+  }
+
+  /** The agent has joined again, through another pipeline; `untold` is a loss that no open request told of. */
+  rejoined(pipeline: Pipeline, tables: SpecTables, untold: Error | undefined): void {
+    this.#pipeline = pipeline;
+    this.#untold = untold;
+    try {
+      this.#hasSpecs(tables);
+    } catch {
+      // The next call says what has changed.
+    }
+  }
+
+  /** The agent cannot join again. */
+  gone(error: Error): void {
+    this.#over ??= error;
+    this.#hasLeft = true;
   }
 
   /** @throws TensorError when the action does not fit. */
@@ -169,7 +200,29 @@ export class EnvironmentState implements Environment, Stepper {
     return this.#state !== "running" && this.#pipeline.idle;
   }
 
-  #wasReset(tables: SpecTables): void {
+  get #waitingFor(): string {
+    return `a step in world "${this.world}"`;
+  }
+
+  /** Does something when the gate is open, in the order of the calls. */
+  async #behindGate<T>(
+    options: WaitOptions | undefined,
+    task: (left: WaitOptions | undefined) => Promise<T>,
+  ): Promise<T> {
+    const left = timeLeft(options);
+    if (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    return await task(left());
+  }
+
+  /** Throws, once, a loss after which a step would silently be in another sequence. */
+  #tell(): void {
+    const error = this.#untold;
+    this.#untold = undefined;
+    if (error !== undefined) throw error;
+  }
+
+  /** The server has said the specs again, and no sequence is running. */
+  #hasSpecs(tables: SpecTables): void {
     this.#state = "interrupted";
     try {
       if (this.#options.changedSpecs !== "accept") checkUnchanged(this.#view.tables, tables);
@@ -183,10 +236,8 @@ export class EnvironmentState implements Environment, Stepper {
   async #close(options: WaitOptions): Promise<void> {
     const left = timeLeft(options);
     try {
-      if (!this.#hasLeft && this.#pipeline.open) {
-        const value = create(LeaveWorldRequestSchema);
-        await this.#pipeline.call({ case: "leaveWorld", value }, left(), () => this.left());
-      }
+      const reachable = this.#pipeline.open || this.#gate !== undefined;
+      if (!this.#hasLeft && reachable) await this.connection.leave(left());
       if (this.#options.destroyOnClose === true && this.#pipeline.open)
         await this.connection.destroyWorld(this.world, left());
     } catch (error) {

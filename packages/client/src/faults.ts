@@ -2,9 +2,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import type { RequestCase } from "./call.ts";
+import { fateMetadata, type WorldFate } from "./reconnect.ts";
 
 /** A stream that went while requests were open, or before one could be made. */
-export function lost(peer: string, unanswered: number, cause: Error | undefined): ConnectError {
+export function lost(
+  peer: string,
+  unanswered: number,
+  cause: Error | undefined,
+  world: WorldFate = "unknown",
+): ConnectError {
   const why =
     cause === undefined
       ? "the server ended the stream"
@@ -17,13 +23,20 @@ export function lost(peer: string, unanswered: number, cause: Error | undefined)
       ? `the connection to ${peer} is gone`
       : `${unanswered} ${unanswered === 1 ? "request" : "requests"} to ${peer} will not be answered`;
   return new ConnectError(
-    `${what}: ${why}. An agent that had joined has left its world; whether the world lives on is unknown: connect and join again`,
+    `${what}: ${why}. ${fates[world]}`,
     code,
-    undefined,
+    fateMetadata(world),
     undefined,
     cause,
   );
 }
+
+const fates: Readonly<Record<WorldFate, string>> = {
+  kept: "The connection was made again and the agent has joined its world again: its next step begins a sequence",
+  lost: "The connection was made again, but the agent's world is gone: create or join another",
+  unknown:
+    "An agent that had joined has left its world; whether the world lives on is unknown: connect and join again",
+};
 
 /** A request made after the connection began to close. */
 export function closing(peer: string): ConnectError {

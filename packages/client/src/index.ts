@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An agent's side of dm_env_rpc: connections, and environments with dm_env semantics. */
+export type { BackoffOptions } from "./backoff.ts";
 export type { RequestCase, ResponseTo } from "./call.ts";
 export {
   type ConnectOptions,
@@ -34,6 +35,12 @@ export {
   properties,
   type WritePropertyOptions,
 } from "./properties.ts";
+export {
+  type ReconnectOptions,
+  type ReconnectStatus,
+  type WorldFate,
+  worldFate,
+} from "./reconnect.ts";
 export { type Policy, type RunOptions, run } from "./run.ts";
 export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";
 export type { WaitOptions } from "./wait.ts";

@@ -20,6 +20,16 @@ export interface PipelineLimits {
   readonly maxWaiting: number;
 }
 
+/** What a pipeline is made from. */
+export interface PipelineParts {
+  readonly peer: string;
+  readonly limits: PipelineLimits;
+  /** See every message; the list may change. */
+  readonly observers: readonly MessageObserver[];
+  /** Takes care of what is open when the stream is lost; without it, that fails. */
+  readonly onLost?: ((cause: Error | undefined, open: readonly Exchange[]) => void) | undefined;
+}
+
 /**
  * The requests of one stream: sent in the order of their making, as many in
  * flight as the window allows, and each answer given to the oldest open request.
@@ -31,18 +41,21 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   /** What the server is called in errors. */
   readonly peer: string;
   readonly #limits: PipelineLimits;
+  readonly #observers: readonly MessageObserver[];
+  readonly #onLost: PipelineParts["onLost"];
   readonly #inFlight = new Fifo<Exchange>();
   readonly #waiting = new Fifo<Exchange>();
-  #observers: readonly MessageObserver[] = [];
   #writable = true;
   #state: "open" | "draining" | "ended" | "failed" = "open";
   #failure: Error | undefined;
   #onClosed!: (error: Error | undefined) => void;
 
-  constructor(stream: ClientStream, peer: string, limits: PipelineLimits) {
+  constructor(stream: ClientStream, parts: PipelineParts) {
     this.#stream = stream;
-    this.peer = peer;
-    this.#limits = limits;
+    this.peer = parts.peer;
+    this.#limits = parts.limits;
+    this.#observers = parts.observers;
+    this.#onLost = parts.onLost;
     this.closed = new Promise((resolve) => {
       this.#onClosed = resolve;
     });
@@ -93,14 +106,6 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return call.promise as Promise<ResponseTo<R>>;
   }
 
-  /** Shows an observer what goes over the stream, until the function that it returns is called. */
-  observe(observer: MessageObserver): () => void {
-    this.#observers = [...this.#observers, observer];
-    return () => {
-      this.#observers = this.#observers.filter((other) => other !== observer);
-    };
-  }
-
   /** Takes no more requests; ends this side once those that wait are sent. */
   drain(): void {
     if (this.#state !== "open") return;
@@ -149,11 +154,9 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   }
 
   onEnd(): void {
-    const unanswered = this.#inFlight.length + this.#waiting.length;
     if (this.#state === "failed") return;
     this.#stream.end();
-    if (unanswered > 0 || this.#state === "open")
-      this.#fail(lost(this.peer, unanswered, undefined));
+    if (this.#unanswered > 0 || this.#state === "open") this.#lose(undefined);
   }
 
   onDrain(): void {
@@ -162,13 +165,24 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   }
 
   onClose(error: Error | undefined): void {
-    const unanswered = this.#inFlight.length + this.#waiting.length;
-    if (
-      this.#state !== "failed" &&
-      (error !== undefined || unanswered > 0 || this.#state === "open")
-    )
-      this.#fail(lost(this.peer, unanswered, error));
+    const expected = error === undefined && this.#unanswered === 0 && this.#state !== "open";
+    if (this.#state !== "failed" && !expected) this.#lose(error);
     this.#onClosed(this.#failure ?? error);
+  }
+
+  get #unanswered(): number {
+    return this.#inFlight.length + this.#waiting.length;
+  }
+
+  #lose(cause: Error | undefined): void {
+    const error = lost(this.peer, this.#unanswered, cause);
+    if (this.#onLost === undefined || this.#state !== "open") {
+      this.#fail(error);
+      return;
+    }
+    this.#state = "failed";
+    this.#failure = error;
+    this.#onLost(cause, this.#takeOpen());
   }
 
   #pump(): void {
@@ -200,9 +214,15 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   #fail(error: Error): void {
     this.#state = "failed";
     this.#failure = error;
-    for (let open = this.#inFlight.shift(); open !== undefined; open = this.#inFlight.shift())
-      open.onError(error);
-    this.#failWaiting(error);
+    for (const open of this.#takeOpen()) open.onError(error);
+  }
+
+  /** Everything sent and waiting, in order; nothing is open after it. */
+  #takeOpen(): Exchange[] {
+    const open: Exchange[] = [];
+    for (const queue of [this.#inFlight, this.#waiting])
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) open.push(next);
+    return open;
   }
 
   #failWaiting(error: Error): void {

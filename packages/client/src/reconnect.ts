@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ConnectError } from "@connectrpc/connect";
+import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "./backoff.ts";
+
+/**
+ * What became of the world that an agent was in when its connection was lost: it was joined again
+ * (`kept`), the server does not have it any more (`lost`), or nobody could ask (`unknown`).
+ */
+export type WorldFate = "kept" | "lost" | "unknown";
+
+/** How a connection that makes itself again is getting on. */
+export type ReconnectStatus =
+  | { readonly kind: "reconnecting"; readonly attempt: number; readonly error: Error }
+  | { readonly kind: "reconnected"; readonly attempt: number; readonly world: WorldFate }
+  | { readonly kind: "closed"; readonly error: Error };
+
+/** How a connection that is lost is made again. */
+export interface ReconnectOptions extends BackoffOptions {
+  /** Is told of every attempt and of how it ends. Must not throw. */
+  readonly onStatus?: ((status: ReconnectStatus) => void) | undefined;
+}
+
+const fateHeader = "dm-env-rpc-world";
+
+/** Says of the error of a lost connection what became of the agent's world; undefined for any other error. */
+export function worldFate(error: unknown): WorldFate | undefined {
+  if (!(error instanceof ConnectError)) return undefined;
+  const fate = error.metadata.get(fateHeader);
+  return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
+}
+
+/** The metadata by which an error says what became of the world. */
+export function fateMetadata(fate: WorldFate): Record<string, string> {
+  return { [fateHeader]: fate };
+}
+
+/**
+ * Tries until an attempt succeeds. Undefined when none did, or the signal was aborted.
+ */
+export async function attempts<T>(
+  attempt: () => Promise<T>,
+  options: ReconnectOptions,
+  cause: Error,
+  signal: AbortSignal,
+): Promise<{ readonly value: T; readonly attempt: number } | undefined> {
+  const { maxAttempts = defaultMaxAttempts, onStatus } = options;
+  let error = cause;
+  for (let count = 1; count <= maxAttempts && !signal.aborted; count++) {
+    onStatus?.({ kind: "reconnecting", attempt: count, error });
+    try {
+      // An attempt at once is what a server that is restarting sees from everybody: wait before the first, too.
+      await pause(backoffMs(count + 1, options), "reconnecting", signal);
+      return { value: await attempt(), attempt: count };
+    } catch (caught) {
+      if (caught instanceof Error) error = caught;
+    }
+  }
+  return undefined;
+}
