@@ -26,9 +26,10 @@ export function readFixed<T extends FixedArray>(
   if (!copy && littleEndian && at % width === 0) {
     return new type(source.buffer, at, byteLength / width);
   }
-  const bytes = source.buffer.slice(at, at + byteLength);
-  if (!littleEndian) swapBytes(new Uint8Array(bytes), width);
-  return new type(bytes);
+  const bytes = new Uint8Array(byteLength);
+  bytes.set(source.subarray(start, start + byteLength));
+  if (!littleEndian) swapBytes(bytes, width);
+  return new type(bytes.buffer);
 }
 
 /** Writes floats as they are, bit for bit; returns the position behind them. */

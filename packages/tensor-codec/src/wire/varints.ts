@@ -54,6 +54,14 @@ export function writeHalves(low: number, high: number, target: Uint8Array, pos: 
   let rest = high >>> 3;
   target[pos + 4] = (low >>> 28) | ((high & 7) << 4) | (rest === 0 ? 0 : 0x80);
   pos += 5;
+  if (high < 0) {
+    target[pos] = rest | 0x80;
+    target[pos + 1] = (rest >>> 7) | 0x80;
+    target[pos + 2] = (rest >>> 14) | 0x80;
+    target[pos + 3] = (rest >>> 21) | 0x80;
+    target[pos + 4] = 1;
+    return pos + 5;
+  }
   while (rest !== 0) {
     const next = rest >>> 7;
     target[pos++] = next === 0 ? rest : rest | 0x80;
@@ -64,6 +72,9 @@ export function writeHalves(low: number, high: number, target: Uint8Array, pos: 
 
 /** Bytes of int32s or uint32s as packed varints. */
 export function varintsSize(data: Int32Array | Uint32Array): number {
+  let all = 0;
+  for (let i = 0; i < data.length; i++) all |= data[i] as number;
+  if (all >>> 0 < 0x80) return data.length;
   // What the sign adds to the five bytes of 32 bits.
   const negative = data instanceof Int32Array ? 5 : 0;
   let size = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { seeded } from "./tensors.ts";
 
 /** One thing to measure. */
 export interface Contestant {
@@ -28,9 +29,22 @@ export function measure(contestants: readonly Contestant[], effort: Effort): Map
     samples: [] as number[],
   }));
   for (let repetition = 0; repetition < effort.repetitions; repetition++) {
-    for (const { run, batch, samples } of entries) samples.push(time(run, batch) / batch);
+    for (const { run, batch, samples } of shuffled(entries, repetition)) {
+      // Not timed: it pays for the garbage that the one before left.
+      time(run, Math.ceil(batch / 4));
+      samples.push(time(run, batch) / batch);
+    }
   }
   return new Map(entries.map(({ name, samples }) => [name, median(samples) * 1000]));
+}
+
+/** Another order in each repetition, so that nobody always comes behind the same one. */
+function shuffled<T>(entries: readonly T[], repetition: number): T[] {
+  const random = seeded(repetition + 1);
+  return entries
+    .map((entry) => ({ entry, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ entry }) => entry);
 }
 
 /** Runs until the code is compiled; returns how many runs take `batchMs`. */
