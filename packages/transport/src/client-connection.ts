@@ -174,8 +174,8 @@ function keepAlive(
     return;
   }
   let pinged = false;
-  const timer = setInterval(() => {
-    if (pinged) {
+  const giveUpUnlessAnswered = (): void => {
+    if (pinged && !session.destroyed) {
       onDead(
         new ConnectError(
           `${address.authority} did not answer a ping within ${intervalMs} ms`,
@@ -183,6 +183,12 @@ function keepAlive(
         ),
       );
       session.destroy();
+    }
+  };
+  const timer = setInterval(() => {
+    if (pinged) {
+      // The answer may have come while this process was busy: look at the socket first.
+      setImmediate(() => setImmediate(giveUpUnlessAnswered));
     } else if (!session.closed && !session.destroyed) {
       pinged = true;
       session.ping((error) => {

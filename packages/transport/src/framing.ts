@@ -41,7 +41,7 @@ export class Deframer {
   #at = 0;
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  readonly #header = Buffer.allocUnsafe(headerBytes);
+  #flags = 0;
   #headerLength = 0;
   #body: Buffer | undefined;
   #bodyLength = 0;
@@ -93,15 +93,14 @@ export class Deframer {
           continue;
         }
         at = this.#at;
-        if (!this.#begin(this.#header, 0)) {
-          return false;
-        }
       } else {
-        if (!this.#begin(chunk, at)) {
-          return false;
-        }
+        this.#flags = chunk[at] ?? 0;
+        this.#bodySize = chunk.readUInt32BE(at + 1);
         at += headerBytes;
         this.#at = at;
+      }
+      if (!this.#begin()) {
+        return false;
       }
       const end = at + this.#bodySize;
       if (end <= chunk.length) {
@@ -149,35 +148,41 @@ export class Deframer {
     return true;
   }
 
+  /** Takes what the chunk has of the five bytes in front of a message. */
   #collectHeader(): boolean {
-    const length = Math.min(headerBytes - this.#headerLength, this.#chunk.length - this.#at);
-    this.#chunk.copy(this.#header, this.#headerLength, this.#at, this.#at + length);
-    this.#at += length;
-    this.#headerLength += length;
-    if (this.#headerLength < headerBytes) {
-      return false;
+    const chunk = this.#chunk;
+    while (this.#at < chunk.length) {
+      const byte = chunk[this.#at] ?? 0;
+      this.#at += 1;
+      if (this.#headerLength === 0) {
+        this.#flags = byte;
+        this.#bodySize = 0;
+      } else {
+        this.#bodySize = this.#bodySize * 256 + byte;
+      }
+      this.#headerLength += 1;
+      if (this.#headerLength === headerBytes) {
+        this.#headerLength = 0;
+        return true;
+      }
     }
-    this.#headerLength = 0;
-    return true;
+    return false;
   }
 
-  /** Reads the five bytes in front of a message. */
-  #begin(bytes: Buffer, at: number): boolean {
-    const flags = bytes[at] ?? 0;
-    if (flags > 1) {
+  /** Checks what stands in front of a message. */
+  #begin(): boolean {
+    if (this.#flags > 1) {
       this.failure = new ConnectError(
-        `malformed gRPC frame: expected a compression flag of 0 or 1, got ${flags}`,
+        `malformed gRPC frame: expected a compression flag of 0 or 1, got ${this.#flags}`,
         Code.Internal,
       );
       return false;
     }
-    const size = bytes.readUInt32BE(at + 1);
-    if (size > this.#maxMessageBytes) {
-      this.failure = tooLarge(`${size} bytes`, this.#maxMessageBytes);
+    if (this.#bodySize > this.#maxMessageBytes) {
+      this.failure = tooLarge(`${this.#bodySize} bytes`, this.#maxMessageBytes);
       return false;
     }
-    this.compressed = flags === 1;
-    this.#bodySize = size;
+    this.compressed = this.#flags === 1;
     return true;
   }
 

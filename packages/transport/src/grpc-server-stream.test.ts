@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { openStream } from "./open-stream.ts";
 import { answered, named, nameOf, stepRequest, stepResponse } from "./testing/messages.ts";
 import { bytesOf, frame, rawCall } from "./testing/raw-call.ts";
+import { http2Frame, rawPeer, startOfCall } from "./testing/raw-peer.ts";
 import { record } from "./testing/recorder.ts";
 import { echo, serving } from "./testing/serving.ts";
 
@@ -177,6 +178,33 @@ describe("behaviour 8: the peer is gone", () => {
     call.http2.close(constants.NGHTTP2_CANCEL);
     expect(await codeOf(served.closed)).toBe(Code.Canceled);
     expect(served.events.filter((event) => event === "end")).toEqual([]);
+  });
+
+  test("when it resets without an error while the stream is paused, with megabytes unread", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    call.http2.write(Buffer.alloc(3_000_000, frame(bytesOf(stepRequest(1_000)))));
+    await served.seen("message");
+    await new Promise((resolve) => call.session.ping(resolve));
+    call.http2.close(constants.NGHTTP2_NO_ERROR);
+    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(served.events).toEqual(["message", "close"]);
+  });
+
+  test("when its half-close and its reset come in one packet", async () => {
+    await using server = await serving();
+    const message = frame(bytesOf(named("a")));
+    await using peer = rawPeer(server.listener.port);
+    peer.write(
+      startOfCall,
+      http2Frame(0, 1, message), // DATA with END_STREAM
+      http2Frame(3, 0, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)), // RST_STREAM
+    );
+    const served = record(await server.next());
+    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(served.events).not.toContain("end");
   });
 
   test("when it sends half a message, stalls, and is killed", async () => {

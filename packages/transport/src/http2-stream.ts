@@ -60,7 +60,7 @@ export abstract class Http2MessageStream<
 
   readonly #decoder: Pick<MessageCodec<Received>, "read">;
   readonly #deframer: Deframer;
-  readonly #alignment = new AlignmentLearner();
+  #alignment: AlignmentLearner | undefined;
   readonly #pool: BufferPool;
   readonly #outbox: Outbox<Sent>;
   readonly #maxMessageBytes: number;
@@ -290,6 +290,7 @@ export abstract class Http2MessageStream<
           const { source, start, end } = deframer;
           const message = this.#decoder.read(source, start, end);
           if (deframer.assembled) {
+            this.#alignment ??= new AlignmentLearner();
             this.#alignment.observe(message, end - start, source.buffer);
             deframer.lead = this.#alignment.lead;
           }

@@ -8,11 +8,9 @@ import { listen } from "./listen.ts";
 import { openStream } from "./open-stream.ts";
 import { answerOf, named, nameOf } from "./testing/messages.ts";
 import { bytesOf, frame, rawCall } from "./testing/raw-call.ts";
+import { emptySettings, preface, rawPeer, startOfCall } from "./testing/raw-peer.ts";
 import { record } from "./testing/recorder.ts";
 import { echo, serving } from "./testing/serving.ts";
-
-const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-const emptySettings = Buffer.from("000000040000000000", "hex");
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) {
@@ -171,23 +169,8 @@ describe("hostile connections", () => {
 
   test("behaviour 8: a peer that answers no ping is found dead", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
-    const socket = connectTcp(server.listener.port, "127.0.0.1");
-    socket.on("error", () => {});
-    socket.resume();
-    // The preface, settings, and a call of Process; then silence.
-    const path = Buffer.from("/dm_env_rpc.v1.Environment/Process");
-    const literal = (name: string, value: Buffer): Buffer =>
-      Buffer.concat([Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), value]);
-    const headers = Buffer.concat([
-      Buffer.of(0x83, 0x86), // :method POST, :scheme http
-      literal(":path", path),
-      literal(":authority", Buffer.from("localhost")),
-      literal("content-type", Buffer.from("application/grpc")),
-    ]);
-    const head = Buffer.alloc(9);
-    head.writeUIntBE(headers.length, 0, 3);
-    head.set([1, 4, 0, 0, 0, 1], 3);
-    socket.write(Buffer.concat([preface, emptySettings, head, headers]));
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall); // And then silence.
     const stream = await server.next();
     const served = record(stream);
     stream.pause();
@@ -195,7 +178,6 @@ describe("hostile connections", () => {
     expect(error.code).toBe(Code.Unavailable);
     expect(error.rawMessage).toContain("did not answer a ping within 20 ms");
     await until(() => server.listener.connections === 0);
-    socket.destroy();
   });
 
   test("a peer that answers its pings is left alone", async () => {

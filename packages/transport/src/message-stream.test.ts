@@ -156,6 +156,55 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(server.events.slice(-2)).toEqual(["end", "close"]);
   });
 
+  test("a call that has ended well keeps what a paused reader has not read", async () => {
+    await using pair = await open();
+    const client = record(pair.client, { onMessage: () => pair.client.pause() });
+    for (let i = 0; i < 100; i++) {
+      pair.server.send(answered(`world ${i}`));
+    }
+    pair.server.end();
+    record(pair.server);
+    await client.seen("message");
+    for (let i = 0; i < 20; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (let i = 1; i < 100; i++) {
+      pair.client.resume();
+      await client.seen("message", i + 1);
+    }
+    expect(client.events).not.toContain("end");
+    pair.client.resume();
+    expect(await client.closed).toBeUndefined();
+    expect(client.events.slice(-2)).toEqual(["end", "close"]);
+  });
+
+  test("a reader that pauses at every message leaves others their turn", async () => {
+    await using pair = await open();
+    record(pair.client);
+    let longest = 0;
+    let inTurn = 0;
+    const server = record(pair.server, {
+      onMessage: () => {
+        inTurn += 1;
+        longest = Math.max(longest, inTurn);
+        pair.server.pause();
+        queueMicrotask(() => pair.server.resume());
+      },
+    });
+    for (let i = 0; i < 3_000; i++) {
+      pair.client.send(named(`world ${i}`));
+    }
+    const turn = (): void => {
+      inTurn = 0;
+      if (server.messages.length < 3_000) {
+        setImmediate(turn);
+      }
+    };
+    turn();
+    await server.seen("message", 3_000);
+    expect(longest).toBeLessThan(1_000);
+  });
+
   test("a sender is told when a reader does not read, and when it may go on", async () => {
     await using pair = await open();
     const server = record(pair.server);

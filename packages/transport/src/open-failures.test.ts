@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { createServer as createHttp1 } from "node:http";
-import { createServer as createHttp2, type ServerHttp2Stream } from "node:http2";
+import { constants, createServer as createHttp2, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
@@ -200,6 +200,30 @@ describe("a server of another kind", () => {
       expect(error.code).toBe(Code.Unavailable);
       expect(client.events).not.toContain("end");
     }
+  });
+
+  test("sees a cancelled call as a reset, with no half-close before it", async () => {
+    const events: string[] = [];
+    const streams: ServerHttp2Stream[] = [];
+    await using other = await http2((stream) => {
+      stream.respond({ ":status": 200, "content-type": "application/grpc" });
+      stream.on("end", () => events.push("end"));
+      stream.on("aborted", () => events.push("aborted"));
+      stream.resume();
+      streams.push(stream);
+    });
+    await using stream = await openStream(other.address);
+    const client = record(stream);
+    while (streams.length === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    stream.abort(new ConnectError("never mind", Code.Canceled));
+    await client.closed;
+    while (streams[0]?.closed === false) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(events[0]).toBe("aborted");
+    expect(streams[0]?.rstCode).toBe(constants.NGHTTP2_CANCEL);
   });
 
   test("that says goodbye lets the call go on to its end", async () => {

@@ -3,7 +3,7 @@ import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
 import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
-const smallSlabBytes = 4 * 1024;
+const smallSlabBytes = 1024;
 const largeSlabBytes = 64 * 1024;
 /** A message of this size gets memory of its own. */
 const largeMessageBytes = 32 * 1024;
@@ -75,6 +75,9 @@ export class Outbox<T> {
 
   /** Hands out what was added, in pieces that will not change. */
   take(): readonly Piece[] {
+    if (this.bytes === 0) {
+      return [];
+    }
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
