@@ -57,6 +57,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #closed = false;
   /** Whether the stream ends as soon as nobody is owed anything. */
   #draining = false;
+  #finishing = false;
   /** How often in a row it was found idle. */
   #idle = 0;
   #world: WorldHost | undefined;
@@ -142,8 +143,20 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#paused = false;
         this.#stream.resume();
       }
-      if (!this.#busy && !this.#closed && (this.#ended || this.#drained)) this.#finish();
+      if (this.#busy || this.#closed) return;
+      if (this.#ended) this.#finish();
+      else if (this.#drained) this.#finishSoon();
     }
+  }
+
+  /** What the peer had sent before it could know of the end is answered still. */
+  #finishSoon(): void {
+    if (this.#finishing) return;
+    this.#finishing = true;
+    setImmediate(() => {
+      this.#finishing = false;
+      if (!this.#busy && !this.#closed && this.#drained) this.#finish();
+    });
   }
 
   get #drained(): boolean {
