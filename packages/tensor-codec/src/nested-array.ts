@@ -7,7 +7,10 @@ import { elementCount } from "./tensor.ts";
 import { shapeText, valueText } from "./text.ts";
 
 /** The shape of nested arrays, taken along their first elements, and the first scalar in them. */
-export function measureNested(value: readonly unknown[]): {
+export function measureNested(
+  value: readonly unknown[],
+  name?: string,
+): {
   shape: number[];
   first: unknown;
 } {
@@ -17,6 +20,7 @@ export function measureNested(value: readonly unknown[]): {
     if (shape.length === MAX_DEPTH) {
       throw new TensorError({
         reason: "shape",
+        name,
         expected: `arrays at most ${MAX_DEPTH} deep`,
         received: "deeper ones",
       });

@@ -88,6 +88,13 @@ describe("pack", () => {
     ["a Float64Array as float32", new Float64Array(1), "float32", "dtype", "nothing is cast"],
     ["a Float32Array as float64", new Float32Array(1), "float64", "dtype", "a Float32Array of 1"],
     ["a uint8 that is no bool", new Uint8Array([0, 2]), "bool", "value", "0 or 1 as element [1]"],
+    [
+      "a tensor of a dtype that is none",
+      { dtype: "toString", shape: [], data: [] } as never,
+      undefined as never,
+      "dtype",
+      "a toString tensor",
+    ],
     ["a tensor of another dtype", pack(1), "float32", "dtype", "a float64 tensor of shape []"],
   ])("behaviour 13: refuses %s", (_, value, dtype, reason, text) => {
     expect(() => pack(value, { dtype, name: "x" })).toThrow(refusal(reason, text));
@@ -235,6 +242,19 @@ describe("packFor", () => {
     ["a tensor that lies", { dtype: "int8", shape: [2], data: [1, 2] }, () => t.int8([2])],
   ])("behaviour 13: refuses %s", (_, value, spec) => {
     expect(() => packFor(value, spec() as never, "x")).toThrow(refusal("dtype", '"x": expected'));
+  });
+
+  test("checks elements against maxElements before it allocates", () => {
+    const many = { maxElements: 3 };
+    const four = new Int8Array(4);
+    const packings = [7, four, [1, 2, 3, 4], tensor("int8", [4], four)];
+    for (const value of packings) {
+      expect(() => packFor(value, t.int8([4]), "x", many)).toThrow(
+        refusal("limit", '"x": expected at most 3 elements (maxElements)'),
+      );
+      expect(packFor(value, t.int8([4]), "x", { maxElements: 4 }).data).toHaveLength(4);
+    }
+    expect(() => packFor(7, t.int8([2 ** 20, 17]), "x")).toThrow(refusal("limit", "16777216"));
   });
 
   test("behaviour 17: refuses what is out of bounds, naming the element", () => {

@@ -133,40 +133,49 @@ export function packFor<D extends DType>(
   value: unknown,
   spec: TensorSpec<D>,
   name: string,
+  options?: Pick<PackOptions, "maxElements">,
 ): PackedTensor<D>;
-export function packFor(value: unknown, spec: TensorSpec, name: string): PackedTensor {
+export function packFor(
+  value: unknown,
+  spec: TensorSpec,
+  name: string,
+  options: Pick<PackOptions, "maxElements"> = NO_OPTIONS,
+): PackedTensor {
   const { dtype, shape } = spec;
-  if (typeof value !== "object") return fromScalar(value, spec, name);
+  const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  if (typeof value !== "object") return fromScalar(value, spec, name, maxElements);
   let data: TensorData;
   let resolved: readonly number[];
   if (isTensorLike(value)) {
     if (value.dtype !== dtype) throw wrongDType(dtype, value, name);
     if (!dtypes[dtype].holds(value.data)) throw wrongDType(dtype, value.data, name);
     data = value.data;
-    if (sameShape(value.shape, shape) && data.length === elementCount(shape)) resolved = shape;
-    else {
+    if (sameShape(value.shape, shape) && data.length === elementCount(shape)) {
+      if (data.length > maxElements) throw tooManyElements(data.length, maxElements, name);
+      resolved = shape;
+    } else {
       checkDimensions(value.shape, name);
-      resolved = resolveShape(value.shape, data.length, DEFAULT_MAX_ELEMENTS, name);
+      resolved = resolveShape(value.shape, data.length, maxElements, name);
       checkShape(resolved, shape, name);
     }
   } else if (Array.isArray(value)) {
     const flat = dtype === "string" || dtype === "proto";
-    const measured = measureNested(value);
+    const measured = measureNested(value, name);
     if (flat && measured.shape.length === 1 && shape.length !== 1) {
       data = value;
-      resolved = resolveFlat(shape, data.length, name);
+      resolved = resolveFlat(shape, data.length, name, maxElements);
     } else {
       checkShape(measured.shape, shape, name);
       resolved = measured.shape;
-      data = flattenNested(value, dtype, resolved, DEFAULT_MAX_ELEMENTS, name);
+      data = flattenNested(value, dtype, resolved, maxElements, name);
     }
   } else if (dtypes[dtype].holds(value)) {
     data = value;
-    resolved = resolveFlat(shape, data.length, name);
+    resolved = resolveFlat(shape, data.length, name, maxElements);
   } else if (dtype === "uint8" && value instanceof Uint8ClampedArray) {
     data = bytesOf(value);
-    resolved = resolveFlat(shape, data.length, name);
-  } else if (dtype === "proto") return fromScalar(value, spec, name);
+    resolved = resolveFlat(shape, data.length, name, maxElements);
+  } else if (dtype === "proto") return fromScalar(value, spec, name, maxElements);
   else throw wrongDType(dtype, value, name);
   if (dtype === "bool" || dtype === "string" || dtype === "proto") {
     checkData(data, { dtype, shape: resolved, name });
@@ -176,24 +185,35 @@ export function packFor(value: unknown, spec: TensorSpec, name: string): PackedT
 }
 
 /** A scalar for a spec; for a spec of any other shape it fills it. */
-function fromScalar(value: unknown, spec: TensorSpec, name: string | undefined): Tensor {
+function fromScalar(
+  value: unknown,
+  spec: TensorSpec,
+  name: string | undefined,
+  maxElements: number,
+): Tensor {
   const { dtype, shape } = spec;
   if (!isElement(dtype, value)) throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
   let data = dtypes[dtype].allocate(1);
   data[0] = dtype === "bool" ? (value ? 1 : 0) : (value as never);
   if (spec.min !== undefined || spec.max !== undefined) checkBounds(data, shape, spec, name);
   if (shape.length === 0) return { dtype, shape: SCALAR, data } as Tensor;
-  const resolved = resolveShape(shape, 1, DEFAULT_MAX_ELEMENTS, name);
+  const resolved = resolveShape(shape, 1, maxElements, name);
   const count = elementCount(resolved);
   if (count !== 1) data = repeatElement(data, dtype, count);
   return { dtype, shape: resolved, data } as Tensor;
 }
 
 const SCALAR: readonly number[] = Object.freeze([]);
+const NO_OPTIONS = Object.freeze({});
 
 /** The shape of flat data for a spec: as many elements as the spec has, no broadcast. */
-function resolveFlat(shape: readonly number[], length: number, name: string): readonly number[] {
-  const resolved = resolveShape(shape, length, DEFAULT_MAX_ELEMENTS, name);
+function resolveFlat(
+  shape: readonly number[],
+  length: number,
+  name: string,
+  maxElements: number,
+): readonly number[] {
+  const resolved = resolveShape(shape, length, maxElements, name);
   if (elementCount(resolved) !== length) {
     throw new TensorError({
       reason: "shape",
@@ -209,6 +229,7 @@ function resolveFlat(shape: readonly number[], length: number, name: string): re
 function fromValue(value: PackValue, options: PackOptions): PackedTensor {
   const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
   if (isTensorLike(value)) {
+    if (!Object.hasOwn(dtypes, value.dtype)) throw wrongDType(options.dtype, value, name);
     const dtype = options.dtype ?? (value.dtype as DType);
     if (dtype !== value.dtype || !dtypes[dtype].holds(value.data)) {
       throw wrongDType(dtype, value, name);
@@ -230,14 +251,14 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
     return { dtype, shape, data: value } as PackedTensor;
   }
   const { shape, first } = Array.isArray(value)
-    ? measureNested(value)
+    ? measureNested(value, name)
     : { shape: [], first: value };
   const dtype = options.dtype ?? dtypeOfScalar(first);
   if (dtype === undefined) throw wrongDType(undefined, first, name);
   const values = dtype === "proto" ? packMessages(value, options) : value;
   const data = Array.isArray(values)
     ? flattenNested(values, dtype, shape, maxElements, name)
-    : fromScalar(values, { dtype, shape }, name).data;
+    : fromScalar(values, { dtype, shape }, name, maxElements).data;
   return { dtype, shape, data } as PackedTensor;
 }
 
