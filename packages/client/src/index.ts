@@ -43,4 +43,5 @@ export {
 } from "./reconnect.ts";
 export { type Policy, type RunOptions, run } from "./run.ts";
 export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";
+export { type Version, type Versions, versions } from "./versions.ts";
 export type { WaitOptions } from "./wait.ts";

@@ -13,6 +13,7 @@ test("the public names are these", () => {
       "run",
       "sendExtension",
       "timeStep",
+      "versions",
       "worldFate",
     ]
   `);

@@ -23,14 +23,24 @@ export async function* readRecording(
   const codec = entryCodec();
   let bytes: Uint8Array = new Uint8Array(0);
   let begun = false;
+  // Chunks are put together only when an entry is whole: a large one is not copied again with each.
+  let waiting: Uint8Array[] = [];
+  let waitingBytes = 0;
+  let needed = 0;
   for await (const chunk of chunksOf(source)) {
-    bytes = bytes.length === 0 ? chunk : concat(bytes, chunk);
+    waiting.push(chunk);
+    waitingBytes += chunk.length;
+    if (bytes.length + waitingBytes < needed) continue;
+    bytes = Buffer.concat([bytes, ...waiting]);
+    waiting = [];
+    waitingBytes = 0;
     let at = 0;
     for (;;) {
       const prefix = readLength(bytes, at);
-      if (prefix === undefined || prefix.end + prefix.length > bytes.length) break;
-      at = prefix.end + prefix.length;
-      const entry = decode(codec.decode, bytes.slice(prefix.end, at));
+      needed = prefix === undefined ? 0 : prefix.end + prefix.length - at;
+      if (prefix === undefined || at + needed > bytes.length) break;
+      at += needed;
+      const entry = decode(codec.decode, Uint8Array.from(bytes.subarray(prefix.end, at)));
       if (!begun && entry.case !== "header")
         throw notRecorded(new Error("no header at its beginning"));
       begun = true;
@@ -38,6 +48,7 @@ export async function* readRecording(
     }
     bytes = bytes.subarray(at);
   }
+  bytes = Buffer.concat([bytes, ...waiting]);
   if (bytes.length > 0)
     throw notRecorded(new Error(`an entry that ends after ${bytes.length} bytes`));
   if (!begun) throw notRecorded(new Error("an empty file"));
@@ -99,11 +110,4 @@ function readLength(
     if (byte < 0x80) return { length, end: at + i + 1 };
   }
   return undefined;
-}
-
-function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
 }

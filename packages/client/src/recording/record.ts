@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Connection } from "../connection.ts";
+import { software } from "../software.ts";
 import { entryCodec } from "./format.ts";
 
 /** Takes the bytes of a recording, in order. A writable stream is one; what it buffers is its own. */
@@ -10,7 +11,7 @@ export interface RecordingSink {
 
 /** How to record. */
 export interface RecordOptions {
-  /** Names and versions to keep with the recording: of the agent, the server, the world. */
+  /** Names and versions to keep with the recording, beside this client's: of the agent, the server, the world. */
   readonly versions?: Readonly<Record<string, string>> | undefined;
   /** Microseconds since 1970. Default: the machine's time. */
   readonly nowUs?: (() => number) | undefined;
@@ -32,7 +33,10 @@ export function record(
     nowUs = () => Math.round((performance.timeOrigin + performance.now()) * 1_000),
   } = options;
   const codec = entryCodec();
-  const value = { peer: connection.peer, versions };
+  const value = {
+    peer: connection.peer,
+    versions: { [software.name]: software.version, ...versions },
+  };
   sink.write(codec.encode({ case: "header", timeUs: nowUs(), value }));
   return connection.observe({
     onRequest: (request) => {
