@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gridworld server for the tests to play on: the real process, on a free port."""
+"""Servers for the tests to play on: real processes, on free ports."""
 
+import json
 import pathlib
 import subprocess
 
+import numpy as np
 import pytest
+from dm_env import test_utils
+from dm_env_rpc.v1 import compliance, tensor_spec_utils
+from joining import connect
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests/interop"
+
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    # dm_env_rpc 1.1.6 asks np.can_cast about the value of a Python int, which NumPy 2 no
+    # longer answers: without this its checks fail on every spec of a narrow integer
+    # dtype that has no bounds. With NumPy 1 they run as they are.
+    can_cast = tensor_spec_utils._can_cast
+    tensor_spec_utils._can_cast = lambda value, dtype: (
+        np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+        if type(value) is int and np.issubdtype(dtype, np.integer)
+        else can_cast(value, dtype)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +40,59 @@ def gridworld_address():
     finally:
         server.terminate()
         assert server.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="session")
+def worlds():
+    """Addresses of the servers of src/serve-worlds.ts, by name."""
+    server = subprocess.Popen(
+        ["node", str(HERE / "dist/serve-worlds.js")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield json.loads(server.stdout.readline())
+    finally:
+        server.stdin.close()
+        assert server.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="session")
+def connections():
+    """Connections that tests share, by address: closing one takes grpcio a fifth of a second."""
+    shared = {}
+
+    def connection(address):
+        if address not in shared:
+            shared[address] = connect(address)
+        return shared[address]
+
+    yield connection
+    for connected in shared.values():
+        connected.close()
+
+
+def is_upstream(item):
+    """Whether a test is inherited from the official packages and not written here."""
+    method = getattr(getattr(item, "cls", None), item.name, None)
+    module = getattr(method, "__module__", "")
+    return module.startswith(compliance.__name__) or module == test_utils.__name__
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.user_properties.append(("upstream", is_upstream(item)))
+
+
+def pytest_terminal_summary(terminalreporter):
+    ran = {"passed": 0, "failed": 0, "skipped": 0}
+    for outcome in ran:
+        for report in terminalreporter.stats.get(outcome, []):
+            if ("upstream", True) in report.user_properties and report.when in ("call", "setup"):
+                ran[outcome] += 1
+    if any(ran.values()):
+        terminalreporter.write_line(
+            "checks of the official packages: "
+            + ", ".join(f"{count} {outcome}" for outcome, count in ran.items())
+        )

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves the worlds of the tests, each on a port of its own, and prints their
+// addresses by name as one line of JSON. Ends with its standard input.
+import { serve } from "@dm-env-rpc/server";
+import { echo } from "./worlds/echo.ts";
+import { everyAction } from "./worlds/every-action.ts";
+import { exacting } from "./worlds/exacting.ts";
+import { garden, toolShed } from "./worlds/garden.ts";
+
+const servers = {
+  echo: await serve({ worlds: [echo] }),
+  "every-action": await serve({ worlds: [everyAction] }),
+  exacting: await serve({ worlds: [exacting] }),
+  garden: await serve({ worlds: [garden], properties: toolShed(), premade: [{}] }),
+};
+const addresses = Object.entries(servers).map(([name, { url }]) => [name, new URL(url).host]);
+process.stdout.write(`${JSON.stringify(Object.fromEntries(addresses))}\n`);
+process.stdin.resume();
+await new Promise((resolve) => process.stdin.once("end", resolve));
+await Promise.all(Object.values(servers).map((server) => server.close()));
