@@ -6,14 +6,17 @@ import { messageOf } from "./responses.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { Turnstile } from "./turnstile.ts";
 
-/** The functions of an author that may take their time, and the limit of each. */
-const limitOf = {
+/** The functions of an author that may take their time. */
+type LimitedCall = "create" | "join" | "start" | "step" | "properties";
+
+/** The limit of each. */
+const limitOf: Readonly<Record<LimitedCall, keyof CallLimits>> = {
   create: "createMs",
   join: "joinMs",
   start: "resetMs",
   step: "stepMs",
   properties: "stepMs",
-} as const satisfies Record<string, keyof CallLimits>;
+};
 
 /** How the code of a world's author is called: one call at a time, each with a limit, each able to fail. */
 export class WorldCalls {
@@ -82,7 +85,7 @@ export class WorldCalls {
    * without it those are faults like all others.
    */
   call<T>(
-    what: keyof typeof limitOf,
+    what: LimitedCall,
     run: () => Awaitable<T>,
     then: (value: T) => void,
     refused?: (error: Error) => void,
