@@ -2,6 +2,7 @@
 import type { DescFile } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { Health } from "@dm-env-rpc/protocol/health";
+import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-env-rpc/protocol/properties";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
 import {
@@ -85,7 +86,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       routes: (router) => {
         router.service(Health, health.service);
         options.routes?.(router);
-        addReflection(router, options.descriptors ?? []);
+        addReflection(router, [propertiesFile, ...(options.descriptors ?? [])]);
       },
       onError: (error) => emit({ kind: "transport-error", error }),
     });
