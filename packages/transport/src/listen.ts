@@ -7,7 +7,6 @@ import type {
   ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { Environment } from "@dm-env-rpc/protocol";
 import { joinHostPort } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
@@ -66,7 +65,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     options.maxStreamsPerConnection ?? defaults.maxStreamsPerConnection,
     options.tls,
   );
-  const connections = new ServerConnections({ maxConnections, pingIntervalMs, idleConnectionMs });
+  const connections = new ServerConnections({
+    maxConnections,
+    pingIntervalMs,
+    idleConnectionMs,
+    onError,
+  });
   const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
   const routes = createRoutes({
     routes: (router) => {
@@ -117,17 +121,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   server.on("stream", onHttp2Stream);
   server.on("session", (session: ServerHttp2Session) => {
-    if (connections.count >= maxConnections) {
-      onError(
-        new ConnectError(
-          `connection refused: expected at most ${maxConnections} (maxConnections), got one more`,
-          Code.ResourceExhausted,
-        ),
-      );
-    }
     connections.add(session);
   });
-  server.on("sessionError", onError);
   server.on("tlsClientError", onError);
   server.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
   server.maxConnections = maxConnections + spareSockets;

@@ -32,6 +32,8 @@ export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
+  /** Is told why a connection was lost or refused. */
+  readonly onError: (error: Error) => void;
 }
 
 interface Entry extends ServerConnection {
@@ -95,8 +97,15 @@ export class ServerConnections {
     session.once("close", () => this.#entries.delete(session));
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
+      this.#limits.onError(entry.lost);
     });
     if (refused) {
+      this.#limits.onError(
+        new ConnectError(
+          `connection of ${address} refused: expected at most ${maxConnections} (maxConnections), got one more`,
+          Code.ResourceExhausted,
+        ),
+      );
       const why = `maxConnections: at most ${maxConnections}; try again later`;
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
       setTimeout(() => session.destroy(), refusalMs).unref();
@@ -155,6 +164,7 @@ export class ServerConnections {
           `the client at ${entry.address} did not answer a ping within ${this.#limits.pingIntervalMs} ms`,
           Code.Unavailable,
         );
+        this.#limits.onError(entry.lost);
         entry.session.destroy();
       }),
     );
