@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -140,6 +141,16 @@ describe("waits", () => {
     const next = connection.createWorld();
     server.stream.send(stepped(EnvironmentStateType.RUNNING));
     await expect(next).resolves.toBe("world");
+  });
+
+  test("what was answered in time leaves no timer and no listener behind", async () => {
+    await using connection = (await connected()).connection;
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout");
+    const before = timers().length;
+    const { signal } = new AbortController();
+    await connection.leave({ timeoutMs: 60_000, signal });
+    expect(timers().length).toBe(before);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("an aborted signal rejects with its reason as the cause, and the connection goes on", async () => {

@@ -225,6 +225,18 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
+  test("nor does an action that overtook the end of its sequence", async () => {
+    const { env } = await worlds(1, () => ({ sequenceLength: 1 }), { pollIntervalMs: 1_000 });
+    await blockingReset(env).reset();
+    env.act([{ move: 1 }]);
+    env.act([{ move: 2 }]);
+    await tick(env, 0, 1);
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+    expect(env.take()).toMatchObject({ doneN: [true], rewardN: [1], observationN: [{ tick: 1 }] });
+    await tick(env, 0, 0);
+    await env.close();
+  });
+
   test("counts the frames that the agent was too late for", async () => {
     const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
     const slow = throttle(env, 100, { clock });
@@ -236,6 +248,9 @@ describe("behaviour 58: throttle", () => {
     const late = slow.step(idle(1));
     clock.advance(5);
     expect((await late).info.framesMissed).toBe(3);
+    const next = slow.step(idle(1));
+    clock.advance(10);
+    expect((await next).info.framesMissed).toBe(0);
     await env.close();
   });
 });

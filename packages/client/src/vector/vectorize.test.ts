@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ConnectError } from "@connectrpc/connect";
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
-import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { type Tensor, t, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import type { DynamicAction, DynamicObservation } from "../definition.ts";
 import { connected, type Script, type ScriptedServer, status } from "../testing/scripted-server.ts";
@@ -199,6 +199,8 @@ describe("autoreset", () => {
       null,
     ]);
     expect(finalInfo[0]).toEqual({ state: "terminated", steps: 2, return: 2 });
+    const board = finalObservation[0]?.["board"] as Tensor<"uint8">;
+    expect(board.data.buffer.byteLength).toBe(2);
   });
 
   test("disabled: a slot that is over has to be reset, by itself if need be", async () => {
@@ -313,6 +315,22 @@ describe("a slot that fails", () => {
     }
     expect(back.first).toEqual(flags(0, 1, 0));
     expect(requests.map(({ slot, restarts }) => [slot, restarts])).toContainEqual([1, 1]);
+  });
+
+  test("begins to count anew when it is back", async () => {
+    const { factory: healthy } = scripted(() => ({ sequenceLength: 2 }));
+    let made = 0;
+    const first = scripted(dying).factory;
+    await using mended = await vectorize(
+      2,
+      (request) => (request.slot === 1 && made++ === 0 ? first(request) : healthy(request)),
+      { restart: { initialMs: 0 } },
+    );
+    await mended.reset();
+    let last = await mended.step(moves(2));
+    while (last.finalInfo[1] === null || last.finalInfo[1] === undefined)
+      last = await mended.step(moves(2));
+    expect(last.finalInfo[1]).toEqual({ state: "terminated", steps: 2, return: 4 });
   });
 
   test("comes back by itself to recv, and a loop that knows nothing of it goes on", async () => {
