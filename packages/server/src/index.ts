@@ -11,7 +11,11 @@ export type {
   MissedDeadlinePolicy,
   SequenceControl,
 } from "./clocks/clock.ts";
+export { freeRunning } from "./clocks/free-running.ts";
 export { lockstep } from "./clocks/lockstep.ts";
+export { type RealtimeOptions, realtime } from "./clocks/realtime.ts";
+export { turns } from "./clocks/turns.ts";
+export { type WakeUpOptions, wakeUp } from "./clocks/wake-up.ts";
 export {
   defineEnvironment,
   type EnvironmentContext,

@@ -1,0 +1,55 @@
+// Universe's loop: worlds that run on in real time, whether or not the agent steps.
+import { connect } from "@dm-env-rpc/client";
+import { blockingReset, realtime, recordStatistics, throttle } from "@dm-env-rpc/client/realtime";
+import { defineWorld, realtime as realtimeClock, serve } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+
+/** A stone falls; holding the key keeps it up. It ends on the ground, or after 60 ticks. */
+const stone = defineWorld({
+  name: "stone",
+  actions: { key: t.bool() },
+  observations: { height: t.float32(), tick: t.int32(), reward: t.float32() },
+  clock: realtimeClock({ ticksPerSecond: 60 }),
+  create() {
+    let height = 0;
+    let tick = 0;
+    return {
+      start() {
+        height = 10;
+        tick = 0;
+      },
+      step(actions) {
+        tick += 1;
+        const [{ key = false } = {}] = actions.values();
+        height += key ? 0.1 : -0.3;
+      },
+      status: () => (height <= 0 ? "terminated" : tick >= 60 ? "interrupted" : "running"),
+      observe: { height: () => height, tick: () => tick, reward: () => 1 / 60 },
+    };
+  },
+});
+
+await using server = await serve({ worlds: [stone] });
+const remotes = await Promise.all(
+  ["first", "second"].map(async () => {
+    const connection = await connect(server.url);
+    return await connection.join(await connection.createWorld(), { as: stone });
+  }),
+);
+await using environment = recordStatistics(throttle(blockingReset(realtime(remotes)), 30));
+
+let observationN = await environment.reset();
+let done = 0;
+while (done < 4) {
+  // The first holds the key when it is low, the second never does.
+  const actionN = observationN.map((observation, index) => ({
+    key: index === 0 && (observation?.height ?? 10) < 8,
+  }));
+  const step = await environment.step(actionN);
+  observationN = step.observationN;
+  for (const [index, { sequence }] of step.info.n.entries()) {
+    if (!step.doneN[index] || sequence === null) continue;
+    done += 1;
+    console.log(`stone ${index} lasted ${sequence.return.toFixed(1)} s`);
+  }
+}
