@@ -65,6 +65,7 @@ class Worker:
         'steps': sum(steps),
         'elapsedMs': elapsed * 1000,
         'cpuMs': (time.process_time() - cpu) * 1000,
+        'gcMs': None,
         'p50Micros': quantile(0.5),
         'p99Micros': quantile(0.99),
     }
@@ -80,6 +81,7 @@ class Worker:
       pages = int(statm.read().split()[1])
     return {
         'cpuMs': (used.ru_utime + used.ru_stime) * 1000,
+        'gcMs': None,
         'rssBytes': pages * os.sysconf('SC_PAGE_SIZE'),
     }
 

@@ -9,6 +9,7 @@ import { machine } from "./harness/machine.ts";
 import { type Options, parseOptions, type TableName, usage } from "./options.ts";
 import { largeSteps, smallSteps } from "./tables/rpc.ts";
 import { runRpc } from "./tables/run-rpc.ts";
+import { runServer } from "./tables/server.ts";
 import type { TableResult } from "./tables/table-result.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -20,6 +21,7 @@ type Run = (options: Options, onProgress: (text: string) => void) => Promise<Tab
 const runs: Readonly<Record<TableName, Run>> = {
   rpc: (options, onProgress) => runRpc(smallSteps, options, onProgress),
   large: (options, onProgress) => runRpc(largeSteps, options, onProgress),
+  server: runServer,
   codec: async ({ quick }) => {
     const table = await benchCodec({ quick });
     const missed = table.rows.flatMap(({ goals }) => goals.filter(({ met }) => !met)).length;

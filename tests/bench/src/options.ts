@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured. */
-export const tables = ["rpc", "large", "codec"] as const;
+export const tables = ["rpc", "large", "codec", "server"] as const;
 
 /** The name of a table. */
 export type TableName = (typeof tables)[number];
@@ -21,6 +21,8 @@ export interface Options {
   readonly python: string | undefined;
   /** The contenders to compare; all by default. */
   readonly only: readonly string[] | undefined;
+  /** The modes to compare them in; all by default. */
+  readonly modes: readonly string[] | undefined;
   /** Where CPU profiles of the processes go. */
   readonly profiles: string | undefined;
   readonly help: boolean;
@@ -34,6 +36,7 @@ Tables: ${tables.join(" ")} all; by default ${defaultTables.join(" ")}.
   --quick         short turns: figures are rough
   --json FILE     results as JSON, also to FILE
   --only A,B      compare these contenders alone, such as ours,connect,http2-echo
+  --modes A,B     compare them in these modes alone, such as lock1,pipe64
   --python FILE   an interpreter with dm-env-rpc; by default that of tests/interop/.venv, if it is there
   --profiles DIR  CPU profiles of all Node processes
 `;
@@ -52,6 +55,7 @@ export function parseOptions(args: readonly string[]): Options {
       json: { type: "string" },
       python: { type: "string" },
       only: { type: "string" },
+      modes: { type: "string" },
       profiles: { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -63,6 +67,7 @@ export function parseOptions(args: readonly string[]): Options {
     json: values.json,
     python: values.python,
     only: values.only?.split(","),
+    modes: values.modes?.split(","),
     profiles: values.profiles,
     help: values.help,
   };

@@ -9,6 +9,8 @@ const measured = (contender: string, steps: number, cpu: number): Measured => ({
   stepsPerSecond: { median: steps, min: steps, max: steps },
   serverCpuMicros: { median: cpu, min: cpu, max: cpu },
   clientCpuMicros: { median: cpu, min: cpu, max: cpu },
+  serverGcMicros: undefined,
+  clientGcMicros: undefined,
   p50Micros: undefined,
   p99Micros: undefined,
   serverRssBytes: 0,

@@ -43,6 +43,9 @@ export function startPython(options: ChildOptions, role: string): Child {
   return start(options.python, [pythonWorker], role);
 }
 
+/** A child that does not answer for so long hangs. */
+const answerMs = 120_000;
+
 interface Waiting {
   readonly resolve: (answer: object) => void;
   readonly reject: (error: Error) => void;
@@ -74,8 +77,21 @@ function start(program: string, args: readonly string[], role: string): Child {
     ask: (what, ask) =>
       new Promise((resolve, reject) => {
         if (gone !== undefined) throw gone;
-        // What a worker answers is what the protocol says.
-        waiting.push({ resolve: resolve as (answer: object) => void, reject });
+        const timer = setTimeout(
+          () => reject(new Error(`${role}: no answer to "${what}" within ${answerMs} ms`)),
+          answerMs,
+        );
+        waiting.push({
+          resolve: (answer) => {
+            clearTimeout(timer);
+            // What a worker answers is what the protocol says.
+            resolve(answer as Commands[typeof what]["answer"]);
+          },
+          reject: (error) => {
+            clearTimeout(timer);
+            reject(error);
+          },
+        });
         stdin.write(`${JSON.stringify({ do: what, ...ask })}\n`);
       }),
     async close() {

@@ -41,6 +41,9 @@ export interface Measured {
   /** CPU microseconds of a step. */
   readonly serverCpuMicros: Summary | undefined;
   readonly clientCpuMicros: Summary;
+  /** Microseconds of a step in which garbage collection stopped everything. */
+  readonly serverGcMicros: Summary | undefined;
+  readonly clientGcMicros: Summary | undefined;
   /** Microseconds of a step, where one is in flight on a connection. */
   readonly p50Micros: Summary | undefined;
   readonly p99Micros: Summary | undefined;
@@ -71,6 +74,8 @@ interface Sample {
   readonly stepsPerSecond: number;
   readonly serverCpuMicros: number | undefined;
   readonly clientCpuMicros: number;
+  readonly serverGcMicros: number | undefined;
+  readonly clientGcMicros: number | undefined;
   readonly p50Micros: number | undefined;
   readonly p99Micros: number | undefined;
   readonly serverRssBytes: number | undefined;
@@ -153,11 +158,18 @@ async function play({ server, client }: Entrant, mode: Mode, durationMs: number)
     stepsPerSecond: (steps * 1000) / result.elapsedMs,
     serverCpuMicros: before && after ? ((after.cpuMs - before.cpuMs) * 1000) / steps : undefined,
     clientCpuMicros: (result.cpuMs * 1000) / steps,
+    serverGcMicros: perStep(before?.gcMs ?? null, after?.gcMs ?? null, steps),
+    clientGcMicros: perStep(0, result.gcMs, steps),
     p50Micros: result.p50Micros ?? undefined,
     p99Micros: result.p99Micros ?? undefined,
     serverRssBytes: after?.rssBytes,
     clientRssBytes: rssBytes,
   };
+}
+
+function perStep(beforeMs: number | null, afterMs: number | null, steps: number) {
+  if (beforeMs === null || afterMs === null) return undefined;
+  return ((afterMs - beforeMs) * 1000) / steps;
 }
 
 function measured(contender: Contender, mode: Mode, samples: readonly Sample[]): Measured {
@@ -171,6 +183,8 @@ function measured(contender: Contender, mode: Mode, samples: readonly Sample[]):
     stepsPerSecond: all("stepsPerSecond") ?? summarize([]),
     serverCpuMicros: all("serverCpuMicros"),
     clientCpuMicros: all("clientCpuMicros") ?? summarize([]),
+    serverGcMicros: all("serverGcMicros"),
+    clientGcMicros: all("clientGcMicros"),
     p50Micros: all("p50Micros"),
     p99Micros: all("p99Micros"),
     serverRssBytes: all("serverRssBytes")?.max,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toBinary } from "@bufbuild/protobuf";
 import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
+import { frame } from "./framing.ts";
 import { answerGenerated, generatedRequest } from "./generated.ts";
 import type { Load } from "./load.ts";
 
@@ -12,11 +13,4 @@ export function framesOf(load: Load): { readonly request: Buffer; readonly respo
     request: frame(toBinary(EnvironmentRequestSchema, request)),
     response: frame(toBinary(EnvironmentResponseSchema, response)),
   };
-}
-
-function frame(message: Uint8Array): Buffer {
-  const framed = Buffer.alloc(5 + message.length);
-  framed.writeUInt32BE(message.length, 1);
-  framed.set(message, 5);
-  return framed;
 }

@@ -14,10 +14,13 @@ import {
   unpackFloats,
 } from "./generated.ts";
 import { checkScreen, screenGame, screenShape, stackShape } from "./screen.ts";
-import { boardWorld, bytesWorld, screenWorld } from "./worlds.ts";
+import { boardWorld, bytesWorld, screenWorld, sharedWorld } from "./worlds.ts";
 
-/** What is played: the small step, the large one, or one whose observation has so many bytes. */
-export type LoadName = "board" | "screen" | `bytes:${number}`;
+/**
+ * What is played: the small step, the small step in one world for all, the large one, or one
+ * whose observation has so many bytes.
+ */
+export type LoadName = "board" | "shared" | "screen" | `bytes:${number}`;
 
 /** The part of a time step that a load looks at. */
 export interface Played {
@@ -32,6 +35,8 @@ export interface Load {
   readonly observations: number;
   /** The world as our own server serves it. */
   readonly world: WorldDefinition;
+  /** Whether all connections join one world, which moves when all of them have stepped. */
+  readonly shared?: boolean;
   /** Checks a time step of our own client; throws when it is wrong. */
   check(tick: number, step: Played): void;
   /** Starts a game that is played through generated messages. */
@@ -43,6 +48,7 @@ export interface Load {
 /** Finds a load by its name. */
 export function loadOf(name: LoadName): Load {
   if (name === "board") return board;
+  if (name === "shared") return shared;
   if (name === "screen") return screen;
   return bytes(Number(name.slice("bytes:".length)));
 }
@@ -68,6 +74,13 @@ const board: Load = {
     const { "1": reward, "2": discount, "3": cells } = observationsOf(response);
     checkBoard(tick, unpackFloat(reward), unpackFloat(discount), unpackBytes(cells, boardShape));
   },
+};
+
+/** Only our own server has worlds that are shared; in others everybody plays alone. */
+const shared: Load = {
+  ...board,
+  world: sharedWorld as unknown as WorldDefinition,
+  shared: true,
 };
 
 const screen: Load = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { defineWorld, type WorldDefinition } from "@dm-env-rpc/server";
+import { defineWorld, lockstep, type WorldDefinition } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 // The package does not export this clock yet.
 import { freeRunning } from "../../../../packages/server/dist/clocks/free-running.js";
@@ -20,6 +20,30 @@ export const boardWorld = defineWorld({
     return {
       step(moves) {
         for (const { move = 1 } of moves.values()) game.step(move);
+      },
+      observe: {
+        reward: () => game.reward(),
+        discount: () => game.discount(),
+        board: () => game.board(),
+      },
+    };
+  },
+});
+
+/** The small step in a world that many agents share: a tick once each of them has stepped. */
+export const sharedWorld = defineWorld({
+  name: "shared",
+  clock: lockstep(),
+  actions,
+  observations: { reward: t.float32(), discount: t.float32(), board: t.uint8(boardShape) },
+  create() {
+    const game = boardGame();
+    return {
+      step(moves) {
+        for (const { move = 1 } of moves.values()) {
+          game.step(move);
+          return;
+        }
       },
       observe: {
         reward: () => game.reward(),

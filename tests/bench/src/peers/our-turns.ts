@@ -79,3 +79,27 @@ export async function overlapping(
   await Promise.all(Array.from({ length: inFlight }, lane));
   return tick - before;
 }
+
+/** The tick at which the agents of a shared world stop, or some would wait for others forever. */
+const lastTicks = new WeakMap<Turn, number>();
+
+/** One step after the other, in a world that waits for all of its agents; they share a turn. */
+export async function inStep(
+  env: Environment,
+  load: Load,
+  turn: Turn,
+  before: number,
+): Promise<number> {
+  let tick = before;
+  let now = performance.now();
+  while (tick < (lastTicks.get(turn) ?? Number.POSITIVE_INFINITY)) {
+    if (now >= turn.until && !lastTicks.has(turn)) lastTicks.set(turn, tick + 1);
+    const step = await env.step({ move: moveAt(tick) });
+    tick += 1;
+    load.check(tick, step);
+    const then = now;
+    now = performance.now();
+    turn.latencies.record((now - then) * 1000);
+  }
+  return tick - before;
+}

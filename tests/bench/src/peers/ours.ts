@@ -3,8 +3,11 @@ import { type Connection, connect, type Environment } from "@dm-env-rpc/client";
 import { createEnvironmentServer, serve } from "@dm-env-rpc/server";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import type { Load } from "../loads/load.ts";
-import { lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
+import { inStep, lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
 import type { Peer, Player, Turn } from "./peer.ts";
+
+/** More worlds than a server has by default: each connection makes its own. */
+const limits = { maxWorlds: 10_000 };
 
 type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<number>;
 
@@ -21,35 +24,50 @@ export const inProcess: Peer = {
     const [client, accepted] = memoryStreamPair();
     server.accept(accepted);
     const options = { maxInFlight: inFlight };
-    return player(load, await connect({ stream: client }, options), stepsInBatches);
+    return player(load, await connect({ stream: client }, options), stepsInBatches, 0);
   },
 };
 
 function networked(pipelined: Play): Peer {
   return {
     async serve(load) {
-      const server = await serve({ worlds: [load.world] });
+      const server = await serve({ worlds: [load.world], limits });
       return { port: server.port, close: () => server.close() };
     },
     async connect(load, port, inFlight) {
       const options = { maxInFlight: inFlight };
-      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined);
+      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined, port);
     },
   };
 }
 
-async function player(load: Load, connection: Connection, pipelined: Play): Promise<Player> {
-  const world = await connection.createWorld();
+/** Worlds that are shared, by the port of their server. */
+const sharedWorlds = new Map<number, Promise<string>>();
+
+function worldOf(load: Load, connection: Connection, port: number): Promise<string> {
+  if (load.shared !== true) return connection.createWorld();
+  const world = sharedWorlds.get(port) ?? connection.createWorld();
+  sharedWorlds.set(port, world);
+  return world;
+}
+
+async function player(
+  load: Load,
+  connection: Connection,
+  pipelined: Play,
+  port: number,
+): Promise<Player> {
+  const world = await worldOf(load, connection, port);
   const { actions, observations } = load.world;
   const env: Environment = await connection.join(world, {
     as: { actions: actions as never, observations: observations as never },
-    destroyOnClose: true,
+    destroyOnClose: load.shared !== true,
   });
   await env.reset();
   let tick = 0;
   return {
     async play(turn) {
-      const play = turn.inFlight === 1 ? lockStep : pipelined;
+      const play = load.shared ? inStep : turn.inFlight === 1 ? lockStep : pipelined;
       const steps = await play(env, load, turn, tick);
       tick += steps;
       return steps;

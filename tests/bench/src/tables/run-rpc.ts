@@ -36,27 +36,28 @@ export async function runRpc(
       (only === undefined || only.includes(id)) &&
       (python !== undefined || (server?.runtime !== "python" && client.runtime !== "python")),
   );
+  const modes = table.modes.filter(({ id }) => options.modes?.includes(id) ?? true);
   const effort = options.quick ? table.quick : table.thorough;
   const rows = await compare({
     load: table.load,
     contenders,
-    modes: table.modes,
+    modes,
     effort,
     python,
     profiles,
     onProgress,
   });
   const verdicts = judge(table.bars, rows);
-  const sections = table.modes.map((mode) => section(mode, contenders, rows, verdicts));
+  const sections = modes.map((mode) => section(mode, contenders, rows, verdicts));
   return {
     name: table.name,
     title: table.title,
     text: sections.join("\n\n"),
-    data: { load: table.load, effort, contenders, modes: table.modes, rows, verdicts },
+    data: { load: table.load, effort, contenders, modes, rows, verdicts },
     plots: [
       {
         name: table.name,
-        svg: barChart(`${table.title}: steps a second`, plotted(table, contenders, rows)),
+        svg: barChart(`${table.title}: steps a second`, plotted(modes, contenders, rows)),
       },
     ],
     missed: verdicts.filter(({ met }) => !met).length,
@@ -79,8 +80,10 @@ function section(
     "min",
     "max",
     "ours to it",
+    "CPU to it",
     "server µs CPU",
     "client µs CPU",
+    "of it GC",
     "p50 µs",
     "p99 µs",
     "server RSS",
@@ -94,8 +97,10 @@ function section(
     ours === undefined || ours === row
       ? ""
       : `${(ours.stepsPerSecond.median / row.stepsPerSecond.median).toFixed(2)}×`,
+    ours === undefined || ours === row ? "" : `${(cpuOf(ours) / cpuOf(row)).toFixed(2)}×`,
     row.serverCpuMicros === undefined ? "" : short(row.serverCpuMicros.median),
     short(row.clientCpuMicros.median),
+    gcOf(row),
     row.p50Micros === undefined ? "" : short(row.p50Micros.median),
     row.p99Micros === undefined ? "" : short(row.p99Micros.median),
     row.serverRssBytes === undefined ? "" : megabytes(row.serverRssBytes),
@@ -105,6 +110,12 @@ function section(
     .filter((verdict) => verdict.mode === mode.id)
     .map((verdict) => `  ${verdictText(verdict, labelOf)}`);
   return [textTable(head, lines), ...judged].join("\n");
+}
+
+/** On both sides. */
+function gcOf({ serverGcMicros, clientGcMicros }: Measured): string {
+  if (clientGcMicros === undefined) return "";
+  return short((serverGcMicros?.median ?? 0) + clientGcMicros.median);
 }
 
 function verdictText(verdict: Verdict, labelOf: (id: string) => string): string {
@@ -117,7 +128,7 @@ function verdictText(verdict: Verdict, labelOf: (id: string) => string): string 
 }
 
 function plotted(
-  { modes }: RpcTable,
+  modes: readonly Mode[],
   contenders: readonly Contender[],
   rows: readonly Measured[],
 ): BarGroup[] {

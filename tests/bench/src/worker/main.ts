@@ -3,12 +3,14 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { createInterface } from "node:readline";
 import { type LoadName, loadOf } from "../loads/load.ts";
+import { countCollections } from "./collections.ts";
 import { createPlayers, peerOf } from "./players.ts";
 import type { Commands } from "./protocol.ts";
 
 type Command = { [K in keyof Commands]: { do: K } & Commands[K]["ask"] }[keyof Commands];
 
-const players = createPlayers();
+const gcMs = countCollections();
+const players = createPlayers(gcMs);
 
 async function run(command: Command): Promise<object> {
   switch (command.do) {
@@ -28,7 +30,7 @@ async function run(command: Command): Promise<object> {
     case "usage": {
       if (command.collect === true) globalThis.gc?.();
       const { user, system } = process.cpuUsage();
-      return { cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss() };
+      return { cpuMs: (user + system) / 1000, gcMs: gcMs(), rssBytes: process.memoryUsage.rss() };
     }
     case "versions":
       return { versions: versions() };

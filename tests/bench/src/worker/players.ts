@@ -23,7 +23,7 @@ export function peerOf(name: string): Peer {
 }
 
 /** Makes an empty set of groups. */
-export function createPlayers(): Players {
+export function createPlayers(gcMs: () => number): Players {
   const groups = new Map<string, Player[]>();
   const latencies = histogram();
   return {
@@ -41,6 +41,7 @@ export function createPlayers(): Players {
       const players = groups.get(group) ?? [];
       latencies.clear();
       const cpu = process.cpuUsage();
+      const gcBefore = gcMs();
       const start = performance.now();
       const turn = { inFlight, until: start + durationMs, latencies };
       const steps = await Promise.all(players.map((player) => player.play(turn)));
@@ -51,6 +52,7 @@ export function createPlayers(): Players {
         steps: steps.reduce((sum, count) => sum + count, 0),
         elapsedMs,
         cpuMs: (user + system) / 1000,
+        gcMs: gcMs() - gcBefore,
         p50Micros: measured ? latencies.quantile(0.5) : null,
         p99Micros: measured ? latencies.quantile(0.99) : null,
       };

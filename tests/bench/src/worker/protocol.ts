@@ -32,6 +32,8 @@ export interface PlayResult {
   readonly elapsedMs: number;
   /** Of the whole process. */
   readonly cpuMs: number;
+  /** Of it, the time in which garbage collection stopped everything; null where nobody counts it. */
+  readonly gcMs: number | null;
   /** Microseconds; of one step, where they were measured. */
   readonly p50Micros: number | null;
   readonly p99Micros: number | null;
@@ -40,5 +42,6 @@ export interface PlayResult {
 /** What a process has used. */
 export interface Usage {
   readonly cpuMs: number;
+  readonly gcMs: number | null;
   readonly rssBytes: number;
 }
