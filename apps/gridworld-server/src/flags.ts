@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
+/** When the board advances. */
+export const clocks = ["lockstep", "turns", "realtime", "freeRunning"] as const;
+
+/** What a destroy does to a board with agents on it. */
+export const destroyPolicies = ["refuse", "drain", "force"] as const;
+
+/** Where the certificates are: PEM files. */
+export interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+  /** With it, clients need a certificate that it signed. */
+  readonly ca: string | undefined;
+}
+
 /** What the command line asks for. */
 export interface Flags {
   readonly host: string;
   readonly port: number;
+  readonly allowInsecure: boolean;
+  readonly tls: TlsFiles | undefined;
+  readonly clock: (typeof clocks)[number];
   readonly deadlineMs: number;
+  readonly ticksPerSecond: number;
+  readonly destroy: (typeof destroyPolicies)[number];
+  readonly maxWorlds: number;
+  readonly idleWorldMs: number;
+  readonly graceMs: number;
+  readonly show: "help" | "version" | undefined;
 }
 
 /** What `--help` prints. */
@@ -13,41 +36,110 @@ export const help = `Serves Level-Based Foraging, a multi-agent gridworld, over 
 
 usage: dm-env-rpc-gridworld-server [options]
 
-  --host ADDRESS      address to listen on (127.0.0.1)
-  --port N            port to listen on; 0 picks one (8980)
-  --deadline-ms N     milliseconds that a tick waits for slow agents, which then do
-                      nothing in it; 0 waits for ever (10000)
-  --allow-insecure    listen beyond this machine, where everybody may use the server
+where
+  --host ADDRESS         address to listen on (127.0.0.1)
+  --port N               port to listen on; 0 picks one (8980)
+  --tls-cert FILE        certificate to serve TLS with, PEM; with --tls-key
+  --tls-key FILE         its key, PEM
+  --tls-ca FILE          lets in only clients with a certificate of this authority, PEM
+  --allow-insecure       listen beyond this machine without TLS, where everybody may
+                         use the server
+
+when
+  --clock CLOCK          the board advances when every agent has stepped (lockstep, the
+                         default), for one agent after the other (turns), at a rate
+                         (realtime), or with each step (freeRunning)
+  --deadline-ms N        milliseconds that lockstep and turns wait for a slow agent,
+                         which then does nothing in that tick; 0 waits for ever (10000)
+  --ticks-per-second N   rate of the clock realtime (10)
+
+worlds
+  --max-worlds N         boards at a time (1000)
+  --idle-world-ms N      a board without agents for so long is destroyed; 0 never (600000)
+  --destroy POLICY       a destroy with agents joined is refused (refuse, the default),
+                         waits for them to leave (drain), or ends the board (force)
+  --grace-ms N           on SIGTERM or SIGINT, agents have so long to be told that their
+                         sequences are over; a second signal ends at once (5000)
+
   --help, --version
 `;
+
+const options = {
+  host: { type: "string", default: "127.0.0.1" },
+  port: { type: "string", default: "8980" },
+  "tls-cert": { type: "string" },
+  "tls-key": { type: "string" },
+  "tls-ca": { type: "string" },
+  "allow-insecure": { type: "boolean", default: false },
+  clock: { type: "string", default: "lockstep" },
+  "deadline-ms": { type: "string" },
+  "ticks-per-second": { type: "string" },
+  "max-worlds": { type: "string", default: "1000" },
+  "idle-world-ms": { type: "string", default: "600000" },
+  destroy: { type: "string", default: "refuse" },
+  "grace-ms": { type: "string", default: "5000" },
+  help: { type: "boolean", default: false },
+  version: { type: "boolean", default: false },
+} as const;
+
+const maxMs = 2 ** 31 - 1;
 
 /**
  * Reads the command line.
  *
- * @throws Error saying which flag is wrong, what it takes, and what came.
+ * @throws Error of one line: which flag is wrong, what it takes, and what came.
  */
-export function readFlags(args: readonly string[]): Flags & {
-  readonly allowInsecure: boolean;
-  readonly show: "help" | "version" | undefined;
-} {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      host: { type: "string", default: "127.0.0.1" },
-      port: { type: "string", default: "8980" },
-      "deadline-ms": { type: "string", default: "10000" },
-      "allow-insecure": { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-      version: { type: "boolean", default: false },
-    },
-  });
+export function readFlags(args: readonly string[]): Flags {
+  const values = parse(args);
+  const clock = oneOf("--clock", values.clock, clocks);
+  const deadline = values["deadline-ms"];
+  const rate = values["ticks-per-second"];
+  if (rate !== undefined && clock !== "realtime") {
+    throw new Error(`--ticks-per-second goes with --clock realtime, not ${clock}; see --help`);
+  }
+  if (deadline !== undefined && clock !== "lockstep" && clock !== "turns") {
+    throw new Error(`--deadline-ms goes with --clock lockstep or turns, not ${clock}; see --help`);
+  }
   return {
     host: values.host,
     port: integer("--port", values.port, 0, 65_535),
-    deadlineMs: integer("--deadline-ms", values["deadline-ms"], 0, 2 ** 31 - 1),
     allowInsecure: values["allow-insecure"],
+    tls: tlsFiles(values["tls-cert"], values["tls-key"], values["tls-ca"]),
+    clock,
+    deadlineMs: integer("--deadline-ms", deadline ?? "10000", 0, maxMs),
+    ticksPerSecond: integer("--ticks-per-second", rate ?? "10", 1, 1000),
+    destroy: oneOf("--destroy", values.destroy, destroyPolicies),
+    maxWorlds: integer("--max-worlds", values["max-worlds"], 1, 1_000_000),
+    idleWorldMs: integer("--idle-world-ms", values["idle-world-ms"], 0, maxMs),
+    graceMs: integer("--grace-ms", values["grace-ms"], 0, maxMs),
     show: values.help ? "help" : values.version ? "version" : undefined,
   };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options }).values;
+  } catch (error) {
+    const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    throw new Error(`${line.replace(/\.?$/, "")}; see --help`, { cause: error });
+  }
+}
+
+function tlsFiles(
+  cert: string | undefined,
+  key: string | undefined,
+  ca: string | undefined,
+): TlsFiles | undefined {
+  if (cert !== undefined && key !== undefined) return { cert, key, ca };
+  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  const missing = cert === undefined ? "--tls-cert" : "--tls-key";
+  throw new Error(`TLS takes --tls-cert and --tls-key, and ${missing} is missing; see --help`);
+}
+
+function oneOf<const T extends string>(flag: string, text: string, known: readonly T[]): T {
+  const found = known.find((name) => name === text);
+  if (found !== undefined) return found;
+  throw new Error(`${flag} takes one of ${known.join(", ")}, received "${text}"; see --help`);
 }
 
 function integer(flag: string, text: string, min: number, max: number): number {

@@ -1,8 +1,18 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
-import { lockstep, serve } from "@dm-env-rpc/server";
-import { help, readFlags } from "./flags.ts";
+import {
+  type Clock,
+  freeRunning,
+  type ListenTls,
+  lockstep,
+  realtime,
+  type Server,
+  type ServerEvent,
+  serve,
+  turns,
+} from "@dm-env-rpc/server";
+import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
 import { gridworld } from "./world.ts";
 
 async function main(): Promise<void> {
@@ -16,35 +26,77 @@ async function main(): Promise<void> {
     process.stdout.write(`${JSON.parse(readFileSync(manifest, "utf8")).version}\n`);
     return;
   }
-  const { host, port, deadlineMs, allowInsecure } = flags;
-  const clock = lockstep(
-    deadlineMs === 0 ? {} : { deadlineMs, onMissedDeadline: "default-action" },
-  );
+  const { host, port, allowInsecure, tls, destroy, maxWorlds, idleWorldMs, graceMs } = flags;
   const server = await serve({
-    worlds: [gridworld(clock)],
+    worlds: [gridworld(clockOf(flags), destroy)],
     host,
     port,
     allowInsecure,
-    onEvent: (event) => {
-      if (event.kind === "world-failed" || event.kind === "transport-error") {
-        process.stderr.write(`${event.kind}: ${event.error.message}\n`);
-      }
-    },
+    ...(tls === undefined ? {} : { tls: readTls(tls) }),
+    limits: { maxWorlds, idleWorldMs },
+    onEvent: log,
   });
   process.stdout.write(`listening on ${server.url}\n`);
+  stopOnSignals(server, graceMs);
+}
 
+function clockOf({ clock, deadlineMs, ticksPerSecond }: Flags): Clock {
+  const deadline =
+    deadlineMs === 0 ? {} : ({ deadlineMs, onMissedDeadline: "default-action" } as const);
+  switch (clock) {
+    case "lockstep":
+      return lockstep(deadline);
+    case "turns":
+      return turns(deadline);
+    case "realtime":
+      return realtime({ ticksPerSecond, onMissedDeadline: "default-action" });
+    case "freeRunning":
+      return freeRunning();
+  }
+}
+
+function readTls({ cert, key, ca }: TlsFiles): ListenTls {
+  return {
+    cert: readPem("--tls-cert", cert),
+    key: readPem("--tls-key", key),
+    ...(ca === undefined
+      ? {}
+      : { ca: readPem("--tls-ca", ca), clientCertificates: "required" as const }),
+  };
+}
+
+function readPem(flag: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Error(`${flag} takes a PEM file that can be read: ${String(error)}; see --help`, {
+      cause: error,
+    });
+  }
+}
+
+function log(event: ServerEvent): void {
+  if (event.kind === "world-failed" || event.kind === "transport-error") {
+    process.stderr.write(`${event.kind}: ${event.error.message}\n`);
+  }
+}
+
+function stopOnSignals(server: Server, graceMs: number): void {
+  let signals = 0;
   const stop = (): void => {
-    server.close().then(
+    signals += 1;
+    server.close({ graceMs: signals === 1 ? graceMs : 0 }).then(
       () => process.exit(0),
       (error: unknown) => fail(error),
     );
   };
-  process.once("SIGTERM", stop);
-  process.once("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
 }
 
 function fail(error: unknown): void {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  const [line] = (error instanceof Error ? error.message : String(error)).split("\n");
+  process.stderr.write(`${line}\n`);
   process.exit(1);
 }
 

@@ -48,8 +48,9 @@ type Settings = {
  * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load.
  *
  * @param clock When the board advances, and what happens to slow agents.
+ * @param onDestroy What a destroy does while agents are joined.
  */
-export function gridworld(clock: Clock) {
+export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" = "refuse") {
   return defineWorld({
     name: "gridworld",
     description: "Level-Based Foraging: agents walk a grid and load food together",
@@ -67,6 +68,7 @@ export function gridworld(clock: Clock) {
       return { min: minAgents, max: maxAgents };
     },
     clock,
+    onDestroy,
 
     create({ settings: create, random: first }) {
       let random = first;

@@ -39,6 +39,8 @@ describe("gridworld-server", () => {
     [["--port"], /--port/],
     [["--host", "0.0.0.0"], /0\.0\.0\.0.*allow/],
     [["--host", "no.such.host.invalid", "--allow-insecure"], /no\.such\.host/],
+    [["--clock", "sundial"], /--clock.*sundial.*--help/],
+    [["--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.pem"], /--tls-cert.*nowhere\.pem/],
   ])("says in one line what is wrong with %j", async (args, message) => {
     await using server = new Program("gridworld-server", args);
     expect(await server.ended).toBe(1);

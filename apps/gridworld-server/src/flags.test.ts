@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { help, readFlags } from "./flags.ts";
+
+describe("flags", () => {
+  it("has a default for everything", () => {
+    expect(readFlags([])).toEqual({
+      host: "127.0.0.1",
+      port: 8980,
+      allowInsecure: false,
+      tls: undefined,
+      clock: "lockstep",
+      deadlineMs: 10_000,
+      ticksPerSecond: 10,
+      destroy: "refuse",
+      maxWorlds: 1000,
+      idleWorldMs: 600_000,
+      graceMs: 5000,
+      show: undefined,
+    });
+  });
+
+  it("reads each of them", () => {
+    const args =
+      "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --max-worlds 7 --idle-world-ms 0 --grace-ms 1";
+    expect(readFlags(args.split(" "))).toMatchObject({
+      host: "::1",
+      port: 0,
+      allowInsecure: true,
+      tls: { cert: "c", key: "k", ca: "a" },
+      clock: "realtime",
+      ticksPerSecond: 30,
+      destroy: "drain",
+      maxWorlds: 7,
+      idleWorldMs: 0,
+      graceMs: 1,
+    });
+    expect(readFlags(["--clock", "turns", "--deadline-ms", "5"])).toMatchObject({ deadlineMs: 5 });
+  });
+
+  it.each([
+    [["--clock", "sundial"], /--clock takes one of lockstep, turns, .*"sundial"/],
+    [["--destroy", "maybe"], /--destroy takes one of refuse, drain, force.*"maybe"/],
+    [["--ticks-per-second", "5"], /--ticks-per-second goes with --clock realtime, not lockstep/],
+    [["--clock", "freeRunning", "--deadline-ms", "5"], /--deadline-ms goes with .*not freeRunning/],
+    [["--clock", "realtime", "--ticks-per-second", "0"], /--ticks-per-second .* 1 to 1000.*"0"/],
+    [["--max-worlds", "0"], /--max-worlds .*"0"/],
+    [["--idle-world-ms", "-1"], /--idle-world-ms/],
+    [["--grace-ms", "1e3"], /--grace-ms .*"1e3"/],
+    [["--tls-cert", "c"], /--tls-key is missing/],
+    [["--tls-ca", "a"], /--tls-cert is missing/],
+    [["--prot", "1"], /--prot/],
+    [["surplus"], /surplus/],
+  ])("says in one line what is wrong with %j, and where help is", (args, message) => {
+    expect(() => readFlags(args)).toThrow(message);
+    expect(() => readFlags(args)).toThrow(/^[^\n]+; see --help$/);
+  });
+
+  it("documents every flag", () => {
+    for (const flag of ["tls-cert", "tls-key", "tls-ca", "clock", "deadline-ms"]) {
+      expect(help).toContain(`--${flag} `);
+    }
+    for (const flag of ["ticks-per-second", "max-worlds", "idle-world-ms", "destroy", "grace-ms"]) {
+      expect(help).toContain(`--${flag} `);
+    }
+    expect(help.split("\n").every((line) => line.length <= 90)).toBe(true);
+  });
+});
