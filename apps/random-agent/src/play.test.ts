@@ -91,6 +91,30 @@ test("every kind of action is chosen, within its bounds", async () => {
   expect(lengths.size).toBeGreaterThan(3);
 });
 
+test("a promise of onTimeStep is awaited before that agent's next step", async () => {
+  await using peer = await startPeer({ actions, sequenceLength: 4 });
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const stepsOf = [0, 0];
+  const playing = playRandomly({
+    address: peer.address,
+    agents: 2,
+    steps: 5,
+    seed: 1n,
+    onTimeStep: (agent) => {
+      stepsOf[agent] = (stepsOf[agent] ?? 0) + 1;
+      if (agent === 1 && stepsOf[1] === 5) release();
+      return agent === 0 ? held : undefined;
+    },
+  });
+  await held;
+  expect(stepsOf).toEqual([1, 5]);
+  await playing;
+  expect(stepsOf).toEqual([5, 5]);
+});
+
 test("a signal ends the play early, and the summary says what was played", async () => {
   await using peer = await startPeer({ actions, sequenceLength: 4 });
   const controller = new AbortController();
