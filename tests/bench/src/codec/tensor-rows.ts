@@ -51,7 +51,7 @@ export function tensorRaces(): readonly Race[] {
       ? new Uint8Array(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength)
       : undefined;
     const memcpy: readonly Contestant[] =
-      memory === undefined ? [] : [{ name: "memcpy", run: () => new Uint8Array(memory) }];
+      memory === undefined ? [] : [{ name: "memcpy", run: () => copyOf(memory) }];
     const decode = (what: string, from: Uint8Array): Race => ({
       what,
       contestants: [
@@ -98,4 +98,11 @@ function shifted(bytes: Uint8Array, float: number, remainder: number): Uint8Arra
   const copy = new Uint8Array(offset + bytes.length);
   copy.set(bytes, offset);
   return copy.subarray(offset);
+}
+
+/** A fresh array, and a memcpy into it. */
+function copyOf(memory: Uint8Array): Uint8Array {
+  const fresh = new Uint8Array(memory.length);
+  fresh.set(memory);
+  return fresh;
 }
