@@ -12,23 +12,23 @@ import {
   DmEnvRpcError,
   isDmEnvRpcError,
   type Malformed,
-  type PackedTensor,
   type ProcessRequest,
   type ProcessResponse,
-  unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { checkRequest, type Roles } from "./authorize.ts";
+import type { PackedSettings } from "./hosted-world.ts";
 import { errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import type { SideChannel } from "./side-channel.ts";
+import { type TensorLimits, unpackSettings } from "./tensor-limits.ts";
 import type { WorldHost } from "./world-host.ts";
 import type { WorldRegistry } from "./world-registry.ts";
 
 type Request = ProcessRequest | Malformed;
 
 /** What a session needs of its server. */
-export interface SessionHost {
+export interface SessionHost extends TensorLimits {
   readonly registry: WorldRegistry;
   readonly sideChannel: SideChannel;
   readonly maxQueuedRequests: number;
@@ -205,7 +205,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#joined("step").step(this.#seat as Seat, request.value, this.#reply);
         return;
       case "createWorld":
-        this.#host.registry.create(unpackAll(request.value.settings), (result) =>
+        this.#host.registry.create(this.#settings(request.value.settings), (result) =>
           this.#answer(result, (world) => ({
             case: "createWorld",
             value: create(CreateWorldResponseSchema, { worldName: world.name }),
@@ -218,7 +218,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       case "reset":
         this.#joined("reset").reset(
           this.#seat as Seat,
-          unpackAll(request.value.settings),
+          this.#settings(request.value.settings),
           this.#reply,
         );
         return;
@@ -226,7 +226,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         const { worldName, settings } = request.value;
         const world = this.#host.registry.get(worldName);
         const caller = this.#isIn(worldName) ? this.#seat : undefined;
-        world.resetWorld(caller, unpackAll(settings), (result) =>
+        world.resetWorld(caller, this.#settings(settings), (result) =>
           this.#answer(result, () => ({
             case: "resetWorld",
             value: create(ResetWorldResponseSchema),
@@ -262,6 +262,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
+  #settings(settings: Readonly<Record<string, TensorMessage>>): PackedSettings {
+    return unpackSettings(settings, this.#host);
+  }
+
   #answer<T>(result: T | DmEnvRpcError, make: (result: T) => ProcessResponse): void {
     this.#reply(isDmEnvRpcError(result) ? errorResponse(result) : make(result));
   }
@@ -287,7 +291,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       );
     }
     const world = this.#host.registry.get(request.worldName);
-    world.join(unpackAll(request.settings), (result) => {
+    world.join(this.#settings(request.settings), (result) => {
       if (!isDmEnvRpcError(result)) {
         this.#world = result.host;
         this.#seat = result.seat;
@@ -324,8 +328,4 @@ export class Session implements StreamReceiver<ProcessRequest> {
       })),
     );
   }
-}
-
-function unpackAll(settings: Readonly<Record<string, TensorMessage>>): Map<string, PackedTensor> {
-  return new Map(Object.entries(settings).map(([name, message]) => [name, unpackTensor(message)]));
 }
