@@ -8,6 +8,7 @@ import { tally } from "../testing/tally.ts";
 import { lockstep } from "./clocks/lockstep.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import { channelName, createEmit, type ServerEvent } from "./events.ts";
+import { requestChannelName } from "./request-metrics.ts";
 import { defineWorld } from "./world.ts";
 
 const broken = defineWorld({
@@ -114,6 +115,28 @@ describe("events", () => {
         "dm-env-rpc:server:world-created",
         { kind: "world-created", worldName: "tally-2", worldType: "tally" },
       ],
+    ]);
+  });
+
+  it("requests are measured while somebody subscribes", async () => {
+    const answered: unknown[] = [];
+    const listen = (message: unknown): void => {
+      answered.push(message);
+    };
+    await using server = createEnvironmentServer({ worlds: [tally()] });
+    const peer = connectPeer(server);
+    const world = await peer.createWorld();
+    subscribe(requestChannelName, listen);
+    await peer.join(world);
+    await peer.step();
+    await expect(peer.join(world)).rejects.toThrow();
+    unsubscribe(requestChannelName, listen);
+    await peer.step();
+    const durationMs = expect.any(Number);
+    expect(answered).toEqual([
+      { address: "memory", request: "joinWorld", durationMs, code: 0 },
+      { address: "memory", request: "step", durationMs, code: 0 },
+      { address: "memory", request: "joinWorld", durationMs, code: 9 },
     ]);
   });
 

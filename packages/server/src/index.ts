@@ -55,6 +55,7 @@ export {
   property,
 } from "./properties/property.ts";
 export { type SeededRandom, seededRandom } from "./random.ts";
+export { type RequestAnswered, requestChannelName } from "./request-metrics.ts";
 export { type ServeOptions, type Server, serve } from "./serve.ts";
 export {
   type DefaultedSetting,

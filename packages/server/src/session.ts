@@ -18,6 +18,7 @@ import {
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { checkRequest, type Roles } from "./authorize.ts";
 import type { PackedSettings } from "./hosted-world.ts";
+import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import type { SideChannel } from "./side-channel.ts";
@@ -57,6 +58,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #closed = false;
   /** Whether the stream ends as soon as nobody is owed anything. */
   #draining = false;
+  /** What is being answered, and since when, while somebody measures. */
+  #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
   /** How often in a row it was found idle. */
   #idle = 0;
@@ -176,6 +179,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #take(request: Request): void {
+    this.#taken = requestChannel.hasSubscribers ? [request.case, performance.now()] : undefined;
     try {
       this.#handle(request);
     } catch (error) {
@@ -185,6 +189,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   readonly #reply = (response: ProcessResponse): void => {
     this.#busy = false;
+    if (this.#taken !== undefined) publishAnswered(this.address, ...this.#taken, response);
     if (this.#closed) return;
     if (!this.#send(response)) this.#full = true;
     if (!this.#pumping) this.#pump();
