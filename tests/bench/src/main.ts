@@ -7,6 +7,7 @@ import { benchCodec, formatCodec } from "./codec/index.ts";
 import { versionsOf } from "./harness/child.ts";
 import { machine } from "./harness/machine.ts";
 import { type Options, parseOptions, type TableName, usage } from "./options.ts";
+import { runGrowth } from "./tables/growth.ts";
 import { largeSteps, smallSteps } from "./tables/rpc.ts";
 import { runRpc } from "./tables/run-rpc.ts";
 import { runServer } from "./tables/server.ts";
@@ -22,6 +23,7 @@ const runs: Readonly<Record<TableName, Run>> = {
   rpc: (options, onProgress) => runRpc(smallSteps, options, onProgress),
   large: (options, onProgress) => runRpc(largeSteps, options, onProgress),
   server: runServer,
+  growth: runGrowth,
   codec: async ({ quick }) => {
     const table = await benchCodec({ quick });
     const missed = table.rows.flatMap(({ goals }) => goals.filter(({ met }) => !met)).length;
