@@ -7,7 +7,7 @@ const folders = ["packages", "apps", "examples", "tests"]
   .map((parent) => join(import.meta.dirname, parent))
   .filter((parent) => existsSync(parent))
   .flatMap((parent) => readdirSync(parent).map((name) => ({ name, root: join(parent, name) })))
-  .filter(({ root }) => existsSync(join(root, "tsconfig.json")));
+  .filter(({ root }) => existsSync(join(root, "tsconfig.json")) && existsSync(join(root, "src")));
 
 export default defineConfig({
   test: {
@@ -20,7 +20,9 @@ export default defineConfig({
         testTimeout: 60_000,
         hookTimeout: 60_000,
         typecheck: {
-          enabled: true,
+          enabled: readdirSync(join(root, "src"), { recursive: true }).some((file) =>
+            String(file).endsWith(".test-d.ts"),
+          ),
           include: ["src/**/*.test-d.ts"],
           tsconfig: "./tsconfig.json",
         },

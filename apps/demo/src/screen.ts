@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { WriteStream } from "node:tty";
 import { drawAnsiFrame, drawPlainFrame, type FrameSource } from "@dm-env-rpc/gridworld-server";
+
+/** What a screen writes to, such as `process.stdout`. */
+export interface Output {
+  readonly isTTY?: boolean;
+  /** Only terminals have it. */
+  hasColors?(count: number): boolean;
+  write(text: string): boolean;
+}
 
 /** Where frames are shown. */
 export interface Screen {
@@ -12,9 +19,9 @@ const terminalEveryMs = 100;
 const plainEveryMs = 4_000;
 
 /** A screen that redraws in place on a terminal, in colours where it has them, and prints a frame now and then elsewhere. */
-export function createScreen(output: WriteStream): Screen {
+export function createScreen(output: Output): Screen {
   const live = output.isTTY === true;
-  const draw = live && output.hasColors(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
+  const draw = live && output.hasColors?.(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
   let shownAt = Number.NEGATIVE_INFINITY;
   let height = 0;
   return {
