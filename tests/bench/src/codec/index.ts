@@ -32,9 +32,14 @@ export async function benchCodec(options: {
   readonly quick: boolean;
 }): Promise<{ readonly title: string; readonly rows: readonly CodecRow[] }> {
   const effort = options.quick ? QUICK : THOROUGH;
+  const races = [...tensorRaces(), ...stepRaces()];
+  const times = measure(
+    races.map(({ contestants }) => contestants),
+    effort,
+  );
   return {
     title: `Codec, µs a message (medians of ${effort.repetitions})`,
-    rows: [...tensorRaces(), ...stepRaces()].map((race) => run(race, effort)),
+    rows: races.map((race, index) => rowOf(race, times[index] ?? new Map())),
   };
 }
 
@@ -69,8 +74,7 @@ export function formatCodec({ title, rows }: Awaited<ReturnType<typeof benchCode
   return [title, ...lines].join("\n");
 }
 
-function run(race: Race, effort: Effort): CodecRow {
-  const times = measure(race.contestants, effort);
+function rowOf(race: Race, times: ReadonlyMap<string, number>): CodecRow {
   const ours = times.get("ours") as number;
   return {
     what: race.what,

@@ -18,24 +18,35 @@ export interface Effort {
 let sink: unknown;
 
 /**
- * Microseconds of one run of each contestant: the median of repetitions that take
- * turns, so that a slow spell of the machine hits all of them.
+ * Microseconds of one run of each contestant of each race: the median of
+ * repetitions. Each repetition goes through all races, so that a slow spell of the
+ * machine hits one repetition of everybody and not all of one race.
  */
-export function measure(contestants: readonly Contestant[], effort: Effort): Map<string, number> {
-  const entries = contestants.map(({ name, run }) => ({
-    name,
-    run,
-    batch: calibrate(run, effort.batchMs),
-    samples: [] as number[],
-  }));
+export function measure(
+  races: readonly (readonly Contestant[])[],
+  effort: Effort,
+): readonly ReadonlyMap<string, number>[] {
+  const entries = races.map((contestants) =>
+    contestants.map(({ name, run }) => ({
+      name,
+      run,
+      batch: calibrate(run, effort.batchMs),
+      samples: [] as number[],
+    })),
+  );
   for (let repetition = 0; repetition < effort.repetitions; repetition++) {
-    for (const { run, batch, samples } of shuffled(entries, repetition)) {
-      // Not timed: it pays for the garbage that the one before left.
-      time(run, Math.ceil(batch / 4));
-      samples.push(time(run, batch) / batch);
+    for (const contestants of entries) {
+      for (const { run, batch, samples } of shuffled(contestants, repetition)) {
+        // Not timed: it pays for the garbage that the one before left.
+        time(run, Math.ceil(batch / 4));
+        samples.push(time(run, batch) / batch);
+      }
     }
   }
-  return new Map(entries.map(({ name, samples }) => [name, median(samples) * 1000]));
+  return entries.map(
+    (contestants) =>
+      new Map(contestants.map(({ name, samples }) => [name, median(samples) * 1000])),
+  );
 }
 
 /** Another order in each repetition, so that nobody always comes behind the same one. */
