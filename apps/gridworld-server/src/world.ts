@@ -128,7 +128,7 @@ function observationSpecs({ sight, maxAgents, food, height, width, maxSteps }: F
     level: t.int32({ min: 1, max: maxLevel }),
     agents: t.int32([maxAgents, agentFields]),
     food: t.int32([food, foodFields]),
-    step: maxSteps < maxInt32 ? t.int32({ min: 0, max: maxSteps }) : t.int32({ min: 0 }),
+    step: maxSteps < maxInt32 ? t.int32({ min: 0, max: maxSteps }) : t.int32(),
     rgb: t.uint8([height * tileSide, width * tileSide, 3]),
     reward: t.float32(),
   };
