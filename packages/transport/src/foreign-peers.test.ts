@@ -23,6 +23,7 @@ import { describe, expect, test } from "vitest";
 import { openConnectStream } from "./open-connect-stream.ts";
 import { openStream } from "./open-stream.ts";
 import { answerOf, named } from "./testing/messages.ts";
+import { rawCall } from "./testing/raw-call.ts";
 import { record } from "./testing/recorder.ts";
 import { echo, serving } from "./testing/serving.ts";
 
@@ -164,6 +165,17 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
   });
 });
 
+test("a call of Connect that the server ends keeps no stream of a client that goes on", async () => {
+  await using server = await serving();
+  await using call = rawCall(server.address, { "content-type": "application/connect+proto" });
+  const stream = await server.next();
+  const served = record(stream);
+  stream.end();
+  await call.trailers;
+  expect(call.http2.closed).toBe(true);
+  expect(await served.closed).toBeUndefined();
+});
+
 describe("a server of connect-node", () => {
   async function connectServer(): Promise<AsyncDisposable & { readonly address: string }> {
     const server = createServer(
@@ -173,6 +185,9 @@ describe("a server of connect-node", () => {
             async *process(requests) {
               for await (const { payload } of requests) {
                 const worldName = payload.case === "joinWorld" ? payload.value.worldName : "?";
+                if (worldName === "the end") {
+                  return;
+                }
                 if (worldName === "nowhere") {
                   throw new ConnectError("there is no such world", Code.NotFound);
                 }
@@ -211,6 +226,12 @@ describe("a server of connect-node", () => {
     expect(client.messages.map(answerOf)).toEqual(
       Array.from({ length: 20 }, (_, i) => `world ${i}`),
     );
+
+    await using ended = await open(server.address);
+    const over = record(ended);
+    ended.send(named("the end"));
+    expect(await over.closed).toBeUndefined();
+    expect(over.events).toEqual(["end", "close"]);
 
     await using lost = await open(server.address);
     const failed = record(lost);

@@ -270,6 +270,24 @@ describe("backpressure", () => {
     expect(stream.send(stepResponse(10))).toBe(true);
   });
 
+  test("megabytes that wait for one stream keep no other from its connection", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
+    const stream = await server.next();
+    record(stream);
+    stream.send(stepResponse(15_000_000));
+    await new Promise((resolve) => setImmediate(resolve));
+    const second = call.session.request({
+      ":method": "POST",
+      ":path": "/dm_env_rpc.v1.Environment/Process",
+      "content-type": "application/grpc",
+    });
+    second.resume();
+    const served = echo(await server.next());
+    second.end(frame(bytesOf(named("a"))));
+    expect(await served.closed).toBeUndefined();
+  });
+
   test("a server that does not read stops the client, at one window", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);

@@ -4,6 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
+import { goodbyeMs } from "./limits.ts";
 import type { Peer, ServerStream, StreamReceiver } from "./message-stream.ts";
 
 /** A peer that takes nothing of what is left to send for this long is given up. */
@@ -104,8 +105,10 @@ export class GrpcServerStream
     this.http2.sendTrailers(trailersOf(this.#status));
     // They are queued in an immediate of their own; this one runs right behind it.
     setImmediate(() => {
-      if (!this.http2.readableEnded) {
-        this.#reset(constants.NGHTTP2_NO_ERROR);
+      this.finish(undefined);
+      clearTimeout(this.#timer);
+      if (!this.http2.closed) {
+        this.#timer = setTimeout(() => this.#reset(constants.NGHTTP2_NO_ERROR), goodbyeMs).unref();
       }
     });
   }
@@ -125,6 +128,12 @@ export class GrpcServerStream
         this.#linger(bufferSize);
       } else {
         this.#reset(constants.NGHTTP2_CANCEL);
+        this.finish(
+          new ConnectError(
+            `the client at ${this.peer.address} took nothing of what was left for ${lingerMs} ms`,
+            Code.DeadlineExceeded,
+          ),
+        );
       }
     }, lingerMs).unref();
   }

@@ -16,9 +16,9 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
   readonly encode: (message: Sent) => Carried<Out>;
   /**
    * The incoming iterable is over and all of it was delivered. Says what that means: the
-   * peer's half-close, the good end of the whole call, or an error.
+   * peer's half-close, or the good end of the whole call.
    */
-  readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call" | Error>;
+  readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
   /** The error to tell of for one that an iterable threw. */
   readonly errorOf: (error: unknown) => Error;
   /** The stream is done, in good order or not. */
@@ -235,6 +235,9 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
 
   #deliver(): void {
     const receiver = this.#receiver;
+    if (this.#ended && this.#options.endsCall) {
+      this.#held = undefined; // Who has ended the call hears no more of it.
+    }
     if (this.#paused || this.#done || receiver === undefined) {
       return;
     }
@@ -254,14 +257,13 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  #concludeIncoming(meaning: "half-close" | "end-of-call" | Error): void {
-    if (meaning instanceof Error) {
-      this.finish(meaning);
-    } else if (!this.#done) {
-      this.#receiver?.onEnd();
-      if (meaning === "end-of-call") {
-        this.finish(undefined);
-      }
+  #concludeIncoming(meaning: "half-close" | "end-of-call"): void {
+    if (this.#done) {
+      return;
+    }
+    this.#receiver?.onEnd();
+    if (meaning === "end-of-call") {
+      this.finish(undefined);
     }
   }
 }

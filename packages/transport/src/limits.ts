@@ -17,6 +17,13 @@ export const windowBytes: number = 4 * 1024 * 1024;
 export const maxSessionMemoryMb: number = 4096;
 
 /**
+ * How long a client may take to end its side of a call that the server has ended: 1 s. A reset
+ * right behind the trailers would be legal, but clients that read by node:http2's iterators
+ * then lose what they have not read.
+ */
+export const goodbyeMs: number = 1_000;
+
+/**
  * What a stream buffers for a peer that does not read before `send` returns false: 256 KiB,
  * enough for a large observation or two without a pause.
  */

@@ -38,6 +38,14 @@ describe("a listener", () => {
     record(stream);
   });
 
+  test("opens both windows to 4 MiB", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    record(await server.next());
+    await until(() => (call.session.state.remoteWindowSize ?? 0) >= 4 * 1024 * 1024);
+    expect(call.session.remoteSettings.initialWindowSize).toBe(4 * 1024 * 1024);
+  });
+
   test("counts its connections and its streams", async () => {
     await using server = await serving();
     await using first = await openStream(server.address);
@@ -206,6 +214,9 @@ describe("hostile connections", () => {
     silent.resume();
     await Promise.all([once(silent, "close"), once(session, "close")]);
     expect(goaway).toBe(constants.NGHTTP2_NO_ERROR);
+    // The one with a stream outlives another that has none.
+    const later = connectTcp(server.listener.port, "127.0.0.1").resume();
+    await once(later, "close");
     await until(() => server.listener.connections === 1);
     expect([client.events, served.events]).toEqual([[], []]);
   });
@@ -224,6 +235,20 @@ describe("hostile connections", () => {
     expect(server.errors.map((error) => error.message).join()).toContain("maxConnections");
     first.send(named("still here"));
     await client.seen("message");
+  });
+
+  test("sockets far beyond maxConnections are not even taken in", async () => {
+    await using server = await serving({ maxConnections: 1 });
+    const sockets = Array.from({ length: 300 }, () =>
+      connectTcp(server.listener.port, "127.0.0.1")
+        .on("error", () => {})
+        .resume(),
+    );
+    await Promise.race(sockets.map((socket) => once(socket, "close")));
+    expect(server.listener.connections).toBeLessThan(260);
+    for (const socket of sockets) {
+      socket.destroy();
+    }
   });
 
   test("a stream beyond maxStreamsPerConnection waits or is refused, the others go on", async () => {

@@ -2,7 +2,14 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { carriers } from "./testing/carriers.ts";
-import { answered, answerOf, named, nameOf, stepRequest } from "./testing/messages.ts";
+import {
+  answered,
+  answerOf,
+  named,
+  nameOf,
+  stepRequest,
+  stepResponse,
+} from "./testing/messages.ts";
 import { record } from "./testing/recorder.ts";
 import { echo } from "./testing/serving.ts";
 
@@ -72,6 +79,17 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(client.events).toEqual(["message", "end", "close"]);
     expect(pair.client.send(named("too late"))).toBe(true);
     expect(pair.server.send(answered("too late"))).toBe(true);
+  });
+
+  test("a server that has ended hears of nothing but the close", async () => {
+    await using pair = await open();
+    record(pair.client);
+    const server = record(pair.server, { onMessage: () => pair.server.end() });
+    for (let i = 0; i < 100; i++) {
+      pair.client.send(named(`world ${i}`));
+    }
+    expect(await server.closed).toBeUndefined();
+    expect(server.events).toEqual(["message", "close"]);
   });
 
   test("nothing is delivered before start, and nothing is lost", async () => {
@@ -159,8 +177,9 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
   test("a call that has ended well keeps what a paused reader has not read", async () => {
     await using pair = await open();
     const client = record(pair.client, { onMessage: () => pair.client.pause() });
+    // More than the stream itself holds: some of it waits below.
     for (let i = 0; i < 100; i++) {
-      pair.server.send(answered(`world ${i}`));
+      pair.server.send(stepResponse(10_000));
     }
     pair.server.end();
     record(pair.server);

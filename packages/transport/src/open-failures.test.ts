@@ -243,6 +243,10 @@ describe("a server of another kind", () => {
     while (streams.length === 0) {
       await new Promise((resolve) => setImmediate(resolve));
     }
+    // Both windows are open to 4 MiB from the client's side, too.
+    while ((streams[0]?.session?.state.remoteWindowSize ?? 0) < 4 * 1024 * 1024) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     streams[0]?.session?.close();
     stream.end();
     expect(await client.closed).toBeUndefined();

@@ -37,8 +37,7 @@ export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeader
     return;
   }
   http2.respond({ ":status": 404, "content-type": "text/plain; charset=utf-8" });
-  // A client that does not end its request keeps no stream.
-  http2.end(`${text}\n`, () => http2.close());
+  http2.end(`${text}\n`); // node:http2 closes what was never read.
 }
 
 /** What a client is told that asks for a path that nothing serves. */

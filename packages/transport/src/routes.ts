@@ -22,6 +22,7 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { setPeer } from "./connect-stream.ts";
+import { goodbyeMs } from "./limits.ts";
 import { peerOf } from "./process-call.ts";
 import { refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
@@ -118,14 +119,10 @@ export function createRoutes(options: RoutesOptions): Routes {
       const values = createContextValues();
       setPeer(values, peerOf(connection, headers));
       // A response is the end of a call; a client that does not end its request keeps no stream.
-      // The response's own listener has queued the trailers in an immediate before this one.
-      http2.once("wantTrailers", () =>
-        setImmediate(() => {
-          if (!http2.readableEnded && !http2.closed && !http2.destroyed) {
-            http2.close();
-          }
-        }),
-      );
+      http2.once("wantTrailers", () => {
+        const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
+        http2.once("close", () => clearTimeout(timer));
+      });
       answer(handler, request, response, values).catch(options.onError);
     },
     handleHttp1(socket) {
