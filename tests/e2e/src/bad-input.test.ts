@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect as connectTcp } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { connect } from "@dm-env-rpc/client";
+import { describe, expect, it } from "vitest";
+import { gridworldServer } from "./programs.ts";
+import { frame, type Payload, RawConnection } from "./raw-call.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** What a process keeps in memory. */
+function residentBytes(pid: number): number {
+  return Number(execFileSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" })) * 1024;
+}
+
+/** Two agents that play with each other all the while. */
+async function players(address: string) {
+  const connections = [await connect(address), await connect(address)] as const;
+  const world = await connections[0].createWorld({ settings: { max_steps: 1_000_000 } });
+  const environments = await Promise.all(connections.map((connection) => connection.join(world)));
+  let steps = 0;
+  let slowestMs = 0;
+  let playing = true;
+  const play = async (): Promise<void> => {
+    while (playing) {
+      const startedAt = performance.now();
+      await Promise.all(environments.map((environment) => environment.step({ move: 0 })));
+      slowestMs = Math.max(slowestMs, performance.now() - startedAt);
+      steps += 1;
+      // A turn for whatever else this process does, such as the attack.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const played = play();
+  const waitFor = async (count: number): Promise<void> => {
+    const until = steps + count;
+    while (steps < until) await Promise.race([sleep(1), played]);
+  };
+  return {
+    waitFor,
+    get slowestMs() {
+      return slowestMs;
+    },
+    async [Symbol.asyncDispose]() {
+      playing = false;
+      await played;
+      await Promise.all(connections.map((connection) => connection.close()));
+    },
+  };
+}
+
+const move = (shape: number[], bytes: Uint8Array): Payload => ({
+  case: "step",
+  value: { actions: { 1: { shape, payload: { case: "int8s", value: { array: bytes } } } } },
+});
+
+/** Joins a world of its own; answers with what it can ask for. */
+async function joinOwn(call: ReturnType<RawConnection["call"]>): Promise<bigint[]> {
+  const created = await call.ask({ case: "createWorld", value: {} });
+  const worldName = created.case === "createWorld" ? created.value.worldName : "";
+  const joined = await call.ask({ case: "joinWorld", value: { worldName } });
+  if (joined.case !== "joinWorld") throw new Error(`received ${joined.case}`);
+  return Object.keys(joined.value.specs?.observations ?? {}).map(BigInt);
+}
+
+type Attack = (address: string) => Promise<AsyncDisposable | undefined>;
+
+const attacks: Record<string, Attack> = {
+  "bytes that are no gRPC": async (address) => {
+    const [host = "", port] = address.split(":");
+    const greetings = [
+      randomBytes(4096),
+      Buffer.from("GET / HTTP/1.1\r\nhost: here\r\n\r\n"),
+      Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".padEnd(4096, "?")),
+    ];
+    for (let i = 0; i < 60; i++) {
+      const socket = connectTcp(Number(port), host);
+      socket.on("error", () => {});
+      socket.resume();
+      socket.write(greetings[i % greetings.length] as Buffer);
+      await once(socket, "close");
+    }
+    return undefined;
+  },
+
+  "an unknown path": async (address) => {
+    await using connection = new RawConnection(address);
+    for (const path of ["/chess.v1.Board/Move", "/", `/${"a".repeat(10_000)}`]) {
+      const call = connection.call(path);
+      call.http2.resume();
+      call.http2.end();
+      expect((await call.status)?.["grpc-status"]).toBe("12");
+    }
+    return undefined;
+  },
+
+  "payloads of no kind, unknown extensions and broken protobuf": async (address) => {
+    await using connection = new RawConnection(address);
+    const call = connection.call();
+    const typeUrl = "type.googleapis.com/chess.v1.Move";
+    const code = async (request: Payload | Uint8Array): Promise<number> => {
+      const answer = await call.ask(request);
+      return answer.case === "error" ? answer.value.code : 0;
+    };
+    for (let i = 0; i < 200; i++) {
+      expect(await code(undefined)).toBe(3);
+      expect(await code({ case: "extension", value: { typeUrl } })).toBe(12);
+      expect(await code(Buffer.from("ffffffffff", "hex"))).toBe(3);
+    }
+    return undefined;
+  },
+
+  "100,000 requests whose answers nobody reads": async (address) => {
+    const connection = new RawConnection(address);
+    const call = connection.call();
+    const requestedObservations = await joinOwn(call);
+    call.http2.pause();
+    const step = frame({ case: "step", value: { requestedObservations } });
+    call.http2.write(Buffer.concat(Array.from({ length: 100_000 }, () => step)));
+    return connection;
+  },
+
+  "1,000 streams that say nothing": async (address) => {
+    const connections = Array.from({ length: 4 }, () => new RawConnection(address));
+    for (const connection of connections) {
+      for (let i = 0; i < 250; i++) connection.call();
+      await new Promise((resolve) => connection.session.ping(resolve));
+    }
+    return {
+      async [Symbol.asyncDispose]() {
+        for (const connection of connections) await connection[Symbol.asyncDispose]();
+      },
+    };
+  },
+
+  "100 streams that send half a frame of 60 MiB and stall": async (address) => {
+    const connection = new RawConnection(address);
+    const half = Buffer.alloc(5 + 1000);
+    half.writeUInt32BE(60 * mebibyte, 1);
+    for (let i = 0; i < 100; i++) connection.call().http2.write(half);
+    await new Promise((resolve) => connection.session.ping(resolve));
+    return connection;
+  },
+
+  "a frame that claims 4 GiB": async (address) => {
+    await using connection = new RawConnection(address);
+    const call = connection.call();
+    call.http2.resume();
+    call.http2.write(Buffer.from("00ffffffff00", "hex"));
+    expect((await call.status)?.["grpc-status"]).toBe("8");
+    return undefined;
+  },
+
+  "a world name of 1 MB": async (address) => {
+    await using connection = new RawConnection(address);
+    const call = connection.call();
+    const worldName = "w".repeat(1_000_000);
+    for (const kind of ["joinWorld", "resetWorld", "destroyWorld"] as const) {
+      const answer = await call.ask({ case: kind, value: { worldName } });
+      expect(answer).toMatchObject({ case: "error", value: { code: 5 } });
+      expect(answer.case === "error" && answer.value.message.length).toBeLessThan(1000);
+    }
+    return undefined;
+  },
+
+  "tensors of 2^31 elements": async (address) => {
+    await using connection = new RawConnection(address);
+    const call = connection.call();
+    await joinOwn(call);
+    await call.ask({ case: "step", value: {} });
+    const one = Uint8Array.of(1);
+    for (const shape of [[65_536, 32_768], [2 ** 31 - 1], [2 ** 31 - 1, 2 ** 31 - 1]]) {
+      for (let i = 0; i < 50; i++) {
+        const answer = await call.ask(move(shape, one));
+        expect(answer.case === "error" && [3, 8].includes(answer.value.code)).toBe(true);
+      }
+      const payload = { case: "int32s" as const, value: { array: [1] } };
+      const settings = { width: { shape, payload } };
+      const created = await call.ask({ case: "createWorld", value: { settings } });
+      expect(created).toMatchObject({ case: "error", value: { code: 8 } });
+    }
+    return undefined;
+  },
+
+  "65 KB that inflate to 65 MiB": async (address) => {
+    await using connection = new RawConnection(address);
+    const bomb = frame(gzipSync(Buffer.alloc(65 * mebibyte)));
+    bomb[0] = 1;
+    for (let i = 0; i < 5; i++) {
+      const call = connection.call(undefined, { "grpc-encoding": "gzip" });
+      call.http2.resume();
+      call.http2.write(bomb);
+      expect((await call.status)?.["grpc-status"]).toBe("8");
+    }
+    return undefined;
+  },
+
+  "more worlds than there is room for": async (address) => {
+    await using connection = new RawConnection(address);
+    const call = connection.call();
+    const answers = new Set<string>();
+    for (let i = 0; i < 40; i++) {
+      const answer = await call.ask({ case: "createWorld", value: {} });
+      answers.add(answer.case === "error" ? String(answer.value.code) : String(answer.case));
+    }
+    expect([...answers]).toEqual(["createWorld", "8"]);
+    return undefined;
+  },
+};
+
+/** Bytes that the server may grow by; inflating may take `maxMessageBytes` for each message. */
+const mayGrow: Readonly<Record<string, number>> = {
+  "65 KB that inflate to 65 MiB": 320 * mebibyte,
+};
+
+describe("a server that is sent", () => {
+  it.each(Object.entries(attacks))(
+    "%s: answers or closes, stays small, and others play on",
+    async (name, attack) => {
+      await using server = await gridworldServer("--max-worlds", "20");
+      const pid = server.process.pid ?? 0;
+      await using others = await players(server.address);
+      await others.waitFor(300);
+      const before = residentBytes(pid);
+      const left = await attack(server.address);
+      await others.waitFor(300);
+      const grown = residentBytes(pid) - before;
+      expect(grown, "bytes that the server grew by").toBeLessThan(mayGrow[name] ?? 96 * mebibyte);
+      expect(others.slowestMs, "milliseconds of the slowest step").toBeLessThan(5000);
+      await left?.[Symbol.asyncDispose]();
+      await others.waitFor(10);
+      await using late = await connect(server.address);
+      await expect(late.join("atlantis")).rejects.toThrow(/atlantis/);
+      expect(server.process.exitCode).toBe(null);
+    },
+  );
+});
