@@ -53,12 +53,16 @@ export class ResetBarrier {
     if (!this.#active) {
       this.#active = true;
       sequence.interrupt();
-      for (const seat of this.#host.seats) if (seat.phase === "owed") this.#debtors.add(seat);
+      for (const seat of this.#host.seats) {
+        if (seat.phase === "owed" && !seat.straggler) this.#debtors.add(seat);
+      }
       this.#cancelDeadline = this.#host.calls.after(this.#host.resetDeadlineMs, () =>
         this.#finish(),
       );
     }
     this.settle();
+    // Whoever waits for a first step of others waits for the reset now, and they are not late.
+    if (this.#active) sequence.tryOpen();
   }
 
   /** An agent was told that the old sequence is over, or is gone. */

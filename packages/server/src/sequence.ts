@@ -5,7 +5,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId, SequenceState } from "./agent.ts";
 import type { ClockDriver, SequenceControl, TickActions } from "./clocks/clock.ts";
 import { lockstep } from "./clocks/lockstep.ts";
-import { Observing } from "./observing.ts";
+import { type ObservationChecks, Observing } from "./observing.ts";
 import { errorResponse } from "./responses.ts";
 import type { PendingStep, Seat } from "./seat.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "./world.ts";
@@ -21,6 +21,7 @@ export interface SequenceHost {
   /** Every joined agent, in the order of joining. */
   readonly seats: ReadonlySet<Seat>;
   readonly minAgents: number;
+  readonly checkObservations: ObservationChecks;
   /** Whether sequences must not begin now. */
   readonly barrierActive: boolean;
   /** Calls the author's `start`, with the settings as they are now. */
@@ -54,10 +55,14 @@ export class Sequence implements SequenceControl {
   #cancelOpening: (() => void) | undefined;
   #nextTick: TickActions | undefined;
   #advancing = false;
+  /** The highest agent that was RUNNING in this sequence. */
+  #highest = 0;
+  /** Whether the author's `start` has been called and has not come back. */
+  #starting = false;
 
   constructor(host: SequenceHost) {
     this.#host = host;
-    this.#observing = new Observing(host.world.observe);
+    this.#observing = new Observing(host.world.observe, host.checkObservations);
     const clock = host.definition.clock ?? lockstep();
     this.#driver = clock.start(this);
   }
@@ -130,7 +135,12 @@ export class Sequence implements SequenceControl {
 
   /** Begins a sequence if every agent that it waits for is there. */
   tryOpen(): void {
-    if (this.open || this.blocked || this.#host.barrierActive) return;
+    if (this.open || this.#starting) return;
+    const waits = !this.everOpened && this.#host.seats.size < this.#host.minAgents;
+    if (waits || this.blocked || this.#host.barrierActive) {
+      this.#disarmOpening();
+      return;
+    }
     const opening: Seat[] = [];
     let missing = 0;
     for (const seat of this.#host.seats) {
@@ -141,7 +151,6 @@ export class Sequence implements SequenceControl {
       this.#disarmOpening();
       return;
     }
-    if (!this.everOpened && this.#host.seats.size < this.#host.minAgents) return;
     if (missing === 0) this.#open(opening);
     else this.#armOpening();
   }
@@ -150,8 +159,11 @@ export class Sequence implements SequenceControl {
     this.#disarmOpening();
     this.saveOwed();
     const agents = opening.map((seat) => seat.agent);
+    this.#starting = true;
     this.#host.startWorld(agents, () => {
+      this.#starting = false;
       this.open = true;
+      this.#highest = 0;
       this.everOpened = true;
       this.sequences += 1;
       for (const seat of opening) this.#admit(seat);
@@ -165,6 +177,17 @@ export class Sequence implements SequenceControl {
     seat.lastActions = undefined;
     this.running.add(seat);
     this.waiting += 1;
+    if (seat.agent > this.#highest) this.#highest = seat.agent;
+    else this.#restoreOrder(seat);
+  }
+
+  /** Whoever comes back takes its old place in the order of joining. */
+  #restoreOrder(seat: Seat): void {
+    const later = [...this.running].filter((other) => other.agent > seat.agent);
+    for (const other of later) {
+      this.running.delete(other);
+      this.running.add(other);
+    }
   }
 
   #enter(seat: Seat): void {
@@ -197,8 +220,11 @@ export class Sequence implements SequenceControl {
 
   #openingExpired(): void {
     const policy = this.#host.definition.clock?.onMissedDeadline ?? "wait";
-    for (const seat of [...this.#host.seats]) {
-      if (seat.phase === "opening" || seat.straggler) continue;
+    // The late ones first: the last of them that is taken out may open the sequence.
+    const late = [...this.#host.seats].filter(
+      (seat) => seat.phase !== "opening" && !seat.straggler,
+    );
+    for (const seat of late) {
       this.missed(seat);
       if (policy === "default-action" || policy === "repeat-last") seat.straggler = true;
     }
@@ -266,13 +292,18 @@ export class Sequence implements SequenceControl {
   #advanced(): void {
     this.ticks += 1;
     for (const seat of this.running) {
-      const state: SequenceState = this.#host.world.status?.(seat.agent) ?? "running";
+      const state = this.#status(seat);
       if (state !== "running") {
         this.#end(seat, state === "terminated" ? TERMINATED : INTERRUPTED);
       }
     }
     if (this.running.size === 0) this.close();
     else this.#driver.advanced();
+  }
+
+  #status(seat: Seat): SequenceState {
+    const ask = () => this.#host.world.status?.(seat.agent);
+    return this.#host.calls.sync("status", ask) ?? "running";
   }
 
   /** Tells an agent that its sequence is over, now or at its next step. */
@@ -292,9 +323,16 @@ export class Sequence implements SequenceControl {
 
   // ——— endings
 
-  /** Cuts the sequence short for every agent in it. */
+  /** Cuts the sequence short for every agent in it; one that was not told RUNNING yet waits on, for the next. */
   interrupt(): void {
-    for (const seat of this.running) this.#end(seat, INTERRUPTED);
+    for (const seat of this.running) {
+      if (seat.pending?.first) {
+        this.take(seat);
+        seat.phase = "opening";
+      } else {
+        this.#end(seat, INTERRUPTED);
+      }
+    }
     this.close();
   }
 

@@ -5,6 +5,7 @@ import { type Awaitable, isPromiseLike } from "./awaitable.ts";
 import type { Extension } from "./extension.ts";
 import type { Done, HostedWorld, Joined, PackedSettings } from "./hosted-world.ts";
 import type { CallLimits, ServerLimits } from "./limits.ts";
+import type { ObservationChecks } from "./observing.ts";
 import { worldProperties } from "./properties/built-in.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
@@ -34,6 +35,7 @@ export interface WorldHostOptions {
   readonly time: TimeSource;
   /** How long a call of the author's code may take, and how many agents there may be. */
   readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld">;
+  readonly checkObservations: ObservationChecks;
   readonly observer: WorldObserver;
   /** Told once, when the world is there no more. */
   readonly onGone: (how: WorldEnd) => void;
@@ -58,7 +60,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   readonly #turnstile = new Turnstile();
   readonly #options: WorldHostOptions;
   readonly #waiting = new Set<Done<never>>();
-  readonly #onDestroyed: (() => void)[] = [];
+  readonly #destroyers: Done<undefined>[] = [];
   #settings: Settings;
   #random: SeededRandom;
   #counts: Required<AgentCounts>;
@@ -70,6 +72,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   #nextAgent = 1;
   #fixedSpecs: SeatSpecs | undefined;
   #draining = false;
+  #cancelDrain: (() => void) | undefined;
   /** Why no sequence begins and nobody joins any more, while agents are told so. */
   #closing: DmEnvRpcError | undefined;
   #gone: DmEnvRpcError | undefined;
@@ -113,7 +116,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
           this.extensions = byTypeName(world.extensions ?? []);
           finish(undefined);
         },
-        (error) => this.#end(clientError(error), "refused", finish),
+        (error) => this.#end(clientError(error), "refused"),
       ),
     );
   }
@@ -142,6 +145,10 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   get agentCount(): number {
     return this.seats.size;
+  }
+
+  get checkObservations(): ObservationChecks {
+    return this.#options.checkObservations;
   }
 
   get minAgents(): number {
@@ -178,10 +185,8 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
         () => {
           this.seats.add(seat);
           this.#options.observer.agentJoined(seat.agent);
-          if (this.sequence.vacancies > 0) {
-            this.sequence.vacancies -= 1;
-            this.sequence.changed();
-          }
+          if (this.sequence.vacancies > 0) this.sequence.vacancies -= 1;
+          this.sequence.changed();
           finish({ host: this, seat });
         },
         (error) => finish(clientError(error)),
@@ -294,6 +299,10 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   /** A reset of one agent. */
   reset(seat: Seat, settings: PackedSettings, reply: Reply): void {
+    if (seat.gone !== undefined) {
+      reply(errorResponse(seat.gone));
+      return;
+    }
     const failed: Done<never> = (error) => reply(errorResponse(error));
     this.#request(failed, (finish) => {
       if (seat.gone !== undefined) throw seat.gone;
@@ -302,6 +311,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       if (settings.size > 0) {
         const merged = { ...seat.settings, ...values };
         specs = this.#specs(merged);
+        this.sequence.saveOwed();
         const refused = this.calls.refusal("reset", () => this.#world?.reset?.(seat.agent, values));
         if (refused !== undefined) throw refused;
         seat.settings = merged;
@@ -412,13 +422,15 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
           `the world "${this.name}" has ${size} agents joined; have them leave first`,
         );
       }
-      this.#onDestroyed.push(() => finish(undefined));
+      this.#destroyers.push(finish);
       if (size === 0 || policy === "force") {
         this.#destroyed();
         return;
       }
       this.#draining = true;
-      this.calls.after(this.definition.drainDeadlineMs ?? 30_000, () => this.#destroyed());
+      this.#cancelDrain ??= this.calls.after(this.definition.drainDeadlineMs ?? 30_000, () =>
+        this.#destroyed(),
+      );
     });
   }
 
@@ -427,6 +439,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       this.#closing = reason;
       this.sequence.interrupt();
       for (const seat of this.seats) if (seat.phase === "opening") this.#refuseStep(seat, reason);
+      this.sequence.changed();
       finish(undefined);
     });
   }
@@ -451,15 +464,12 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #destroyed(): void {
     if (this.#gone !== undefined) return;
-    for (const told of this.#onDestroyed.splice(0)) told();
     this.calls.sync("destroy", () => this.#world?.destroy?.());
-    this.#end(
-      new DmEnvRpcError(
-        "NOT_FOUND",
-        `the world "${this.name}" was destroyed; leave it, and create or join another`,
-      ),
-      "destroyed",
+    const reason = new DmEnvRpcError(
+      "NOT_FOUND",
+      `the world "${this.name}" was destroyed; leave it, and create or join another`,
     );
+    this.#end(reason, "destroyed");
   }
 
   #fail(fault: unknown): void {
@@ -469,20 +479,22 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     this.#end(failure, "failed");
   }
 
-  #end(reason: DmEnvRpcError, how: WorldEnd, finish?: Done<never>): void {
+  /** Tells everybody; whoever is told may ask at once for what takes the world's place. */
+  #end(reason: DmEnvRpcError, how: WorldEnd): void {
     if (this.#gone !== undefined) return;
     this.#gone = reason;
-    finish?.(reason);
+    this.#cancelDrain?.();
     this.#sequence?.stop();
     this.#barrier?.stop();
-    for (const seat of this.seats) {
-      this.#dismiss(seat, reason);
-      this.#options.observer.agentLeft(seat.agent, reason);
-    }
+    const seats = [...this.seats];
     this.seats.clear();
-    for (const done of [...this.#waiting]) done(reason);
-    this.#waiting.clear();
+    for (const seat of seats) this.#options.observer.agentLeft(seat.agent, reason);
     this.#options.onGone(how);
+    for (const seat of seats) this.#dismiss(seat, reason);
+    const destroyers = how === "destroyed" ? this.#destroyers : [];
+    const succeeded = new Set<Done<never>>(destroyers);
+    for (const finish of [...this.#waiting]) if (!succeeded.has(finish)) finish(reason);
+    for (const finish of destroyers) finish(undefined);
     this.calls.stop();
   }
 
@@ -513,11 +525,15 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
       return this.#fixedSpecs;
     }
     const settings = { create: this.#settings, join } as never;
-    return this.calls.sync("specs", () => {
-      const resolve = <T>(specs: T | ((from: never) => T)): T =>
-        typeof specs === "function" ? (specs as (from: never) => T)(settings) : specs;
-      return new SeatSpecs(resolve(actions), resolve(observations));
+    const resolve = <T>(specs: T | ((from: never) => T)): T =>
+      typeof specs === "function" ? (specs as (from: never) => T)(settings) : specs;
+    let made: SeatSpecs | undefined;
+    // Settings of which no specs can be made are the fault of who gave them.
+    const refused = this.calls.refusal("specs", () => {
+      made = new SeatSpecs(resolve(actions), resolve(observations));
     });
+    if (made === undefined) throw refused;
+    return made;
   }
 }
 

@@ -37,11 +37,11 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     const late = [...sequence.running].filter((seat) => seat.pending === undefined);
     for (const seat of late) sequence.missed(seat);
     // Where the late ones were taken out, the tick has come about by that.
-    if (onMissedDeadline !== "wait" && sequence.waiting > 0 && !sequence.blocked) tick();
+    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") tick();
   };
   const check = (): void => {
-    if (sequence.blocked || sequence.waiting === 0) return;
-    if (sequence.waiting === sequence.running.size) tick();
+    if (sequence.blocked || sequence.waiting === 0) disarm();
+    else if (sequence.waiting === sequence.running.size) tick();
     else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
   };
   const answerWaiting = (): void => {

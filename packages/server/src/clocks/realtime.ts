@@ -46,6 +46,10 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     dueAt = Math.max(dueAt + periodMs, now);
     cancelTick = sequence.after(dueAt - now, tick);
   };
+  /** What an agent did before it was out of the sequence is not done when it is back. */
+  const forgetGone = (): void => {
+    for (const seat of latest.keys()) if (!sequence.running.has(seat)) latest.delete(seat);
+  };
   const tick = (): void => {
     cancelTick = undefined;
     if (sequence.blocked) {
@@ -53,10 +57,7 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       return;
     }
     const actions = new Map<AgentId, ActionValues>();
-    for (const [seat, values] of latest) {
-      if (sequence.running.has(seat)) actions.set(seat.agent, values);
-      else latest.delete(seat);
-    }
+    for (const [seat, values] of latest) actions.set(seat.agent, values);
     if (onMissedDeadline === "default-action") latest.clear();
     sequence.advance(actions);
   };
@@ -73,10 +74,11 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       if (answer === "newest") sequence.answer(seat);
     },
     advanced() {
+      forgetGone();
       for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
       schedule();
     },
-    changed() {},
+    changed: forgetGone,
     closed() {
       cancelTick?.();
       cancelTick = undefined;

@@ -50,12 +50,19 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     cancelDeadline = undefined;
     if (current === undefined) return;
     sequence.missed(current);
-    if (onMissedDeadline === "wait" || onMissedDeadline === "leave") return;
-    if (!sequence.blocked) play(current);
+    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") play(current);
+  };
+  /** The deadline is that of an agent which could move, while others wait for it. */
+  const arm = (): void => {
+    if (sequence.blocked || sequence.running.size < 2) disarm();
+    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
   };
   /** It is the current agent's turn: it learns it, or has moved already. */
   const begin = (): void => {
-    if (current === undefined || sequence.blocked) return;
+    if (current === undefined || sequence.blocked) {
+      disarm();
+      return;
+    }
     if (current.pending !== undefined) {
       if (!current.pending.first && !played.has(current)) {
         play(current);
@@ -64,9 +71,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       played.delete(current);
       sequence.answer(current);
     }
-    if (deadlineMs !== undefined && sequence.running.size > 1) {
-      cancelDeadline ??= sequence.after(deadlineMs, expired);
-    }
+    arm();
   };
   const next = (): void => {
     disarm();
@@ -76,9 +81,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
 
   return {
     opened: next,
-    entered() {
-      if (current === undefined) next();
-    },
+    entered: arm,
     stepped(seat) {
       if (seat === current && !sequence.blocked) play(seat);
     },
@@ -86,7 +89,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     changed() {
       for (const seat of played) if (!sequence.running.has(seat)) played.delete(seat);
       if (current === undefined || !sequence.running.has(current)) next();
-      else if (current.pending !== undefined) begin();
+      else begin();
     },
     closed() {
       disarm();

@@ -28,6 +28,9 @@ export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
 }
 
+/** So many ticks in which nobody wakes are done at once; then other worlds have their turn. */
+const ticksAtOnce = 1000;
+
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
   const { action, deadlineMs, onMissedDeadline = "wait" } = options;
   /** The tick at which each sleeping agent wakes. */
@@ -35,6 +38,8 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   let now = 0;
   let fresh = new Set<Seat>();
   let cancelDeadline: (() => void) | undefined;
+  let cancelRest: (() => void) | undefined;
+  let ticksInTurn = 0;
 
   const disarm = (): void => {
     cancelDeadline?.();
@@ -54,6 +59,20 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     fresh = new Set();
     sequence.advance(actions);
   };
+  const tickOrRest = (): void => {
+    if (cancelRest !== undefined) return;
+    ticksInTurn += 1;
+    if (ticksInTurn <= ticksAtOnce) {
+      tick();
+      return;
+    }
+    disarm();
+    cancelRest = sequence.after(0, () => {
+      cancelRest = undefined;
+      ticksInTurn = 0;
+      check();
+    });
+  };
   const expired = (): void => {
     cancelDeadline = undefined;
     const late = [...sequence.running].filter((seat) => !wakes.has(seat));
@@ -62,12 +81,13 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       if (onMissedDeadline === "default-action") sleep(seat, undefined);
       if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
     }
-    check();
+    // Where the late ones were taken out, the tick has come about by that.
+    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") check();
   };
   const check = (): void => {
     for (const seat of wakes.keys()) if (!sequence.running.has(seat)) wakes.delete(seat);
-    if (sequence.blocked || wakes.size === 0) return;
-    if (wakes.size === sequence.running.size) tick();
+    if (sequence.blocked || wakes.size === 0) disarm();
+    else if (wakes.size === sequence.running.size) tickOrRest();
     else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
   };
 
@@ -77,6 +97,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
+      ticksInTurn = 0;
       sleep(seat, seat.pending?.actions);
       check();
     },
@@ -92,6 +113,8 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     changed: check,
     closed() {
       disarm();
+      cancelRest?.();
+      cancelRest = undefined;
       wakes.clear();
       fresh.clear();
     },
