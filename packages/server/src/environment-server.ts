@@ -14,6 +14,7 @@ import { createEmit, type ServerEvent } from "./events.ts";
 import type { Extension } from "./extension.ts";
 import type { HostedWorld } from "./hosted-world.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
+import type { ObservationChecks } from "./observing.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
 import { Sessions } from "./sessions.ts";
@@ -44,6 +45,11 @@ export interface EnvironmentServerOptions {
   /** Extension messages that every connection may send. */
   readonly extensions?: readonly Extension[];
   readonly limits?: Partial<ServerLimits>;
+  /**
+   * Whether what worlds return is held to the bounds of their specs; a violation is the
+   * world's failure. Default `always`; `sampled` costs next to nothing with large observations.
+   */
+  readonly checkObservations?: ObservationChecks;
   /** Says what each connection may do. Default: every connection may do everything. */
   readonly authorize?: Authorize;
   /**
@@ -93,6 +99,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     definitions: options.worlds,
     singleWorld: options.singleWorld ?? false,
     limits,
+    checkObservations: options.checkObservations ?? "always",
     time,
     randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
     emit,

@@ -48,6 +48,7 @@ export {
 } from "./events.ts";
 export { type Extension, type ExtensionContext, extension } from "./extension.ts";
 export { type CallLimits, defaultLimits, type ServerLimits } from "./limits.ts";
+export type { ObservationChecks } from "./observing.ts";
 export {
   type Property,
   type PropertyAccess,

@@ -4,6 +4,7 @@ import {
   packFor,
   type SpecEntry,
   type Tensor,
+  type TensorSpec,
   type Uid,
   type UidTensor,
   zeros,
@@ -14,11 +15,26 @@ import { WorldFault } from "./world-calls.ts";
 
 type Observe = (agent: AgentId) => unknown;
 
+/**
+ * Whether observations are held to the bounds of their specs: `always`, for one in
+ * 61 (`sampled`), or not (`off`). Their dtype and shape are always checked: a response
+ * is never malformed.
+ */
+export type ObservationChecks = "always" | "sampled" | "off";
+
+/** A prime, so that an agent that asks for the same few every step has each of them checked. */
+const sampleEvery = 61;
+
 /** Makes the observations of a world's agents; what is not asked for is not computed. */
 export class Observing {
   readonly #observers = new Map<string, Observe>();
 
-  constructor(observe: object) {
+  readonly #checks: ObservationChecks;
+  readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
+  #observed = 0;
+
+  constructor(observe: object, checks: ObservationChecks) {
+    this.#checks = checks;
     this.#collect(observe, "");
   }
 
@@ -63,10 +79,25 @@ export class Observing {
   /** @throws WorldFault when the author's function throws, or returns what does not fit the spec. */
   #one(seat: Seat, entry: SpecEntry): Tensor {
     try {
-      return packFor(this.#observer(entry.name)(seat.agent), entry.spec, entry.name);
+      return packFor(this.#observer(entry.name)(seat.agent), this.#checked(entry.spec), entry.name);
     } catch (error) {
       throw new WorldFault(`observe.${entry.name}`, error);
     }
+  }
+
+  /** The spec that an observation is held to now, with its bounds or without. */
+  #checked(spec: TensorSpec): TensorSpec {
+    if (this.#checks === "always" || (spec.min === undefined && spec.max === undefined)) {
+      return spec;
+    }
+    this.#observed += 1;
+    if (this.#checks === "sampled" && this.#observed % sampleEvery === 1) return spec;
+    let unbounded = this.#unbounded.get(spec);
+    if (unbounded === undefined) {
+      unbounded = { dtype: spec.dtype, shape: spec.shape };
+      this.#unbounded.set(spec, unbounded);
+    }
+    return unbounded;
   }
 
   #reward(seat: Seat, entry: SpecEntry, tick: number): Tensor {

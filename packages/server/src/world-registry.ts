@@ -4,6 +4,7 @@ import type { Emit, WorldDestroyed } from "./events.ts";
 import type { Done, HostedWorld, PackedSettings } from "./hosted-world.ts";
 import { createIdleTimer } from "./idle-timer.ts";
 import type { ServerLimits } from "./limits.ts";
+import type { ObservationChecks } from "./observing.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
@@ -18,6 +19,7 @@ export interface WorldRegistryOptions {
   /** Whether there is one world at a time, whose name is empty. */
   readonly singleWorld: boolean;
   readonly limits: ServerLimits;
+  readonly checkObservations: ObservationChecks;
   readonly time: TimeSource;
   readonly randomSeed: () => bigint;
   /** Told what becomes of worlds and of their agents. */
@@ -98,6 +100,7 @@ export class WorldRegistry {
       randomSeed: this.#options.randomSeed,
       time: this.#options.time,
       limits,
+      checkObservations: this.#options.checkObservations,
       observer: {
         agentJoined: (agent) => {
           idle.stop();
