@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import * as api from "./index.ts";
+
+test("the public names are these", () => {
+  expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
+    [
+      "channelName",
+      "createEnvironmentServer",
+      "defaultLimits",
+      "defineEnvironment",
+      "defineWorld",
+      "extension",
+      "freeRunning",
+      "lockstep",
+      "optional",
+      "property",
+      "realtime",
+      "requestChannelName",
+      "required",
+      "seededRandom",
+      "serve",
+      "systemTime",
+      "turns",
+      "wakeUp",
+      "withDefault",
+    ]
+  `);
+});
