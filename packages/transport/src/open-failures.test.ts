@@ -202,6 +202,31 @@ describe("a server of another kind", () => {
     }
   });
 
+  test("that resets without an error right behind its trailers loses us nothing", async () => {
+    await using other = await http2((stream) => {
+      stream.respond(
+        { ":status": 200, "content-type": "application/grpc" },
+        { waitForTrailers: true },
+      );
+      stream.on("wantTrailers", () => {
+        stream.sendTrailers({ "grpc-status": "0" });
+        setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR));
+      });
+      stream.end(Buffer.alloc(500_000)); // A hundred thousand empty messages.
+    });
+    await using stream = await openStream(other.address);
+    const client = record(stream, {
+      onMessage: () => {
+        if (client.messages.length % 1_000 === 0) {
+          stream.pause();
+          setImmediate(() => stream.resume());
+        }
+      },
+    });
+    expect(await client.closed).toBeUndefined();
+    expect(client.messages).toHaveLength(100_000);
+  });
+
   test("sees a cancelled call as a reset, with no half-close before it", async () => {
     const events: string[] = [];
     const streams: ServerHttp2Stream[] = [];
