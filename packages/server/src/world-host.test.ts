@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { manualTime } from "../testing/manual-time.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../testing/peer.ts";
 import { type TallyOptions, tally } from "../testing/tally.ts";
+import { freeRunning } from "./clocks/free-running.ts";
 import { lockstep } from "./clocks/lockstep.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import { defineWorld } from "./world.ts";
@@ -41,6 +42,26 @@ describe("a world", () => {
     await one.leave();
     await Promise.all(destroyed);
     expect(time.timers).toBe(0);
+  });
+
+  it("behaviour 29: may be left while it ends", async () => {
+    const stuck = defineWorld({
+      name: "stuck",
+      actions: {},
+      observations: {},
+      clock: freeRunning(),
+      create: () => ({ step: () => new Promise<void>(() => {}), observe: {} }),
+    });
+    const time = manualTime();
+    const server = createEnvironmentServer({ worlds: [stuck], time });
+    const world = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await Promise.all([one.step(), two.step()]);
+    const step = expect(one.step()).rejects.toThrow(/^4: .*limit: stepMs/);
+    const left = two.leave();
+    expect(await isBlocked(left)).toBe(true);
+    time.advance(30_000);
+    await Promise.all([step, left]);
   });
 
   it("behaviour 43: does not wait a second time for an agent that was not told the first time", async () => {

@@ -194,13 +194,14 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     });
   }
 
-  /** An agent leaves, or its connection is gone. */
+  /** An agent leaves, or its connection is gone; a world that ends first has been left as well. */
   leave(seat: Seat, done: Done<undefined>): void {
     if (seat.gone !== undefined) {
       done(undefined);
       return;
     }
-    this.#request(done, (finish) => {
+    const left: Done<undefined> = () => done(undefined);
+    this.#request(left, (finish) => {
       this.#remove(seat);
       finish(undefined);
       this.#destroyIfDrained();
