@@ -11,6 +11,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   transport: ["protocol", "tensor-codec"],
   client: ["protocol", "tensor-codec", "transport"],
   server: ["protocol", "tensor-codec", "transport"],
+  matchmaker: ["protocol", "tensor-codec", "transport", "client"],
 };
 
 function sources(folder: URL): URL[] {

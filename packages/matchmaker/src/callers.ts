@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DescService } from "@bufbuild/protobuf";
+import {
+  type CallOptions,
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type Transport,
+} from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+
+/** Who is called: matchmakers that share a store are one, and any of them will do. */
+export interface CallersOptions {
+  /** Addresses, `host:port`, `http://…` or `https://…`. */
+  readonly matchmakers: string | readonly string[];
+  /** For addresses with `https://`. */
+  readonly tls?: OpenTls | undefined;
+  /** Calls over a transport of Connect's own making, instead of to `matchmakers`. */
+  readonly transports?: readonly Transport[] | undefined;
+}
+
+/** One service at several addresses: a call goes to the one that answered last, and on to the next when it is gone. */
+export class Callers<S extends DescService> {
+  readonly #clients: readonly Client<S>[];
+  readonly #names: readonly string[];
+  #current = 0;
+
+  /** @throws ConnectError InvalidArgument for an address that is none. */
+  constructor(service: S, { matchmakers, tls, transports }: CallersOptions) {
+    this.#names = [matchmakers].flat();
+    const made =
+      transports ??
+      this.#names.map((address) =>
+        createGrpcTransport({
+          baseUrl: parseAddress(address).url,
+          // A dead peer is found, and a stream that waits for long is not cut.
+          pingIntervalMs: 10_000,
+          pingIdleConnection: false,
+          idleConnectionTimeoutMs: 60_000,
+          nodeOptions: nodeTls(tls),
+        }),
+      );
+    this.#clients = made.map((transport) => createClient(service, transport));
+    if (this.#clients.length === 0) {
+      throw new ConnectError(
+        "expected the address of a matchmaker, received none",
+        Code.InvalidArgument,
+      );
+    }
+  }
+
+  /** How many there are to try. */
+  get count(): number {
+    return this.#clients.length;
+  }
+
+  /** The one to call. */
+  get client(): Client<S> {
+    return this.#clients[this.#current] as Client<S>;
+  }
+
+  /** What it is called. */
+  get name(): string {
+    return this.#names[this.#current] ?? "the matchmaker";
+  }
+
+  /** Goes on to the next, because this one did not answer. */
+  next(): void {
+    this.#current = (this.#current + 1) % this.#clients.length;
+  }
+
+  /** Calls, and where a matchmaker is gone calls the others, each once. */
+  async call<T>(run: (client: Client<S>) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await run(this.client);
+      } catch (error) {
+        if (attempt >= this.count || !isPassing(error)) throw error;
+        this.next();
+      }
+    }
+  }
+}
+
+/** Whether the same call may be answered by another matchmaker, or at another time. */
+export function isPassing(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Unavailable || code === Code.Aborted;
+}
+
+/** The options of a call. */
+export function callOptions(signal: AbortSignal | undefined, timeoutMs?: number): CallOptions {
+  return {
+    ...(signal === undefined ? {} : { signal }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
+}
+
+function nodeTls(tls: OpenTls | undefined): Record<string, unknown> {
+  if (tls === undefined) return {};
+  const { serverName, ...rest } = tls;
+  return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
+}

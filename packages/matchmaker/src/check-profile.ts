@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { invalid, messageOf, shorten } from "./errors.ts";
+import { checkPool } from "./filters.ts";
+import { type MatchFunctions, milliseconds, profileOf } from "./profile.ts";
+
+const maxPools = 100;
+const maxPrecreated = 1_000;
+
+/**
+ * Looks for what can never work in a profile.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT saying what is wrong with it.
+ */
+export function checkProfile(profile: MatchProfile, functions: MatchFunctions): void {
+  if (profile.name === "" || profile.name.length > 200) {
+    throw invalid("name", "a name of 1 to 200 characters", `"${shorten(profile.name)}"`);
+  }
+  if (profile.worldType === "") {
+    throw invalid("world_type", "the kind of world, as its servers register it", "none");
+  }
+  if (profile.pools.length === 0 || profile.pools.length > maxPools) {
+    throw invalid(
+      "pools",
+      `1 to ${maxPools}; one without filters has every ticket`,
+      String(profile.pools.length),
+    );
+  }
+  const names = new Set<string>();
+  for (const pool of profile.pools) {
+    if (names.has(pool.name)) {
+      throw invalid("pools", "a name for each pool", `"${shorten(pool.name)}" twice`);
+    }
+    names.add(pool.name);
+    checkPool(pool);
+  }
+  for (const [name, setting] of Object.entries(profile.worldSettings)) {
+    try {
+      unpackTensor(setting);
+    } catch (error) {
+      throw invalid(`world_settings "${shorten(name)}"`, "a tensor", messageOf(error));
+    }
+  }
+  if (profile.precreatedWorlds > maxPrecreated) {
+    throw invalid(
+      "precreated_worlds",
+      `at most ${maxPrecreated}`,
+      String(profile.precreatedWorlds),
+    );
+  }
+  const { worldPolicy: policy } = profile;
+  for (const [name, duration] of Object.entries({
+    seat_timeout: profile.seatTimeout,
+    reset_every: policy?.resetEvery,
+    destroy_when_idle_for: policy?.destroyWhenIdleFor,
+    drain_timeout: policy?.drainTimeout,
+  })) {
+    if (duration !== undefined && milliseconds(duration) === undefined) {
+      throw invalid(name, "a time longer than none", `${duration.seconds} s`);
+    }
+  }
+  const made = profileOf(profile, functions);
+  const least = profile.matchFunction?.function.case === "custom" ? 1 : minimum(profile);
+  if (made.seats < least) {
+    throw invalid("seats", `at least the ${least} that a match fills`, String(made.seats));
+  }
+}
+
+/** The tickets that a built-in match function puts into a match. */
+function minimum(profile: MatchProfile): number {
+  const { function: chosen } = profile.matchFunction ?? {};
+  if (chosen?.case === "byCount" || chosen?.case === "skillWindow") return chosen.value.count;
+  if (chosen?.case === "teams") {
+    return chosen.value.teams.reduce((sum, { size }) => sum + size, 0);
+  }
+  return 1;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/** An agent's side of matchmaking: find a match, and join its world. */
+export { type JoinMatchOptions, joinMatch } from "./join-match.ts";
+export {
+  type FindOptions,
+  type MatchmakerClient,
+  type MatchmakerClientOptions,
+  matchmakerClient,
+  type TicketAssignment,
+  type TicketInit,
+  type TicketUpdate,
+} from "./matchmaker-client.ts";

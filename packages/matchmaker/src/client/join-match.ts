@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type ActionOf,
+  type ConnectOptions,
+  connect,
+  type Environment,
+  type JoinOptions,
+  type NameOf,
+  type ObservationOf,
+} from "@dm-env-rpc/client";
+import type { Specs } from "@dm-env-rpc/tensor-codec";
+import type { TicketAssignment } from "./matchmaker-client.ts";
+
+/** How to join a match: as `connection.join` takes it, and how to connect. */
+export interface JoinMatchOptions<
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+  N extends NameOf<O> = NameOf<O>,
+> extends JoinOptions<A, O, N> {
+  /** TLS, keepalive and limits of the connection. */
+  readonly connect?: ConnectOptions | undefined;
+}
+
+/**
+ * Takes the seat of an assignment: connects, shows the join token and joins the world. Closing the
+ * environment leaves the world and closes the connection.
+ *
+ * @throws ConnectError when the server cannot be reached; `Unauthenticated` and `PermissionDenied` when it
+ * does not take the token.
+ * @throws DmEnvRpcError NOT_FOUND when the world is gone, and what else the server answers.
+ */
+export async function joinMatch<
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+  const N extends NameOf<O> = never,
+>(
+  assignment: Pick<TicketAssignment, "address" | "worldName" | "joinToken">,
+  options: JoinMatchOptions<A, O, N> = {},
+): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
+  const { connect: connecting, ...join } = options;
+  const connection = await connect(assignment.address, {
+    ...connecting,
+    metadata: { ...connecting?.metadata, authorization: `Bearer ${assignment.joinToken}` },
+  });
+  try {
+    const environment = await connection.join<A, O, N>(assignment.worldName, join);
+    return withConnection(environment, () => connection.close());
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/** An environment that closes its connection with itself. */
+function withConnection<Action, Observation>(
+  environment: Environment<Action, Observation>,
+  closeConnection: () => Promise<void>,
+): Environment<Action, Observation> {
+  const close: Environment["close"] = async (options) => {
+    try {
+      await environment.close(options);
+    } finally {
+      await closeConnection();
+    }
+  };
+  return {
+    world: environment.world,
+    connection: environment.connection,
+    get specs() {
+      return environment.specs;
+    },
+    reset: (options) => environment.reset(options),
+    step: (action, options) => environment.step(action, options),
+    stepMany: (actions, options) => environment.stepMany(actions, options),
+    actionSpec: () => environment.actionSpec(),
+    observationSpec: () => environment.observationSpec(),
+    rewardSpec: () => environment.rewardSpec(),
+    discountSpec: () => environment.discountSpec(),
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import {
+  FrontendService,
+  SearchFieldsSchema,
+  TicketState as State,
+  type Ticket,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError, unpackStatus } from "@dm-env-rpc/tensor-codec";
+import { Callers, type CallersOptions, callOptions, isPassing } from "../callers.ts";
+import { type Clock, pause, systemClock } from "../clock.ts";
+import type { TicketState } from "../model.ts";
+
+/** What an agent would like to play. */
+export interface TicketInit {
+  /** Numbers that pools filter by; finite. */
+  readonly doubles?: Readonly<Record<string, number>> | undefined;
+  /** Texts that pools filter by. */
+  readonly strings?: Readonly<Record<string, string>> | undefined;
+  /** Tags that pools filter by. */
+  readonly tags?: readonly string[] | undefined;
+  /** For match functions of the operator's own. */
+  readonly extensions?: Readonly<Record<string, Any>> | undefined;
+  /** The only profile that may match the ticket. Default: any. */
+  readonly profile?: string | undefined;
+}
+
+/** Where a ticket's agent joins. */
+export interface TicketAssignment {
+  readonly address: string;
+  readonly worldName: string;
+  /** Lets the agent in, once, until it expires. */
+  readonly joinToken: string;
+  /** When the seat is given up unless it has been taken, in milliseconds since 1970 by the matchmaker's time. */
+  readonly expiresMs: number;
+}
+
+/** A ticket as it is now. */
+export interface TicketUpdate {
+  readonly ticketId: string;
+  readonly state: TicketState;
+  /** Undefined unless the ticket is in a match. */
+  readonly matchId: string | undefined;
+  /** Where to join, while the state is `assigned` or `joined`. */
+  readonly assignment: TicketAssignment | undefined;
+  /** Why the ticket failed, or went back to its pools. */
+  readonly error: DmEnvRpcError | undefined;
+}
+
+/** How to find a match. */
+export interface FindOptions {
+  /** Gives up when aborted: the ticket is cancelled and the iteration rejects with `Canceled`. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long no matchmaker may answer. Default 60,000. */
+  readonly unreachableMs?: number | undefined;
+}
+
+/** An agent's matchmaker. */
+export interface MatchmakerClient {
+  /**
+   * Creates a ticket and tells of it: as it is, and again whenever it changes, until it has ended.
+   *
+   * An iteration that is left before the ticket is assigned cancels it. One that goes on
+   * after the assignment learns when the world is lost and the ticket waits again. When a matchmaker goes away, the next one is
+   * asked; an update may come twice then.
+   *
+   * @throws ConnectError what the matchmaker answers; `Unavailable` when none has for `unreachableMs`.
+   */
+  find(ticket?: TicketInit, options?: FindOptions): AsyncIterable<TicketUpdate>;
+  /**
+   * Creates a ticket and waits until it is assigned.
+   *
+   * @throws DmEnvRpcError why it failed, or CANCELLED.
+   * @throws ConnectError as `find` does.
+   */
+  findMatch(
+    ticket?: TicketInit,
+    options?: FindOptions,
+  ): Promise<TicketAssignment & { readonly ticketId: string }>;
+  /** A ticket as it is. */
+  get(ticketId: string): Promise<TicketUpdate>;
+  /** Takes a ticket back. */
+  cancel(ticketId: string): Promise<TicketUpdate>;
+}
+
+/** How a client reaches its matchmaker. */
+export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
+  /** Default: the machine's time. */
+  readonly clock?: Clock | undefined;
+}
+
+const cancelMs = 5_000;
+const retryMs = 250;
+const defaultUnreachableMs = 60_000;
+
+/**
+ * Makes a client of a matchmaker, or of several that share a store.
+ *
+ * @throws ConnectError InvalidArgument for an address that is none.
+ */
+export function matchmakerClient(
+  matchmakers: string | readonly string[],
+  options: MatchmakerClientOptions = {},
+): MatchmakerClient {
+  const { clock = systemClock } = options;
+  const callers = new Callers(FrontendService, { ...options, matchmakers });
+
+  /** Asks until somebody answers. */
+  const persist = async <T>(run: () => Promise<T>, find: FindOptions): Promise<T> => {
+    const sinceMs = clock.now();
+    for (;;) {
+      try {
+        return await run();
+      } catch (error) {
+        const { signal, unreachableMs = defaultUnreachableMs } = find;
+        if (!isPassing(error) || clock.now() - sinceMs >= unreachableMs) throw error;
+        callers.next();
+        await pause(clock, retryMs, signal);
+        signal?.throwIfAborted();
+      }
+    }
+  };
+
+  async function* find(ticket: TicketInit = {}, options: FindOptions = {}) {
+    const { signal } = options;
+    // An id of one's own: asking again for it is no second ticket.
+    const ticketId = randomUUID();
+    const request = {
+      ticketId,
+      searchFields: create(SearchFieldsSchema, {
+        doubles: { ...ticket.doubles },
+        strings: { ...ticket.strings },
+        tags: [...(ticket.tags ?? [])],
+      }),
+      extensions: { ...ticket.extensions },
+      profile: ticket.profile ?? "",
+    };
+    let isOpen = false;
+    try {
+      isOpen = true;
+      await persist(() => callers.client.createTicket(request, callOptions(signal)), options);
+      for (;;) {
+        const updates = await persist(async () => {
+          const stream = callers.client.watchTicket({ ticketId }, callOptions(signal));
+          const iterator = stream[Symbol.asyncIterator]();
+          return { iterator, first: await iterator.next() };
+        }, options);
+        let next = updates.first;
+        while (next.done !== true) {
+          const update = updateOf(next.value.ticket);
+          isOpen = update.state === "waiting" || update.state === "matched";
+          yield update;
+          if (hasEnded(update)) return;
+          try {
+            next = await updates.iterator.next();
+          } catch (error) {
+            if (!isPassing(error)) throw error;
+            break;
+          }
+        }
+      }
+    } catch (error) {
+      // What the matchmaker refused is no ticket.
+      throw ConnectError.from(error);
+    } finally {
+      if (isOpen) {
+        await callers
+          .call((client) => client.cancelTicket({ ticketId }, { timeoutMs: cancelMs }))
+          .catch(() => {});
+      }
+    }
+  }
+
+  return {
+    find,
+    async findMatch(ticket, options) {
+      for await (const { ticketId, state, assignment, error } of find(ticket, options)) {
+        if (assignment !== undefined) return { ticketId, ...assignment };
+        if (state === "failed" && error !== undefined) throw error;
+        if (state === "completed" || state === "cancelled") {
+          throw new DmEnvRpcError("CANCELLED", `the ticket was ${state} before it was assigned`);
+        }
+      }
+      throw new DmEnvRpcError("ABORTED", "the ticket is no longer known; create another one");
+    },
+    async get(ticketId) {
+      const { ticket } = await callers.call((client) => client.getTicket({ ticketId }));
+      return updateOf(ticket);
+    },
+    async cancel(ticketId) {
+      const { ticket } = await callers.call((client) => client.cancelTicket({ ticketId }));
+      return updateOf(ticket);
+    },
+  };
+}
+
+const states: ReadonlyMap<State, TicketState> = new Map([
+  [State.WAITING, "waiting"],
+  [State.MATCHED, "matched"],
+  [State.ASSIGNED, "assigned"],
+  [State.JOINED, "joined"],
+  [State.COMPLETED, "completed"],
+  [State.CANCELLED, "cancelled"],
+  [State.FAILED, "failed"],
+]);
+
+function hasEnded({ state }: TicketUpdate): boolean {
+  return state === "completed" || state === "cancelled" || state === "failed";
+}
+
+function updateOf(ticket: Ticket | undefined): TicketUpdate {
+  const state = states.get(ticket?.state ?? State.UNSPECIFIED);
+  if (ticket === undefined || state === undefined) {
+    throw new DmEnvRpcError(
+      "INTERNAL",
+      `expected a ticket in a known state, received ${ticket === undefined ? "none" : `state ${ticket.state}`}; the matchmaker may be newer than this client`,
+    );
+  }
+  const { assignment, error } = ticket;
+  return {
+    ticketId: ticket.id,
+    state,
+    matchId: ticket.matchId === "" ? undefined : ticket.matchId,
+    assignment: assignment && {
+      address: assignment.address,
+      worldName: assignment.worldName,
+      joinToken: assignment.joinToken,
+      expiresMs: assignment.expireTime === undefined ? 0 : timestampMs(assignment.expireTime),
+    },
+    error: error && unpackStatus(error),
+  };
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Match, Ticket, World } from "../model.ts";
+import type { Profile } from "../profile.ts";
+import type { DirectorContext } from "./context.ts";
+
+/** Where a ticket's agent joins, by ticket. */
+export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
+
+/** Where a world is, and what it is called there. */
+export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
+
+/** Signs a token for each ticket, and with it reserves a seat in a world until the profile's time is over. */
+export async function reserve(
+  { view, issuer, newId }: Pick<DirectorContext, "view" | "issuer" | "newId">,
+  profile: Profile,
+  world: OpenWorld,
+  tickets: readonly string[],
+): Promise<Seats> {
+  const nowMs = view.now();
+  const expiresMs = nowMs + profile.seatMs;
+  const entries = await Promise.all(
+    tickets.map(async (ticketId) => {
+      const joinToken = await issuer.joinToken({
+        ticketId,
+        serverId: world.serverId,
+        worldName: world.name,
+        seatId: newId(),
+        nowMs,
+        expiresMs,
+      });
+      const assignment = { address: world.address, worldName: world.name, joinToken, expiresMs };
+      return [ticketId, assignment] as const;
+    }),
+  );
+  return new Map(entries);
+}
+
+/** A ticket that has a seat. */
+export function assigned(
+  ticket: Ticket,
+  match: Pick<Match, "id">,
+  assignment: NonNullable<Ticket["assignment"]>,
+): Ticket {
+  return { ...ticket, state: "assigned", matchId: match.id, assignment, reason: undefined };
+}
+
+/** All tickets of a match. */
+export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
+  return teams.flatMap(({ tickets }) => tickets);
+}
+
+/** Tells of an assignment. */
+export function announce(
+  { emit, view }: Pick<DirectorContext, "emit" | "view">,
+  match: Match,
+  world: OpenWorld,
+  tickets: readonly Ticket[],
+): void {
+  const now = view.now();
+  emit({
+    kind: "assigned",
+    matchId: match.id,
+    profile: match.profile,
+    serverId: world.serverId,
+    worldName: world.name,
+    tickets: tickets.length,
+    waitedMs: tickets.map(({ createdMs }) => now - createdMs),
+  });
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import type { Match, Ticket } from "../model.ts";
+import type { Profile } from "../profile.ts";
+import type { Stored } from "../store/store.ts";
+import { put } from "../view.ts";
+import { announce, assigned, reserve } from "./assignments.ts";
+import { type DirectorContext, leading } from "./context.ts";
+
+/** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
+export async function fillVacancies(context: DirectorContext): Promise<void> {
+  const { view, picture } = context;
+  const pools = new Map<string, Map<string, WaitingTicket[]>>();
+  const matches = [...picture.vacant]
+    .map((id) => view.get("match", id))
+    .filter((match) => match !== undefined)
+    .sort((a, b) => a.value.createdMs - b.value.createdMs);
+  for (const match of matches) {
+    const profile = picture.profiles.get(match.value.profile);
+    if (profile?.backfill !== true || match.value.state !== "live") continue;
+    let waiting = pools.get(profile.name);
+    if (waiting === undefined) {
+      waiting = new Map(
+        [...(picture.poolsOf(profile.name) ?? [])].map(([name, tickets]) => [name, [...tickets]]),
+      );
+      pools.set(profile.name, waiting);
+    }
+    await fill(context, profile, match, waiting);
+  }
+}
+
+async function fill(
+  context: DirectorContext,
+  profile: Profile,
+  match: Stored<Match>,
+  pools: Map<string, WaitingTicket[]>,
+): Promise<void> {
+  const { view } = context;
+  const world = view.get("world", match.value.worldId);
+  if (world?.value.state !== "open" || world.value.name === undefined) return;
+  if (view.get("server", world.value.serverId)?.value.state !== "serving") return;
+  const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
+  for (const team of match.value.vacancies) {
+    const ticket = take(context, pools, profile.poolOfTeam.get(team));
+    if (ticket !== undefined) chosen.push({ team, ticket });
+  }
+  if (chosen.length === 0) return;
+  const { serverId, address, name } = world.value;
+  const where = { serverId, address, name };
+  const ids = chosen.map(({ ticket }) => ticket.value.id);
+  const seats = await reserve(context, profile, where, ids);
+  const vacancies = [...match.value.vacancies];
+  for (const { team } of chosen) vacancies.splice(vacancies.indexOf(team), 1);
+  const filled: Match = {
+    ...match.value,
+    vacancies,
+    teams: match.value.teams.map((roster) => ({
+      name: roster.name,
+      tickets: [
+        ...roster.tickets,
+        ...chosen.flatMap(({ team, ticket }) => (team === roster.name ? [ticket.value.id] : [])),
+      ],
+    })),
+  };
+  const changes = chosen.flatMap(({ ticket }) => {
+    const seat = seats.get(ticket.value.id);
+    if (seat === undefined) return [];
+    return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
+  });
+  // The world must still be as it was: one that drains takes nobody. After a conflict the next look tries again.
+  const made = await view.commit(
+    [
+      put("match", filled.id, match, filled),
+      put("world", world.value.id, world, world.value),
+      ...changes,
+    ],
+    leading(context),
+  );
+  if (made) {
+    announce(
+      context,
+      filled,
+      where,
+      chosen.map(({ ticket }) => ticket.value),
+    );
+  } else context.wake();
+}
+
+/** The ticket that has waited longest, of one pool or of all. */
+function take(
+  { view, picture }: DirectorContext,
+  pools: Map<string, WaitingTicket[]>,
+  pool: string | undefined,
+): Stored<Ticket> | undefined {
+  for (;;) {
+    const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
+    let best: WaitingTicket[] | undefined;
+    for (const tickets of candidates) {
+      const [first] = tickets;
+      if (first === undefined) continue;
+      const [other] = best ?? [];
+      if (other === undefined || byAge(first, other) < 0) best = tickets;
+    }
+    const ticket = best?.shift();
+    if (ticket === undefined) return undefined;
+    for (const tickets of pools.values()) {
+      const at = tickets[0]?.id === ticket.id ? 0 : -1;
+      if (at === 0) tickets.shift();
+    }
+    const stored = view.get("ticket", ticket.id);
+    if (stored?.value.state === "waiting" && picture.waiting.has(ticket.id)) return stored;
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "../clock.ts";
+import type { Emit } from "../events.ts";
+import type { MatchProposal } from "../functions/match-function.ts";
+import type { MatchmakerSettings } from "../settings.ts";
+import type { Change, Lease } from "../store/store.ts";
+import { StoreError } from "../store/store.ts";
+import type { TokenIssuer } from "../tokens/issuer.ts";
+import type { View } from "../view.ts";
+import type { WorldServers } from "../world-servers.ts";
+import type { Picture } from "./picture.ts";
+
+/** A match that a function proposed for a profile. */
+export interface Proposal extends MatchProposal {
+  readonly profile: string;
+}
+
+/**
+ * Chooses among the proposals of all profiles. What it returns is made in that order; a proposal whose
+ * tickets are in an earlier one is passed over.
+ */
+export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
+
+/** What the parts of the director share. */
+export interface DirectorContext {
+  readonly view: View;
+  readonly picture: Picture;
+  readonly servers: WorldServers;
+  readonly issuer: TokenIssuer;
+  readonly settings: MatchmakerSettings;
+  readonly evaluate: Evaluate;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  /** Makes ids that nothing else has. */
+  readonly newId: () => string;
+  /** The lease to lead; undefined while another matchmaker has it. */
+  lease(): Lease | undefined;
+  /** Calls for a look soon. */
+  wake(): void;
+}
+
+/** Times that a change is made again after a conflict. Conflicts are with agents who cancel, one each. */
+const maxConflicts = 100;
+
+/**
+ * Commits what `make` makes of the view, again and again until no other commit comes between.
+ *
+ * @param make Returns undefined when there is nothing to do any more.
+ * @returns Whether it was committed.
+ * @throws StoreError `fenced` when this matchmaker does not lead any more, `unavailable` when nobody knows.
+ */
+export async function change(
+  context: DirectorContext,
+  make: () => readonly Change[] | undefined,
+): Promise<boolean> {
+  for (let attempt = 0; attempt < maxConflicts; attempt++) {
+    const changes = make();
+    if (changes === undefined || changes.length === 0) return false;
+    if (await context.view.commit(changes, leading(context))) return true;
+  }
+  throw new Error(`a change met another ${maxConflicts} times in a row`);
+}
+
+/**
+ * The lease to lead.
+ *
+ * @throws StoreError `fenced` when this matchmaker does not lead.
+ */
+export function leading(context: DirectorContext): Lease {
+  const lease = context.lease();
+  if (lease !== undefined) return lease;
+  throw new StoreError("fenced", "this matchmaker does not lead any more");
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import { pause } from "../clock.ts";
+import { messageOf, toError } from "../errors.ts";
+import type { Match, Reason, Ticket, World } from "../model.ts";
+import type { Profile } from "../profile.ts";
+import { type Change, isStoreError } from "../store/store.ts";
+import { put } from "../view.ts";
+import { faultOf, isGone } from "../world-servers.ts";
+import { announce, assigned, reserve, type Seats } from "./assignments.ts";
+import { change, type DirectorContext } from "./context.ts";
+import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "./outcomes.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/** How long a world that is there waits for a store that is not. */
+const storeRetryMs = 200;
+
+/** Starts the creates that are due: of matches that were placed, whoever placed them, and of worlds made ahead. */
+export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
+  const { view, picture, settings } = context;
+  for (const worldId of picture.inState.creating) {
+    const world = view.get("world", worldId)?.value;
+    if (world === undefined || tasks.isRunning(worldId)) continue;
+    if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) continue;
+    tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
+  }
+}
+
+async function createWorld(
+  context: DirectorContext,
+  tasks: WorldTasks,
+  world: World,
+): Promise<void> {
+  const { view, picture, servers, settings, emit } = context;
+  const server = view.get("server", world.serverId)?.value;
+  const profile = profileOfWorld(picture, view, world);
+  const mayCreate = server?.state === "serving" || server?.state === "draining";
+  if (profile === undefined || !mayCreate) {
+    const what = profile === undefined ? "the profile was deleted" : "its server is gone";
+    await unplace(context, world.id, (ticket) =>
+      requeued(ticket, { code: "UNAVAILABLE", message: `${what} before the world was created` }),
+    );
+    return;
+  }
+  let name: string;
+  try {
+    const type = server.worldTypes.length > 1 ? world.type : undefined;
+    name = await servers.create(server, profile.settings, type, settings.worldCallMs);
+  } catch (error) {
+    emit({ kind: "world-failed", serverId: server.id, what: "create", error: toError(error) });
+    await createFailed(context, tasks, world, profile, error);
+    return;
+  }
+  tasks.succeeded(server.id);
+  tasks.succeeded(typeKey(server.id, world.type));
+  if (await opened(context, profile, { ...world, name })) {
+    emit({ kind: "world-created", serverId: server.id, worldName: name });
+    return;
+  }
+  // Nobody waits for it any more.
+  await servers.destroy(server, name, settings.worldCallMs).catch((error: unknown) => {
+    if (isGone(error)) return;
+    emit({ kind: "world-failed", serverId: server.id, what: "destroy", error: toError(error) });
+  });
+}
+
+/**
+ * Writes down that a world is there, and assigns the tickets of its match with it. While the store
+ * is away it is tried again: whether an attempt was the one that came through, the record tells.
+ */
+async function opened(
+  context: DirectorContext,
+  profile: Profile,
+  world: World & { readonly name: string },
+): Promise<boolean> {
+  const { view, clock } = context;
+  for (;;) {
+    try {
+      const placed = world.matchId === undefined ? undefined : view.get("match", world.matchId);
+      const waiting = placed === undefined ? [] : ticketsOf(view, placed.value);
+      const ids = waiting.map(({ value }) => value.id);
+      const seats = await reserve(context, profile, world, ids);
+      let outcome: { readonly match: Match; readonly tickets: Ticket[] } | undefined;
+      const committed = await change(context, () => {
+        const made = openedChanges(context, world, seats);
+        outcome = made?.outcome;
+        return made?.changes;
+      });
+      if (committed && outcome !== undefined) {
+        announce(context, outcome.match, world, outcome.tickets);
+      }
+      const now = view.get("world", world.id)?.value;
+      return committed || now?.name === world.name;
+    } catch (error) {
+      if (!isStoreError(error)) throw error;
+      if (error.reason === "unavailable") await pause(clock, storeRetryMs);
+      // An earlier attempt may have come through; and whoever leads now may have its own plans.
+      const known = await view.refresh([{ kind: "world", id: world.id }]).then(
+        () => true,
+        () => false,
+      );
+      if (known && error.reason === "fenced") {
+        return view.get("world", world.id)?.value.name === world.name;
+      }
+      // Nobody knows: a world that nobody owns is found by its server's reports.
+      if (!known && context.lease() === undefined) return true;
+    }
+  }
+}
+
+function openedChanges(
+  { view }: DirectorContext,
+  world: World & { readonly name: string },
+  seats: Seats,
+):
+  | {
+      readonly changes: Change[];
+      readonly outcome: { match: Match; tickets: Ticket[] } | undefined;
+    }
+  | undefined {
+  const stored = view.get("world", world.id);
+  if (stored?.value.state !== "creating") return undefined;
+  const report = view.get("report", world.serverId)?.value;
+  const open: World = {
+    ...stored.value,
+    state: "open",
+    name: world.name,
+    openedAt: report?.sequence ?? 0,
+    emptySinceMs: view.now(),
+    resetMs: view.now(),
+  };
+  const changes: Change[] = [put("world", world.id, stored, open)];
+  if (world.matchId === undefined) return { changes, outcome: undefined };
+  const placed = view.get("match", world.matchId);
+  if (placed === undefined) return undefined;
+  const match: Match = { ...placed.value, state: "live" };
+  changes.push(put("match", match.id, placed, match));
+  const tickets: Ticket[] = [];
+  for (const ticket of ticketsOf(view, match)) {
+    const seat = seats.get(ticket.value.id);
+    if (ticket.value.state !== "matched" || seat === undefined) continue;
+    tickets.push(ticket.value);
+    changes.push(put("ticket", ticket.value.id, ticket, assigned(ticket.value, match, seat)));
+  }
+  return { changes, outcome: { match, tickets } };
+}
+
+/** What is not tried on a server for a while. */
+export function typeKey(serverId: string, worldType: string): string {
+  return `${serverId}/${worldType}`;
+}
+
+async function createFailed(
+  context: DirectorContext,
+  tasks: WorldTasks,
+  world: World,
+  profile: Profile,
+  error: unknown,
+): Promise<void> {
+  const { view, settings } = context;
+  const fault = faultOf(error);
+  const why = messageOf(error);
+  if (fault === "server") tasks.failed(world.serverId);
+  else if (fault === "world") tasks.failed(typeKey(world.serverId, world.type));
+  else tasks.failed(`profile ${profile.name}`);
+  const nowMs = view.now();
+  const fails = (text: string): Reason => ({ code: "FAILED_PRECONDITION", message: text });
+  await unplace(context, world.id, (ticket) => {
+    if (fault === "settings") {
+      const text = `the world settings of profile "${profile.name}" were refused: ${why}`;
+      return ended(ticket, "failed", nowMs, fails(text));
+    }
+    const attempts = ticket.attempts + (fault === "world" ? 1 : 0);
+    if (attempts >= settings.maxAttempts) {
+      const text = `a world for profile "${profile.name}" could not be created in ${attempts} attempts: ${why}`;
+      return ended({ ...ticket, attempts }, "failed", nowMs, fails(text));
+    }
+    return requeued({ ...ticket, attempts }, { code: "UNAVAILABLE", message: why });
+  });
+  context.wake();
+}
+
+/** Takes back a placement: the world will not be, and each ticket has its own fate. */
+async function unplace(
+  context: DirectorContext,
+  worldId: string,
+  fate: (ticket: Ticket) => Ticket,
+): Promise<void> {
+  const { view } = context;
+  await change(context, () => {
+    const world = view.get("world", worldId);
+    return world?.value.state === "creating" ? worldEnded(view, world, fate) : undefined;
+  });
+}

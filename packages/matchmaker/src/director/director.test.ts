@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+
+describe("a match", () => {
+  it("is made of as many tickets as its profile says, and its tickets are assigned", async () => {
+    await using house = await House.open();
+    const server = await house.serve("one");
+    const ids = await house.tickets(3);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(ids.map((id) => house.ticket(id)));
+    expect(first?.assignment?.worldName).toBe("gridworld-1");
+    expect(first?.assignment?.address).toBe(server.address);
+    expect(second?.assignment?.worldName).toBe("gridworld-1");
+    expect(second?.assignment?.joinToken).not.toBe(first?.assignment?.joinToken);
+    expect(server.created).toBe(1);
+  });
+
+  it("ends with its world when all agents have left", async () => {
+    await using house = await House.open();
+    const server = await house.serve("one");
+    const ids = await house.tickets(2);
+    await house.settle();
+    for (const id of ids) await house.join(id);
+    await house.pass(2_000);
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    server.worlds.get("gridworld-1")?.tickets.clear();
+    await house.pass(2_000);
+    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+    expect(server.worlds.size).toBe(0);
+    expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
+  });
+});

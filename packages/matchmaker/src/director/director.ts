@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import { pause } from "../clock.ts";
+import { toError } from "../errors.ts";
+import { isStoreError, type Store } from "../store/store.ts";
+import { fillVacancies } from "./backfill.ts";
+import type { DirectorContext } from "./context.ts";
+import { startCreates, typeKey } from "./create-world.ts";
+import { startDestroys } from "./end-world.ts";
+import { keepTickets } from "./housekeeping.ts";
+import { Leadership } from "./leadership.ts";
+import { makeMatches } from "./matching.ts";
+import { Orphans } from "./orphans.ts";
+import { Placement } from "./placement.ts";
+import { followPolicies } from "./policies.ts";
+import { precreate } from "./precreate.ts";
+import { takeReport } from "./reports.ts";
+import { ServerWatch } from "./server-watch.ts";
+import { WorldTasks } from "./world-tasks.ts";
+
+/** What a director is made from: what its parts share, without what it makes itself. */
+export type DirectorOptions = Omit<DirectorContext, "lease" | "wake"> & { readonly store: Store };
+
+/**
+ * The loop that makes matches, while it leads: fetch, propose, evaluate, place, create, assign; and looks after
+ * worlds and servers. Each step is one commit, so that another director can go on wherever this one dies.
+ */
+export class Director {
+  readonly #context: DirectorContext;
+  readonly #store: Store;
+  readonly #leadership: Leadership;
+  readonly #tasks: WorldTasks;
+  readonly #watch: ServerWatch;
+  readonly #orphans: Orphans;
+  #isLeading = false;
+  #keptMs = Number.NEGATIVE_INFINITY;
+  #wake: (() => void) | undefined;
+  #isDue = true;
+
+  constructor({ store, ...shared }: DirectorOptions) {
+    const { clock, settings, emit } = shared;
+    this.#store = store;
+    this.#leadership = new Leadership(store, clock, settings.leaderLeaseMs);
+    this.#context = {
+      ...shared,
+      lease: () => this.#leadership.lease,
+      wake: () => this.wake(),
+    };
+    this.#tasks = new WorldTasks(clock, settings.cooldownMs, emit);
+    this.#watch = new ServerWatch(this.#context);
+    this.#orphans = new Orphans(this.#context, this.#tasks);
+  }
+
+  get isLeading(): boolean {
+    return this.#isLeading;
+  }
+
+  /** Calls for a look soon. */
+  wake(): void {
+    this.#isDue = true;
+    this.#wake?.();
+  }
+
+  /** Looks again and again until the signal aborts, then lets another lead. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, settings } = this.#context;
+    const unsubscribe = this.#store.onChange(() => this.wake());
+    const renewing = this.#leadership.keep(signal);
+    while (!signal.aborted) {
+      this.#isDue = false;
+      await this.tick();
+      await pause(clock, settings.minTickMs, signal);
+      if (this.#isDue || signal.aborted) continue;
+      const nap = new AbortController();
+      this.#wake = () => nap.abort();
+      await pause(clock, settings.tickMs, AbortSignal.any([signal, nap.signal]));
+      this.#wake = undefined;
+    }
+    unsubscribe();
+    await renewing;
+    await this.#tasks.settled();
+    await this.#leadership.release().catch(() => {});
+    this.#follow();
+  }
+
+  /** Looks once: takes or holds the lead, and does what is due. Never rejects. */
+  async tick(): Promise<void> {
+    const { emit, clock, picture } = this.#context;
+    const beganMs = clock.now();
+    try {
+      if (!(await this.#leadership.hold())) {
+        this.#follow();
+        return;
+      }
+      await this.#context.view.sync();
+      if (!this.#isLeading) this.#lead();
+      await this.#look();
+      emit({ kind: "ticked", tookMs: clock.now() - beganMs, waiting: picture.waiting.size });
+    } catch (error) {
+      if (isStoreError(error, "fenced")) {
+        this.#leadership.lose();
+        this.#follow();
+        this.wake();
+      } else if (isStoreError(error, "unavailable")) {
+        // Time without the store is nobody's silence.
+        this.#watch.reset();
+        emit({ kind: "store-failed", error });
+      } else emit({ kind: "step-failed", step: "tick", error: toError(error) });
+    }
+  }
+
+  /** Resolves when no call to a server is under way. */
+  async settled(): Promise<void> {
+    await this.#tasks.settled();
+  }
+
+  async #look(): Promise<void> {
+    const { picture, clock, settings, view } = this.#context;
+    const isTimeToKeep = clock.now() - this.#keptMs >= settings.tickMs;
+    for (const serverId of [...picture.reported]) await this.#takeReport(serverId);
+    if (isTimeToKeep) {
+      this.#keptMs = clock.now();
+      await this.#step("servers", () => this.#watch.look());
+      await this.#step("tickets", () => keepTickets(this.#context));
+      for (const serverId of [...view.table("server").keys()]) {
+        await this.#step(`policies of ${serverId}`, () =>
+          followPolicies(this.#context, this.#tasks, serverId),
+        );
+      }
+      await this.#step("worlds that nobody owns", () => this.#orphans.look());
+      this.#tasks.sweep();
+    }
+    await this.#step("open seats", () => fillVacancies(this.#context));
+    const placement = new Placement(
+      view,
+      picture,
+      (serverId, worldType) =>
+        !this.#tasks.isCooling(serverId) && !this.#tasks.isCooling(typeKey(serverId, worldType)),
+    );
+    await this.#step("matches", async () => {
+      if (await makeMatches(this.#context, placement)) this.wake();
+    });
+    await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
+    startCreates(this.#context, this.#tasks);
+    startDestroys(this.#context, this.#tasks);
+  }
+
+  async #takeReport(serverId: string): Promise<void> {
+    const { reported } = this.#context.picture;
+    reported.delete(serverId);
+    try {
+      await this.#step(`report of ${serverId}`, () => takeReport(this.#context, serverId));
+      await this.#step(`policies of ${serverId}`, () =>
+        followPolicies(this.#context, this.#tasks, serverId),
+      );
+    } catch (error) {
+      reported.add(serverId);
+      throw error;
+    }
+  }
+
+  /** One step. What is wrong with it alone does not keep the others from being done. */
+  async #step(step: string, run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      if (isStoreError(error)) throw error;
+      this.#context.emit({ kind: "step-failed", step, error: toError(error) });
+    }
+  }
+
+  #lead(): void {
+    this.#isLeading = true;
+    this.#watch.reset();
+    this.#orphans.reset();
+    // What the last one had looked at, this one has not.
+    for (const id of this.#context.view.table("report").keys()) {
+      this.#context.picture.reported.add(id);
+    }
+    this.#context.emit({ kind: "leading" });
+  }
+
+  #follow(): void {
+    if (!this.#isLeading) return;
+    this.#isLeading = false;
+    this.#context.emit({ kind: "following" });
+  }
+}

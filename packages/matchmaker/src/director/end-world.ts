@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { toError } from "../errors.ts";
+import type { World } from "../model.ts";
+import { put } from "../view.ts";
+import { isGone } from "../world-servers.ts";
+import { change, type DirectorContext } from "./context.ts";
+import { ended, requeued, worldEnded } from "./outcomes.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/** Starts the destroys that are due; what was begun by another matchmaker is gone on with. */
+export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
+  const { view, picture } = context;
+  for (const worldId of picture.inState.destroying) {
+    const world = view.get("world", worldId)?.value;
+    if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) continue;
+    tasks.start(worldId, () => destroyWorld(context, tasks, world));
+  }
+}
+
+async function destroyWorld(
+  context: DirectorContext,
+  tasks: WorldTasks,
+  world: World,
+): Promise<void> {
+  const { view, servers, settings, emit } = context;
+  const { id, serverId, address, name } = world;
+  if (name !== undefined) {
+    try {
+      await servers.destroy({ id: serverId, address }, name, settings.worldCallMs);
+    } catch (error) {
+      if (!isGone(error)) {
+        tasks.failed(id);
+        emit({ kind: "world-failed", serverId, what: "destroy", error: toError(error) });
+        return;
+      }
+    }
+    emit({ kind: "world-destroyed", serverId, worldName: name });
+  }
+  tasks.succeeded(id);
+  const nowMs = view.now();
+  await change(context, () => {
+    const stored = view.get("world", id);
+    if (stored === undefined) return undefined;
+    return worldEnded(view, stored, (ticket) =>
+      ticket.state === "joined"
+        ? ended(ticket, "completed", nowMs)
+        : requeued(ticket, { code: "ABORTED", message: "its world was destroyed" }),
+    );
+  });
+  context.wake();
+}
+
+/** Resets a world. That it was is written down first: one that is asked for and lost is not asked for again. */
+export function startReset(
+  context: DirectorContext,
+  tasks: WorldTasks,
+  worldId: string,
+  sequences: number,
+): void {
+  const { view, servers, settings, emit } = context;
+  const key = `reset ${worldId}`;
+  if (tasks.isRunning(key)) return;
+  tasks.start(key, async () => {
+    const committed = await change(context, () => {
+      const world = view.get("world", worldId);
+      if (world?.value.state !== "open") return undefined;
+      const reset: World = { ...world.value, resetMs: view.now(), resetSequences: sequences };
+      return [put("world", worldId, world, reset)];
+    });
+    const { serverId, address, name } = view.get("world", worldId)?.value ?? {};
+    if (!committed || serverId === undefined || address === undefined || name === undefined) return;
+    try {
+      await servers.reset({ id: serverId, address }, name, settings.worldCallMs);
+      emit({ kind: "world-reset", serverId, worldName: name });
+    } catch (error) {
+      emit({ kind: "world-failed", serverId, what: "reset", error: toError(error) });
+    }
+  });
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Change } from "../store/store.ts";
+import { put, remove } from "../view.ts";
+import { type DirectorContext, leading } from "./context.ts";
+import { ended } from "./outcomes.ts";
+
+/** Tickets that are changed in one commit. */
+const batchSize = 500;
+
+/** Lets tickets fail that have waited too long, and forgets those that ended long ago. */
+export async function keepTickets(context: DirectorContext): Promise<void> {
+  const { view, picture, settings, emit } = context;
+  const nowMs = view.now();
+  const message = `no match was found within ${settings.maxWaitMs} ms; create another ticket, with wider search fields`;
+  const late: string[] = [];
+  for (const { id, createdMs } of picture.waiting.values()) {
+    if (nowMs - createdMs >= settings.maxWaitMs) late.push(id);
+  }
+  await inBatches(context, late, (id) => {
+    const ticket = view.get("ticket", id);
+    if (ticket?.value.state !== "waiting") return undefined;
+    emit({ kind: "ticket-ended", ticketId: id, state: "failed", reason: message });
+    const failed = ended(ticket.value, "failed", nowMs, { code: "DEADLINE_EXCEEDED", message });
+    return put("ticket", id, ticket, failed);
+  });
+  const old: string[] = [];
+  for (const [id, { endedMs = 0 }] of picture.ended) {
+    if (nowMs - endedMs >= settings.retainMs) old.push(id);
+  }
+  await inBatches(context, old, (id) => {
+    const ticket = view.get("ticket", id);
+    return ticket === undefined ? undefined : remove("ticket", id, ticket);
+  });
+}
+
+/** Commits changes many at a time. A batch that meets another change is made anew by the next look. */
+async function inBatches(
+  context: DirectorContext,
+  ids: readonly string[],
+  make: (id: string) => Change | undefined,
+): Promise<void> {
+  for (let start = 0; start < ids.length; start += batchSize) {
+    const changes = ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []);
+    if (!(await context.view.commit(changes, leading(context)))) context.wake();
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Clock, pause } from "../clock.ts";
+import type { Lease, Store } from "../store/store.ts";
+
+const leaseName = "director";
+
+/**
+ * Who makes the matches: one matchmaker at a time, as long as it renews its lease.
+ * Every commit of the director names the lease, so that one who has lost it
+ * and does not know it yet changes nothing.
+ */
+export class Leadership {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #leaseMs: number;
+  #lease: Lease | undefined;
+  #renewedMs = 0;
+
+  constructor(store: Store, clock: Clock, leaseMs: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#leaseMs = leaseMs;
+  }
+
+  get lease(): Lease | undefined {
+    return this.#lease;
+  }
+
+  /** Takes the lease or holds it. Returns whether it is held. */
+  async hold(): Promise<boolean> {
+    if (this.#lease !== undefined) {
+      if (this.#clock.now() - this.#renewedMs < this.#leaseMs / 3) return true;
+      if (await this.#renew(this.#lease)) return true;
+    }
+    const now = this.#clock.now();
+    this.#lease = await this.#store.acquire(leaseName, this.#leaseMs);
+    this.#renewedMs = now;
+    return this.#lease !== undefined;
+  }
+
+  /** Renews the lease while it is held, however long the work under it takes, until the signal aborts. Never rejects. */
+  async keep(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(this.#clock, this.#leaseMs / 3, signal);
+      const lease = this.#lease;
+      // A store that cannot be reached is noticed by the work, too.
+      if (lease !== undefined) await this.#renew(lease).catch(() => false);
+    }
+  }
+
+  async #renew(lease: Lease): Promise<boolean> {
+    const now = this.#clock.now();
+    const isHeld = await this.#store.renew(lease, this.#leaseMs);
+    if (isHeld) this.#renewedMs = now;
+    else if (this.#lease === lease) this.#lease = undefined;
+    return isHeld;
+  }
+
+  /** Is told that the lease is lost. */
+  lose(): void {
+    this.#lease = undefined;
+  }
+
+  /** Lets another take over at once. */
+  async release(): Promise<void> {
+    const lease = this.#lease;
+    this.#lease = undefined;
+    if (lease !== undefined) await this.#store.release(lease);
+  }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Match, Ticket, World } from "../model.ts";
+import type { Profile } from "../profile.ts";
+import { type Change, keyText, type Stored } from "../store/store.ts";
+import { put } from "../view.ts";
+import { announce, assigned, type OpenWorld, reserve, rosterOf } from "./assignments.ts";
+import { type DirectorContext, leading, type Proposal } from "./context.ts";
+import type { Placement } from "./placement.ts";
+import { propose } from "./proposals.ts";
+
+/** Matches that are committed at once. */
+const batchSize = 50;
+
+/** A match that is to be committed. */
+interface Plan {
+  readonly match: Match;
+  readonly changes: readonly Change[];
+  /** Where its world is there already. */
+  readonly ready: { readonly world: OpenWorld; readonly tickets: readonly Ticket[] } | undefined;
+}
+
+/**
+ * Makes matches of the tickets that wait, as far as there is room: proposes, evaluates, places,
+ * and claims tickets and room in one commit. Tickets without a place wait on; none fails.
+ *
+ * @returns Whether there may be more to match.
+ */
+export async function makeMatches(
+  context: DirectorContext,
+  placement: Placement,
+): Promise<boolean> {
+  const { picture, settings } = context;
+  const proposals: Proposal[] = [];
+  let isMore = false;
+  for (const profile of picture.profiles.values()) {
+    const room =
+      placement.room(profile.worldType, profile.seats) + sparesFor(context, profile).length;
+    const most = Math.min(room, settings.maxMatchesPerTick);
+    const proposed = propose(context, profile, most);
+    if (proposed.length > 0 && proposed.length === settings.maxMatchesPerTick) isMore = true;
+    proposals.push(...proposed);
+  }
+  const used = new Set<string>();
+  const plans: Plan[] = [];
+  for (const proposal of context.evaluate(proposals)) {
+    const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
+    if (ids.some((id) => used.has(id) || !picture.waiting.has(id))) continue;
+    const plan = await planFor(context, placement, proposal, used);
+    if (plan === undefined) continue;
+    for (const id of ids) used.add(id);
+    plans.push(plan);
+  }
+  for (let start = 0; start < plans.length; start += batchSize) {
+    if (await claim(context, plans.slice(start, start + batchSize))) isMore = true;
+  }
+  return isMore;
+}
+
+/** Commits plans together. Those that met another change are left out; their tickets wait for the next look. */
+async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<boolean> {
+  const { view, emit } = context;
+  let left = plans;
+  while (left.length > 0) {
+    const changes = left.flatMap((plan) => plan.changes);
+    if (await view.commit(changes, leading(context))) {
+      for (const { match, ready } of left) {
+        const { id: matchId, profile, serverId } = match;
+        emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
+        if (ready !== undefined) announce(context, match, ready.world, ready.tickets);
+      }
+      return left.length < plans.length;
+    }
+    // The view knows now what stood in the way.
+    const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
+    // Where nothing looks wrong, it was put right meanwhile: the next look makes them anew.
+    if (fit.length === left.length) return true;
+    left = fit;
+  }
+  return true;
+}
+
+function isCurrent({ view }: DirectorContext, change: Change): boolean {
+  return (view.get(change.kind, change.id)?.version ?? 0) === change.version;
+}
+
+/** The worlds that are ready for a profile's match, its own first. */
+function sparesFor({ view, picture }: DirectorContext, profile: Profile): Stored<World>[] {
+  const found: Stored<World>[] = [];
+  const takesAny = Object.keys(profile.settings).length === 0;
+  for (const kind of takesAny ? [profile.name, ""] : [profile.name]) {
+    for (const id of picture.spares.get(kind) ?? []) {
+      const world = view.get("world", id);
+      if (world?.value.state !== "open" || world.value.type !== profile.worldType) continue;
+      if (view.get("server", world.value.serverId)?.value.state === "serving") found.push(world);
+    }
+  }
+  return found;
+}
+
+async function planFor(
+  context: DirectorContext,
+  placement: Placement,
+  proposal: Proposal,
+  used: Set<string>,
+): Promise<Plan | undefined> {
+  const profile = context.picture.profiles.get(proposal.profile);
+  if (profile === undefined) return undefined;
+  const spare = sparesFor(context, profile).find(
+    ({ value }) => !used.has(keyText(worldKey(value))),
+  );
+  if (spare !== undefined) {
+    used.add(keyText(worldKey(spare.value)));
+    return await planInSpare(context, profile, proposal, spare);
+  }
+  return planOnServer(context, placement, profile, proposal);
+}
+
+function worldKey({ id }: World): { readonly kind: "world"; readonly id: string } {
+  return { kind: "world", id };
+}
+
+/** A match in a world that is there: its tickets are assigned in the same commit. */
+async function planInSpare(
+  context: DirectorContext,
+  profile: Profile,
+  proposal: Proposal,
+  spare: Stored<World>,
+): Promise<Plan | undefined> {
+  const { view } = context;
+  const { id: worldId, serverId, address, name } = spare.value;
+  if (name === undefined) return undefined;
+  const world = { serverId, address, name };
+  const match = matchOf(context, proposal, { worldId, serverId, state: "live" });
+  const seats = await reserve(context, profile, world, rosterOf(match));
+  const tickets: Ticket[] = [];
+  const changes: Change[] = [
+    put("match", match.id, undefined, match),
+    put("world", worldId, spare, {
+      ...spare.value,
+      matchId: match.id,
+      seats: Math.max(spare.value.seats, profile.seats),
+      emptySinceMs: view.now(),
+    }),
+  ];
+  for (const id of rosterOf(match)) {
+    const [ticket, seat] = [view.get("ticket", id), seats.get(id)];
+    if (ticket?.value.state !== "waiting" || seat === undefined) return undefined;
+    tickets.push(ticket.value);
+    changes.push(put("ticket", id, ticket, assigned(ticket.value, match, seat)));
+  }
+  return { match, changes, ready: { world, tickets } };
+}
+
+/** A match whose world is still to be created. */
+function planOnServer(
+  context: DirectorContext,
+  placement: Placement,
+  profile: Profile,
+  proposal: Proposal,
+): Plan | undefined {
+  const { view } = context;
+  const server = placement.take(profile.worldType, profile.seats);
+  if (server === undefined) return undefined;
+  const worldId = context.newId();
+  const match = matchOf(context, proposal, { worldId, serverId: server.id, state: "placed" });
+  const changes: Change[] = [
+    put("match", match.id, undefined, match),
+    put("world", worldId, undefined, newWorld(context, profile, server, worldId, match.id)),
+  ];
+  for (const id of rosterOf(match)) {
+    const ticket = view.get("ticket", id);
+    if (ticket?.value.state !== "waiting") return undefined;
+    const matched = { ...ticket.value, state: "matched", matchId: match.id } as const;
+    changes.push(put("ticket", id, ticket, { ...matched, reason: undefined }));
+  }
+  return { match, changes, ready: undefined };
+}
+
+/** A world that is to be created. */
+export function newWorld(
+  { view }: DirectorContext,
+  profile: Profile,
+  server: { readonly id: string; readonly address: string },
+  id: string,
+  matchId: string | undefined,
+): World {
+  const nowMs = view.now();
+  return {
+    id,
+    serverId: server.id,
+    address: server.address,
+    profile: profile.name,
+    type: profile.worldType,
+    seats: profile.seats,
+    state: "creating",
+    matchId,
+    createdMs: nowMs,
+    openedAt: 0,
+    used: false,
+    emptySinceMs: nowMs,
+    resetMs: nowMs,
+    resetSequences: 0,
+  };
+}
+
+function matchOf(
+  { view, newId }: DirectorContext,
+  { profile, teams }: Proposal,
+  where: Pick<Match, "worldId" | "serverId" | "state">,
+): Match {
+  return {
+    id: newId(),
+    profile,
+    ...where,
+    teams: Object.entries(teams).map(([name, tickets]) => ({
+      name,
+      tickets: tickets.map(({ id }) => id),
+    })),
+    vacancies: [],
+    createdMs: view.now(),
+  };
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import { toError } from "../errors.ts";
+import type { ReportedWorld, ServerRecord, World } from "../model.ts";
+import { put } from "../view.ts";
+import { isGone } from "../world-servers.ts";
+import { change, type DirectorContext } from "./context.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/**
+ * Worlds on servers that no record knows: those that a server came with are adopted, others, left by a matchmaker
+ * that died between a create and its record, are destroyed, once, when they have been seen for a while
+ * and nobody is in them.
+ */
+export class Orphans {
+  readonly #context: DirectorContext;
+  readonly #tasks: WorldTasks;
+  /** When each was first seen. */
+  readonly #seen = new Map<string, number>();
+  /** Those that are destroyed, until reports agree. */
+  readonly #destroyed = new Set<string>();
+
+  constructor(context: DirectorContext, tasks: WorldTasks) {
+    this.#context = context;
+    this.#tasks = tasks;
+  }
+
+  /** Looks through the worlds of all servers. */
+  async look(): Promise<void> {
+    const { view, picture } = this.#context;
+    const present = new Set<string>();
+    for (const { value: server } of [...view.table("server").values()]) {
+      const report = view.get("report", server.id)?.value;
+      if (report?.epoch !== server.epoch || server.state === "gone") continue;
+      for (const world of report.worlds) {
+        if (picture.worldNamed(server.id, world.name) !== undefined) continue;
+        const key = `${server.id}\n${world.name}`;
+        present.add(key);
+        if (world.premade && !this.#destroyed.has(key)) await this.#adopt(server, world);
+        else this.#consider(server, world, key);
+      }
+    }
+    for (const key of this.#seen.keys()) if (!present.has(key)) this.#seen.delete(key);
+    for (const key of this.#destroyed) if (!present.has(key)) this.#destroyed.delete(key);
+  }
+
+  /** Forgets what it saw: who begins to lead looks for itself. */
+  reset(): void {
+    this.#seen.clear();
+    this.#destroyed.clear();
+  }
+
+  #consider(server: ServerRecord, world: ReportedWorld, key: string): void {
+    const { clock, settings, servers, emit } = this.#context;
+    const seenMs = this.#seen.get(key) ?? clock.now();
+    this.#seen.set(key, seenMs);
+    // What is being created may be this one.
+    const isOurs = this.#tasks.creatingOn(server.id) > 0;
+    if (isOurs || world.agents > 0 || this.#destroyed.has(key)) return;
+    if (clock.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) return;
+    if (this.#tasks.isRunning(key)) return;
+    this.#tasks.start(key, async () => {
+      try {
+        await servers.destroy(server, world.name, settings.worldCallMs);
+      } catch (error) {
+        if (!isGone(error)) {
+          this.#tasks.failed(key);
+          emit({
+            kind: "world-failed",
+            serverId: server.id,
+            what: "destroy",
+            error: toError(error),
+          });
+          return;
+        }
+      }
+      this.#destroyed.add(key);
+      emit({ kind: "world-destroyed", serverId: server.id, worldName: world.name });
+    });
+  }
+
+  async #adopt(server: ServerRecord, world: ReportedWorld): Promise<void> {
+    const { view, newId, emit } = this.#context;
+    const id = newId();
+    const nowMs = view.now();
+    const adopted: World = {
+      id,
+      serverId: server.id,
+      address: server.address,
+      profile: "",
+      type: world.type,
+      seats: 0,
+      name: world.name,
+      state: "open",
+      createdMs: nowMs,
+      openedAt: view.get("report", server.id)?.value.sequence ?? 0,
+      used: false,
+      emptySinceMs: nowMs,
+      resetMs: nowMs,
+      resetSequences: world.sequences,
+    };
+    const committed = await change(this.#context, () => {
+      const known = this.#context.picture.worldNamed(server.id, world.name);
+      return known === undefined ? [put("world", id, undefined, adopted)] : undefined;
+    });
+    if (!committed) return;
+    emit({ kind: "world-adopted", serverId: server.id, worldName: world.name });
+    this.#context.wake();
+  }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hasEnded, type Match, type Reason, type Ticket, type World } from "../model.ts";
+import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
+import type { Change, Stored } from "../store/store.ts";
+import { put, remove, type View } from "../view.ts";
+import type { Picture } from "./picture.ts";
+
+/** A ticket that goes back to its pools, in its old place. */
+export function requeued(ticket: Ticket, reason?: Reason): Ticket {
+  return { ...ticket, state: "waiting", matchId: undefined, assignment: undefined, reason };
+}
+
+/** A ticket whose story is over. */
+export function ended(
+  ticket: Ticket,
+  state: "completed" | "cancelled" | "failed",
+  nowMs: number,
+  reason?: Reason,
+): Ticket {
+  return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
+}
+
+/** A match without one of its tickets; its seat is open. */
+export function vacated(match: Match, ticketId: string): Match {
+  const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
+  if (team === undefined) return match;
+  return {
+    ...match,
+    teams: match.teams.map(({ name, tickets }) => ({
+      name,
+      tickets: name === team.name ? tickets.filter((id) => id !== ticketId) : tickets,
+    })),
+    vacancies: [...match.vacancies, team.name],
+  };
+}
+
+/** The tickets that are in a match now. */
+export function ticketsOf(view: View, match: Match): Stored<Ticket>[] {
+  const found: Stored<Ticket>[] = [];
+  for (const { tickets } of match.teams) {
+    for (const id of tickets) {
+      const ticket = view.get("ticket", id);
+      if (ticket?.value.matchId === match.id && !hasEnded(ticket.value)) found.push(ticket);
+    }
+  }
+  return found;
+}
+
+/** The policy that a world is under. */
+export function policyOf(picture: Picture, view: View, world: World): WorldPolicy {
+  return profileOfWorld(picture, view, world)?.policy ?? orphanPolicy;
+}
+
+/** The profile whose match is in a world, or that it waits for. */
+export function profileOfWorld(picture: Picture, view: View, world: World): Profile | undefined {
+  const match = world.matchId === undefined ? undefined : view.get("match", world.matchId)?.value;
+  return picture.profiles.get(match?.profile ?? world.profile);
+}
+
+/**
+ * The end of a world, with its match and what becomes of the tickets in it.
+ *
+ * @param fate Of each ticket.
+ */
+export function worldEnded(
+  view: View,
+  world: Stored<World>,
+  fate: (ticket: Ticket) => Ticket,
+): Change[] {
+  const { id, matchId } = world.value;
+  const changes: Change[] = [remove("world", id, world)];
+  const match = matchId === undefined ? undefined : view.get("match", matchId);
+  if (match === undefined) return changes;
+  changes.push(remove("match", match.value.id, match));
+  for (const ticket of ticketsOf(view, match.value)) {
+    changes.push(put("ticket", ticket.value.id, ticket, fate(ticket.value)));
+  }
+  return changes;
+}
+
+/** What becomes of a ticket whose world was lost, as its profile says. */
+export function lostFate(
+  profile: Profile | undefined,
+  nowMs: number,
+  reason: Reason,
+): (ticket: Ticket) => Ticket {
+  return (ticket) =>
+    profile?.whenLost === "fail"
+      ? ended(ticket, "failed", nowMs, reason)
+      : requeued(ticket, reason);
+}

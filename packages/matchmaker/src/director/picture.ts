@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf, toError } from "../errors.ts";
+import type { Emit } from "../events.ts";
+import type { WaitingTicket } from "../functions/match-function.ts";
+import { byAge } from "../functions/match-function.ts";
+import { hasEnded, type Ticket, type World } from "../model.ts";
+import { type MatchFunctions, type Profile, profileMessage, profileOf } from "../profile.ts";
+import type { View, ViewChange } from "../view.ts";
+
+/** What a server carries. */
+export interface Load {
+  worlds: number;
+  seats: number;
+}
+
+/** The view, sorted by what the director asks. Everything here follows the view's changes. */
+export class Picture {
+  readonly profiles: Map<string, Profile> = new Map();
+  /** Waiting tickets by profile and pool. */
+  readonly #pools = new Map<string, Map<string, Map<string, Ticket>>>();
+  readonly waiting: Map<string, Ticket> = new Map();
+  /** Tickets that have ended, in the order in which that was learned. */
+  readonly ended: Map<string, Ticket> = new Map();
+  readonly worldsOf: Map<string, Set<string>> = new Map();
+  readonly #worldByName = new Map<string, string>();
+  readonly #loads = new Map<string, Load>();
+  /** Worlds without a match, by profile. */
+  readonly spares: Map<string, Set<string>> = new Map();
+  /** Worlds by state. */
+  readonly inState: Readonly<Record<World["state"], Set<string>>> = {
+    creating: new Set(),
+    open: new Set(),
+    draining: new Set(),
+    destroying: new Set(),
+  };
+  /** Matches with open seats. */
+  readonly vacant: Set<string> = new Set();
+  /** Servers whose report has not been looked at. */
+  readonly reported: Set<string> = new Set();
+  readonly #functions: MatchFunctions;
+  readonly #emit: Emit;
+  readonly #stop: () => void;
+
+  constructor(view: View, functions: MatchFunctions, emit: Emit) {
+    this.#functions = functions;
+    this.#emit = emit;
+    for (const kind of ["profile", "world", "match", "ticket", "report"] as const) {
+      for (const [id, { value }] of view.table(kind)) {
+        this.#onChange({ kind, id, before: undefined, after: value } as ViewChange);
+      }
+    }
+    this.#stop = view.onChange((change) => this.#onChange(change));
+  }
+
+  close(): void {
+    this.#stop();
+  }
+
+  loadOf(serverId: string): Readonly<Load> {
+    return this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
+  }
+
+  worldNamed(serverId: string, name: string): string | undefined {
+    return this.#worldByName.get(nameKey(serverId, name));
+  }
+
+  /** The waiting tickets of each pool of a profile, the oldest first; undefined when there are none. */
+  poolsOf(profile: string): ReadonlyMap<string, readonly WaitingTicket[]> | undefined {
+    const pools = this.#pools.get(profile);
+    if (pools === undefined) return undefined;
+    let isEmpty = true;
+    const sorted = new Map<string, readonly WaitingTicket[]>();
+    for (const [name, tickets] of pools) {
+      if (tickets.size > 0) isEmpty = false;
+      sorted.set(name, [...tickets.values()].sort(byAge));
+    }
+    return isEmpty ? undefined : sorted;
+  }
+
+  #onChange(change: ViewChange): void {
+    switch (change.kind) {
+      case "ticket":
+        this.#onTicket(change.id, change.before, change.after);
+        break;
+      case "world":
+        if (change.before !== undefined) this.#dropWorld(change.before);
+        if (change.after !== undefined) this.#addWorld(change.after);
+        break;
+      case "match":
+        if ((change.after?.vacancies.length ?? 0) > 0) this.vacant.add(change.id);
+        else this.vacant.delete(change.id);
+        break;
+      case "report":
+        if (change.after === undefined) this.reported.delete(change.id);
+        else this.reported.add(change.id);
+        break;
+      case "profile":
+        this.#onProfile(change.id, change.after?.message);
+        break;
+      case "server":
+      case "secret":
+        break;
+    }
+  }
+
+  #onTicket(id: string, before: Ticket | undefined, after: Ticket | undefined): void {
+    const waited = before?.state === "waiting";
+    const waits = after?.state === "waiting";
+    if (waited) {
+      this.waiting.delete(id);
+      for (const pools of this.#pools.values()) for (const pool of pools.values()) pool.delete(id);
+    }
+    if (waits) {
+      this.waiting.set(id, after);
+      for (const profile of this.profiles.values()) this.#sort(profile, after);
+    }
+    if (after !== undefined && hasEnded(after)) this.ended.set(id, after);
+    else this.ended.delete(id);
+  }
+
+  #sort(profile: Profile, ticket: Ticket): void {
+    if (ticket.profile !== "" && ticket.profile !== profile.name) return;
+    const pools = this.#pools.get(profile.name);
+    for (const { name, fits } of profile.pools) {
+      if (fits(ticket.search)) pools?.get(name)?.set(ticket.id, ticket);
+    }
+  }
+
+  #onProfile(name: string, message: string | undefined): void {
+    this.profiles.delete(name);
+    this.#pools.delete(name);
+    if (message === undefined) return;
+    try {
+      const profile = profileOf(profileMessage({ name, message }), this.#functions);
+      this.profiles.set(name, profile);
+      this.#pools.set(name, new Map(profile.pools.map((pool) => [pool.name, new Map()])));
+      for (const ticket of this.waiting.values()) this.#sort(profile, ticket);
+    } catch (error) {
+      // Another matchmaker may have been given functions that this one was not.
+      const cause = toError(error);
+      this.#emit({
+        kind: "bad-proposal",
+        profile: name,
+        error: new Error(`the profile cannot be used here: ${messageOf(cause)}`, { cause }),
+      });
+    }
+  }
+
+  #addWorld(world: World): void {
+    const { id, serverId, name } = world;
+    this.inState[world.state].add(id);
+    const worlds = this.worldsOf.get(serverId);
+    if (worlds === undefined) this.worldsOf.set(serverId, new Set([id]));
+    else worlds.add(id);
+    const load = this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
+    this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });
+    if (name !== undefined) this.#worldByName.set(nameKey(serverId, name), id);
+    if (world.matchId === undefined && (world.state === "open" || world.state === "creating")) {
+      const spares = this.spares.get(world.profile);
+      if (spares === undefined) this.spares.set(world.profile, new Set([id]));
+      else spares.add(id);
+    }
+  }
+
+  #dropWorld(world: World): void {
+    const { id, serverId, name } = world;
+    this.inState[world.state].delete(id);
+    const worlds = this.worldsOf.get(serverId);
+    worlds?.delete(id);
+    if (worlds?.size === 0) this.worldsOf.delete(serverId);
+    const load = this.loadOf(serverId);
+    if (load.worlds <= 1) this.#loads.delete(serverId);
+    else this.#loads.set(serverId, { worlds: load.worlds - 1, seats: load.seats - world.seats });
+    if (name !== undefined) this.#worldByName.delete(nameKey(serverId, name));
+    const spares = this.spares.get(world.profile);
+    spares?.delete(id);
+    if (spares?.size === 0) this.spares.delete(world.profile);
+  }
+}
+
+function nameKey(serverId: string, name: string): string {
+  return `${serverId}\n${name}`;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import { put } from "../view.ts";
+import { type DirectorContext, leading } from "./context.ts";
+import { newWorld } from "./matching.ts";
+import type { Placement } from "./placement.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/** Places worlds that are kept ready ahead of their match, where there is room, and ends those that are too many. */
+export async function precreate(
+  context: DirectorContext,
+  placement: Placement,
+  tasks: WorldTasks,
+): Promise<void> {
+  const { view, picture, newId } = context;
+  for (const profile of picture.profiles.values()) {
+    const spares = [...(picture.spares.get(profile.name) ?? [])];
+    for (const worldId of spares.slice(profile.precreated)) {
+      const world = view.get("world", worldId);
+      if (world?.value.state !== "open") continue;
+      const ending = { ...world.value, state: "destroying" } as const;
+      await view.commit([put("world", worldId, world, ending)], leading(context));
+    }
+    if (tasks.isCooling(`profile ${profile.name}`)) continue;
+    for (let count = spares.length; count < profile.precreated; count++) {
+      const server = placement.take(profile.worldType, profile.seats);
+      if (server === undefined) break;
+      const id = newId();
+      const world = newWorld(context, profile, server, id, undefined);
+      await view.commit([put("world", id, undefined, world)], leading(context));
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Match, Report, ReportedWorld, ServerRecord, World } from "../model.ts";
+import type { Change } from "../store/store.ts";
+import { put } from "../view.ts";
+import { change, type DirectorContext } from "./context.ts";
+import { ended, lostFate, profileOfWorld, ticketsOf, vacated, worldEnded } from "./outcomes.ts";
+
+/** How long after its token has expired a seat is given up: a join may be under way. */
+const seatSlackMs = 1_000;
+
+/** Takes in what a server reported: who has joined and left, which worlds are no more, and which are nobody's. */
+export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
+  const { view, picture } = context;
+  const server = view.get("server", serverId)?.value;
+  const report = view.get("report", serverId)?.value;
+  if (server === undefined || report === undefined || report.epoch !== server.epoch) return;
+  const reported = new Map(report.worlds.map((world) => [world.name, world]));
+  for (const worldId of [...(picture.worldsOf.get(serverId) ?? [])]) {
+    const world = view.get("world", worldId)?.value;
+    if (world?.name === undefined || world.state === "creating") continue;
+    const seen = reported.get(world.name);
+    if (seen !== undefined) await takeWorld(context, server, report, world.id, seen);
+    // The report before the last may have been on its way when the world was opened.
+    else if (report.sequence >= world.openedAt + 2) await worldVanished(context, world);
+  }
+}
+
+/** Takes in what was reported of one world, in one commit. */
+async function takeWorld(
+  context: DirectorContext,
+  server: ServerRecord,
+  report: Report,
+  worldId: string,
+  seen: ReportedWorld,
+): Promise<void> {
+  const { view, picture, emit } = context;
+  const inside = new Set(seen.tickets);
+  let endings: { readonly ticketId: string; readonly state: "completed" | "failed" }[] = [];
+  const make = (): Change[] | undefined => {
+    endings = [];
+    const world = view.get("world", worldId);
+    if (world === undefined) return undefined;
+    const changes: Change[] = [];
+    const known = withPresence(world.value, seen, view.now());
+    if (known !== world.value) changes.push(put("world", worldId, world, known));
+    const { matchId } = world.value;
+    const match = matchId === undefined ? undefined : view.get("match", matchId);
+    if (match === undefined || !server.joinTokens) return changes;
+    const seatMs = profileOfWorld(picture, view, world.value)?.seatMs ?? 0;
+    let left: Match = match.value;
+    for (const ticket of ticketsOf(view, match.value)) {
+      const { id, state, assignment } = ticket.value;
+      if (state === "assigned" && inside.has(id)) {
+        changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
+      } else if (state === "joined" && !inside.has(id)) {
+        left = vacated(left, id);
+        changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", view.now())));
+        endings.push({ ticketId: id, state: "completed" });
+      } else if (
+        state === "assigned" &&
+        report.receivedMs > (assignment?.expiresMs ?? 0) + seatSlackMs
+      ) {
+        left = vacated(left, id);
+        const message = `its seat was reserved for ${seatMs} ms and nobody took it; create another ticket`;
+        const reason = { code: "DEADLINE_EXCEEDED", message } as const;
+        changes.push(put("ticket", id, ticket, ended(ticket.value, "failed", view.now(), reason)));
+        endings.push({ ticketId: id, state: "failed" });
+      }
+    }
+    if (left !== match.value) changes.push(put("match", left.id, match, left));
+    return changes;
+  };
+  if (await change(context, make)) {
+    for (const { ticketId, state } of endings) {
+      emit({ kind: "ticket-ended", ticketId, state, reason: undefined });
+    }
+    if (endings.length > 0) context.wake();
+  }
+}
+
+/** A world with what a report says about who is in it. */
+function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
+  const isEmpty = seen.agents === 0;
+  const emptySinceMs = isEmpty ? (world.emptySinceMs ?? nowMs) : undefined;
+  const used = world.used || !isEmpty;
+  if (emptySinceMs === world.emptySinceMs && used === world.used) return world;
+  return { ...world, emptySinceMs, used };
+}
+
+/** A world is there no more, and it was not the matchmaker who ended it. */
+async function worldVanished(context: DirectorContext, world: World): Promise<void> {
+  const { view, picture } = context;
+  const profile = profileOfWorld(picture, view, world);
+  const message = `the world "${world.name}" ended on its server before the seat was taken`;
+  const fate = lostFate(profile, view.now(), { code: "ABORTED", message });
+  await change(context, () => {
+    const stored = view.get("world", world.id);
+    if (stored === undefined) return undefined;
+    return worldEnded(view, stored, (ticket) =>
+      ticket.state === "joined" ? ended(ticket, "completed", view.now()) : fate(ticket),
+    );
+  });
+  context.wake();
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ServerRecord } from "../model.ts";
+import type { Change } from "../store/store.ts";
+import { put, remove } from "../view.ts";
+import { change, type DirectorContext } from "./context.ts";
+import { lostFate, profileOfWorld, worldEnded } from "./outcomes.ts";
+
+/** Worlds of a lost server that are ended in one commit. */
+const batchSize = 50;
+
+/**
+ * Who has gone silent. A server's lease is counted from when this process saw its last report, by this process's own
+ * clock: no clock of another machine matters, and time in which the store could not be reached does not count.
+ */
+export class ServerWatch {
+  readonly #context: DirectorContext;
+  readonly #seen = new Map<string, { sequence: number; epoch: number; atMs: number }>();
+
+  constructor(context: DirectorContext) {
+    this.#context = context;
+  }
+
+  /** Gives every server its whole lease again. */
+  reset(): void {
+    this.#seen.clear();
+  }
+
+  /** Finds servers that are lost, that are back, and that are given up. */
+  async look(): Promise<void> {
+    const { view, settings, clock } = this.#context;
+    for (const { value: server } of [...view.table("server").values()]) {
+      if (server.state === "gone") {
+        await this.#giveUp(server);
+        continue;
+      }
+      const silentMs = clock.now() - this.#lastHeard(server);
+      if (server.state === "lost") {
+        if (silentMs >= settings.serverLeaseMs + settings.lostServerMs) await this.#giveUp(server);
+      } else if (silentMs >= settings.serverLeaseMs) await this.#lose(server);
+    }
+    for (const id of this.#seen.keys())
+      if (view.get("server", id) === undefined) this.#seen.delete(id);
+  }
+
+  #lastHeard({ id, epoch }: ServerRecord): number {
+    const sequence = this.#context.view.get("report", id)?.value.sequence ?? 0;
+    const seen = this.#seen.get(id);
+    if (seen !== undefined && seen.sequence === sequence && seen.epoch === epoch) return seen.atMs;
+    const atMs = this.#context.clock.now();
+    this.#seen.set(id, { sequence, epoch, atMs });
+    return atMs;
+  }
+
+  async #lose({ id, epoch }: ServerRecord): Promise<void> {
+    const { view, emit } = this.#context;
+    const isLost = await change(this.#context, () => {
+      const server = view.get("server", id);
+      if (server?.value.epoch !== epoch || server.value.state === "lost") return undefined;
+      return [put("server", id, server, { ...server.value, state: "lost" })];
+    });
+    if (isLost) emit({ kind: "server-lost", serverId: id });
+  }
+
+  /** Ends the worlds of a server that is gone, and then forgets it. Begun by one matchmaker, it is finished by any. */
+  async #giveUp({ id, epoch, address }: ServerRecord): Promise<void> {
+    const { view, picture, servers, emit } = this.#context;
+    await change(this.#context, () => {
+      const server = view.get("server", id);
+      if (server?.value.epoch !== epoch || server.value.state === "gone") return undefined;
+      return [put("server", id, server, { ...server.value, state: "gone" })];
+    });
+    if (view.get("server", id)?.value.state !== "gone") return;
+    const message = `the server at ${address} is gone, and its worlds with it`;
+    const reason = { code: "UNAVAILABLE", message } as const;
+    for (;;) {
+      const worlds = [...(picture.worldsOf.get(id) ?? [])].slice(0, batchSize);
+      if (worlds.length === 0) break;
+      await change(this.#context, () =>
+        worlds.flatMap((worldId): Change[] => {
+          const world = view.get("world", worldId);
+          if (world === undefined) return [];
+          const profile = profileOfWorld(picture, view, world.value);
+          return worldEnded(view, world, lostFate(profile, view.now(), reason));
+        }),
+      );
+    }
+    const isForgotten = await change(this.#context, () => {
+      const server = view.get("server", id);
+      if (server?.value.state !== "gone") return undefined;
+      const report = view.get("report", id);
+      return [
+        remove("server", id, server),
+        ...(report === undefined ? [] : [remove("report", id, report)]),
+      ];
+    });
+    servers.forget(id);
+    if (isForgotten) emit({ kind: "server-gone", serverId: id });
+    this.#context.wake();
+  }
+}

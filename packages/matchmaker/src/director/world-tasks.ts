@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from "../clock.ts";
+import { toError } from "../errors.ts";
+import type { Emit } from "../events.ts";
+import { isStoreError } from "../store/store.ts";
+
+/** Doublings of a cooldown. */
+const maxDoublings = 5;
+
+/** Calls to servers that are under way, and what not to try again yet. */
+export class WorldTasks {
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #creating = new Map<string, number>();
+  readonly #cooldowns = new Map<string, { failures: number; untilMs: number }>();
+  readonly #clock: Clock;
+  readonly #emit: Emit;
+  readonly #cooldownMs: number;
+
+  constructor(clock: Clock, cooldownMs: number, emit: Emit) {
+    this.#clock = clock;
+    this.#cooldownMs = cooldownMs;
+    this.#emit = emit;
+  }
+
+  isRunning(key: string): boolean {
+    return this.#running.has(key);
+  }
+
+  /** Starts something that is under way until its promise settles; what fails is told and left to the next look. */
+  start(key: string, run: () => Promise<void>): void {
+    const task = run()
+      .catch((error: unknown) => {
+        // Whoever leads now goes on with it.
+        if (isStoreError(error, "fenced")) return;
+        this.#emit({ kind: "step-failed", step: key, error: toError(error) });
+      })
+      .finally(() => this.#running.delete(key));
+    this.#running.set(key, task);
+  }
+
+  /** Starts a create on a server. */
+  startCreate(worldId: string, serverId: string, run: () => Promise<void>): void {
+    this.#creating.set(serverId, this.creatingOn(serverId) + 1);
+    this.start(worldId, () =>
+      run().finally(() => {
+        const left = this.creatingOn(serverId) - 1;
+        if (left === 0) this.#creating.delete(serverId);
+        else this.#creating.set(serverId, left);
+      }),
+    );
+  }
+
+  creatingOn(serverId: string): number {
+    return this.#creating.get(serverId) ?? 0;
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running.values());
+  }
+
+  isCooling(key: string): boolean {
+    return this.#clock.now() < (this.#cooldowns.get(key)?.untilMs ?? 0);
+  }
+
+  failed(key: string): void {
+    const failures = (this.#cooldowns.get(key)?.failures ?? 0) + 1;
+    const waitMs = this.#cooldownMs * 2 ** Math.min(failures - 1, maxDoublings);
+    this.#cooldowns.set(key, { failures, untilMs: this.#clock.now() + waitMs });
+  }
+
+  succeeded(key: string): void {
+    this.#cooldowns.delete(key);
+  }
+
+  /** Forgets cooldowns that have long been over. */
+  sweep(): void {
+    const now = this.#clock.now();
+    for (const [key, { untilMs }] of this.#cooldowns) {
+      if (now > untilMs + this.#cooldownMs * 2 ** maxDoublings) this.#cooldowns.delete(key);
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError, isDmEnvRpcError, statusCodes } from "@dm-env-rpc/tensor-codec";
+import { isStoreError } from "./store/store.ts";
+
+/** The error of an argument that cannot be right. */
+export function invalid(what: string, expected: string, received: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `${what}: expected ${expected}, received ${received}`,
+  );
+}
+
+/** The error of a name that nothing has. */
+export function notFound(what: string, id: string, remedy: string): DmEnvRpcError {
+  return new DmEnvRpcError("NOT_FOUND", `there is no ${what} "${shorten(id)}"; ${remedy}`);
+}
+
+/** A text that may be anything, for an error. */
+export function shorten(text: string): string {
+  return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
+}
+
+/** What was thrown, in words. */
+export function messageOf(error: unknown): string {
+  if (error instanceof ConnectError) return error.rawMessage;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What was thrown, as an Error. */
+export function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+/** The error that a caller of a service gets. */
+export function toConnectError(error: unknown): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (isDmEnvRpcError(error)) {
+    return new ConnectError(error.message, statusCodes[error.code] as Code, undefined, [], error);
+  }
+  if (isStoreError(error)) {
+    return new ConnectError(
+      `the matchmaker cannot reach its store (${error.message}); try again`,
+      Code.Unavailable,
+      undefined,
+      [],
+      error,
+    );
+  }
+  return new ConnectError(
+    `the matchmaker failed: ${messageOf(error)}`,
+    Code.Internal,
+    undefined,
+    [],
+    error,
+  );
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** What a matchmaker has to say that nobody asked for; for logs and metrics. */
+export type MatchmakerEvent =
+  /** This matchmaker makes the matches from now on. */
+  | { readonly kind: "leading" }
+  /** Another one does, or nobody. */
+  | { readonly kind: "following" }
+  | { readonly kind: "ticked"; readonly tookMs: number; readonly waiting: number }
+  | {
+      readonly kind: "matched";
+      readonly matchId: string;
+      readonly profile: string;
+      readonly serverId: string;
+      readonly tickets: number;
+    }
+  | {
+      readonly kind: "assigned";
+      readonly matchId: string;
+      readonly profile: string;
+      readonly serverId: string;
+      readonly worldName: string;
+      readonly tickets: number;
+      /** From the creation of each ticket to its assignment. */
+      readonly waitedMs: readonly number[];
+    }
+  | { readonly kind: "world-created"; readonly serverId: string; readonly worldName: string }
+  | { readonly kind: "world-reset"; readonly serverId: string; readonly worldName: string }
+  | { readonly kind: "world-destroyed"; readonly serverId: string; readonly worldName: string }
+  | { readonly kind: "world-adopted"; readonly serverId: string; readonly worldName: string }
+  | {
+      readonly kind: "world-failed";
+      readonly serverId: string;
+      readonly what: "create" | "destroy" | "reset";
+      readonly error: Error;
+    }
+  | { readonly kind: "server-registered"; readonly serverId: string; readonly address: string }
+  | { readonly kind: "server-lost"; readonly serverId: string }
+  | { readonly kind: "server-gone"; readonly serverId: string }
+  | {
+      readonly kind: "ticket-ended";
+      readonly ticketId: string;
+      readonly state: "completed" | "cancelled" | "failed";
+      readonly reason: string | undefined;
+    }
+  /** A match function threw, or proposed what cannot be. */
+  | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
+  /** The store could not be reached; it is tried again. */
+  | { readonly kind: "store-failed"; readonly error: Error }
+  /** One step failed; the others went on. */
+  | { readonly kind: "step-failed"; readonly step: string; readonly error: Error };
+
+/** Tells an event to whoever listens. Must not throw. */
+export type Emit = (event: MatchmakerEvent) => void;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SearchFields, TicketExtension } from "../model.ts";
+
+/** A ticket that waits. */
+export interface WaitingTicket {
+  readonly id: string;
+  /** When it was created; the matchmaker's time in milliseconds. */
+  readonly createdMs: number;
+  readonly search: SearchFields;
+  readonly extensions: Readonly<Record<string, TicketExtension>>;
+}
+
+/** What a match function decides upon. */
+export interface MatchContext {
+  /** The name of the profile. */
+  readonly profile: string;
+  /** What the profile gives a custom function. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  /** The waiting tickets of each pool, the oldest first. A ticket may be in several. */
+  readonly pools: ReadonlyMap<string, readonly WaitingTicket[]>;
+  /** The matchmaker's time in milliseconds. */
+  readonly nowMs: number;
+}
+
+/** Tickets that a match function would let play together. */
+export interface MatchProposal {
+  /** The tickets of each team. */
+  readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
+  /** Of two proposals with a ticket in common the higher one wins, then the one with the oldest ticket. Default 0. */
+  readonly score?: number | undefined;
+}
+
+/**
+ * Proposes matches, of tickets that no earlier proposal of the same call has. It is asked for as many as
+ * there is room for: make it a generator, best matches first. One that throws loses its turn, nothing else.
+ */
+export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
+
+/** The tickets of all pools, each once, the oldest first. */
+export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket[] {
+  const [first = [], ...others] = pools.values();
+  if (others.length === 0) return first;
+  const all = new Map<string, WaitingTicket>();
+  for (const pool of pools.values()) for (const ticket of pool) all.set(ticket.id, ticket);
+  return [...all.values()].sort(byAge);
+}
+
+/** Orders tickets by age, the oldest first. */
+export function byAge(a: WaitingTicket, b: WaitingTicket): number {
+  return a.createdMs - b.createdMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}

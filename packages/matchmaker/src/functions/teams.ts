@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MatchFunction, WaitingTicket } from "./match-function.ts";
+
+/** One team of a match. */
+export interface TeamSize {
+  readonly name: string;
+  /** The pool that its tickets come from. */
+  readonly pool: string;
+  readonly size: number;
+}
+
+/** Matches teams, each from its own pool, the oldest tickets first. A ticket in several pools plays once. */
+export function teams(sizes: readonly TeamSize[]): MatchFunction {
+  return function* ({ pools }) {
+    const used = new Set<string>();
+    const positions = new Map<string, number>();
+    /** The next ticket of a pool that no team has. */
+    const next = (pool: string): WaitingTicket | undefined => {
+      const tickets = pools.get(pool) ?? [];
+      for (let at = positions.get(pool) ?? 0; at < tickets.length; at++) {
+        const ticket = tickets[at];
+        positions.set(pool, at + 1);
+        if (ticket !== undefined && !used.has(ticket.id)) return ticket;
+      }
+      return undefined;
+    };
+    for (;;) {
+      const match: Record<string, WaitingTicket[]> = {};
+      for (const { name, pool, size } of sizes) {
+        const team: WaitingTicket[] = [];
+        while (team.length < size) {
+          const ticket = next(pool);
+          if (ticket === undefined) return;
+          used.add(ticket.id);
+          team.push(ticket);
+        }
+        match[name] = team;
+      }
+      yield { teams: match };
+    }
+  };
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A matchmaker for dm_env_rpc: tickets in, assignments out; worlds created, reset and destroyed. */
+export { type Clock, systemClock } from "./clock.ts";
+export type { Evaluate, Proposal } from "./director/context.ts";
+export type { MatchmakerEvent } from "./events.ts";
+export { byCount } from "./functions/by-count.ts";
+export type {
+  MatchContext,
+  MatchFunction,
+  MatchProposal,
+  WaitingTicket,
+} from "./functions/match-function.ts";
+export { type SkillWindowOptions, skillWindow } from "./functions/skill-window.ts";
+export { type TeamSize, teams } from "./functions/teams.ts";
+export {
+  createMatchmaker,
+  type Matchmaker,
+  type MatchmakerCounts,
+  type MatchmakerOptions,
+} from "./matchmaker.ts";
+export type {
+  Kind,
+  Records,
+  SearchFields,
+  TicketExtension,
+  TicketState,
+} from "./model.ts";
+export type { MatchFunctions } from "./profile.ts";
+export {
+  type MatchmakerServer,
+  type ServeMatchmakerOptions,
+  serveMatchmaker,
+} from "./serve-matchmaker.ts";
+export { defaultSettings, type MatchmakerSettings } from "./settings.ts";
+export { type MemoryStoreOptions, memoryStore } from "./store/memory-store.ts";
+export {
+  type Change,
+  type Changes,
+  type CommitResult,
+  type Entry,
+  isStoreError,
+  type Lease,
+  type RecordKey,
+  type Store,
+  StoreError,
+} from "./store/store.ts";
+export { generateSigningKey, type SigningKey, signingKeyFromPem } from "./tokens/keys.ts";
+export {
+  type NetworkServersOptions,
+  networkServers,
+  type ServerTarget,
+  type WorldServers,
+} from "./world-servers.ts";

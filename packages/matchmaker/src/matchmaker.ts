@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
+import {
+  AdminService,
+  FrontendService,
+  type MatchProfile,
+  RegistryService,
+} from "@dm-env-rpc/protocol/matchmaker";
+import type { OpenTls } from "@dm-env-rpc/transport";
+import { checkProfile } from "./check-profile.ts";
+import { type Clock, pause, systemClock } from "./clock.ts";
+import type { Evaluate } from "./director/context.ts";
+import { Director } from "./director/director.ts";
+import { Picture } from "./director/picture.ts";
+import { bestFirst } from "./director/proposals.ts";
+import { toConnectError, toError } from "./errors.ts";
+import type { Emit, MatchmakerEvent } from "./events.ts";
+import type { TicketState } from "./model.ts";
+import { type MatchFunctions, profileRecord } from "./profile.ts";
+import { adminService } from "./services/admin.ts";
+import { frontendService } from "./services/frontend.ts";
+import { registryService } from "./services/registry.ts";
+import { TicketWatch } from "./services/ticket-watch.ts";
+import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
+import { memoryStore } from "./store/memory-store.ts";
+import { isStoreError, type Store } from "./store/store.ts";
+import { tokenIssuer } from "./tokens/issuer.ts";
+import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
+import { put, View } from "./view.ts";
+import { networkServers, type WorldServers } from "./world-servers.ts";
+
+/** How matches are made. */
+export interface MatchmakerOptions {
+  /** Where the state is. Default: the memory of this process. It is closed with the matchmaker. */
+  readonly store?: Store | undefined;
+  /** Profiles that are there from the start; those of the same name are replaced. */
+  readonly profiles?: readonly MatchProfile[] | undefined;
+  /** Match functions of your own, by the name that profiles call them. */
+  readonly functions?: MatchFunctions | undefined;
+  /** Chooses among the proposals of all profiles. Default: the highest scores, then the oldest tickets. */
+  readonly evaluate?: Evaluate | undefined;
+  /** Times and limits. */
+  readonly settings?: Partial<MatchmakerSettings> | undefined;
+  /** Signs join tokens. Default: one that is kept in the store. */
+  readonly signingKey?: SigningKey | undefined;
+  /** For environment servers with `https://` addresses. */
+  readonly tls?: OpenTls | undefined;
+  /** How environment servers are reached. Default: over the network. */
+  readonly servers?: WorldServers | undefined;
+  /** Told what happens, for logs and metrics. Must not throw. */
+  readonly onEvent?: ((event: MatchmakerEvent) => void) | undefined;
+  /** Default: the machine's time. */
+  readonly clock?: Clock | undefined;
+  /** Makes ids that nothing else has. Default: random UUIDs. */
+  readonly newId?: (() => string) | undefined;
+}
+
+/** How much of what there is, for gauges. */
+export interface MatchmakerCounts {
+  readonly tickets: Readonly<Record<TicketState, number>>;
+  readonly servers: number;
+  readonly worlds: number;
+  readonly matches: number;
+}
+
+/** A matchmaker without a network. `serveMatchmaker` puts one on a port. */
+export interface Matchmaker extends AsyncDisposable {
+  /** Adds its services to a router. */
+  routes(router: ConnectRouter): void;
+  /** Whether this one makes the matches; of those that share a store, one does. */
+  readonly isLeading: boolean;
+  /** Counts what is known here; takes time in proportion to it. */
+  counts(): MatchmakerCounts;
+  /** Looks for work once, as the loop does by itself: for tests and simulations with a clock of their own. */
+  tick(): Promise<void>;
+  /** Resolves when no call to an environment server is under way. */
+  settled(): Promise<void>;
+  /** Ends the loop and every watch, and lets another matchmaker lead. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** How long a store that cannot be reached is waited for. */
+const retryMs = 500;
+
+/**
+ * Makes a matchmaker and starts its loop.
+ *
+ * @param run Whether the loop runs by itself; false: `tick` is called from outside. Default true.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
+ * @throws StoreError when the store cannot be reached.
+ * @throws RangeError for a setting that is none.
+ */
+export async function createMatchmaker(
+  options: MatchmakerOptions & { readonly run?: boolean | undefined } = {},
+): Promise<Matchmaker> {
+  const { clock = systemClock, functions = {}, newId = randomUUID, onEvent } = options;
+  const settings = settingsFrom(options.settings);
+  const profiles = options.profiles ?? [];
+  for (const profile of profiles) checkProfile(profile, functions);
+  const store = options.store ?? memoryStore({ clock });
+  const emit: Emit = (event) => onEvent?.(event);
+  const issuer = await tokenIssuer(options.signingKey ?? (await sharedSigningKey(store)));
+  const view = new View(store);
+  await view.sync();
+  const picture = new Picture(view, functions, emit);
+  const servers =
+    options.servers ??
+    networkServers({
+      tls: options.tls,
+      operatorToken: (serverId) =>
+        issuer.operatorToken(
+          serverId,
+          view.now() - 1_000,
+          view.now() + settings.worldCallMs + 60_000,
+        ),
+    });
+  for (const profile of profiles) {
+    const record = profileRecord(profile);
+    while (
+      view.get("profile", profile.name)?.value.message !== record.message &&
+      !(await view.commit([
+        put("profile", profile.name, view.get("profile", profile.name), record),
+      ]))
+    );
+  }
+  const director = new Director({
+    store,
+    view,
+    picture,
+    servers,
+    issuer,
+    settings,
+    evaluate: options.evaluate ?? bestFirst,
+    clock,
+    emit,
+    newId,
+  });
+  const watch = new TicketWatch(view);
+  const ended = new AbortController();
+  const running = [follow(store, view, clock, ended.signal, emit)];
+  if (options.run !== false) running.push(director.run(ended.signal));
+
+  let closing: Promise<void> | undefined;
+  const end = async (): Promise<void> => {
+    ended.abort();
+    watch.close();
+    await Promise.all(running);
+    await director.settled();
+    picture.close();
+    await servers.close();
+    await store.close();
+  };
+  const close = (): Promise<void> => {
+    closing ??= end();
+    return closing;
+  };
+  const shared = { view, settings, emit, newId };
+  return {
+    routes(router) {
+      const interceptors = [honestCodes];
+      const frontend = frontendService(shared, watch);
+      const registry = registryService({ ...shared, servers, issuer });
+      const admin = adminService({ ...shared, picture, functions });
+      router.service(FrontendService, frontend, { interceptors });
+      router.service(RegistryService, registry, { interceptors });
+      router.service(AdminService, admin, { interceptors });
+    },
+    get isLeading() {
+      return director.isLeading;
+    },
+    counts: () => count(view),
+    tick: () => director.tick(),
+    settled: () => director.settled(),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Keeps the view up with the store, whoever writes to it. */
+async function follow(
+  store: Store,
+  view: View,
+  clock: Clock,
+  signal: AbortSignal,
+  emit: Emit,
+): Promise<void> {
+  let isDue = false;
+  let wake = (): void => {};
+  const notice = (): void => {
+    isDue = true;
+    wake();
+  };
+  const unsubscribe = store.onChange(notice);
+  signal.addEventListener("abort", notice, { once: true });
+  while (!signal.aborted) {
+    if (!isDue) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    isDue = false;
+    if (signal.aborted) break;
+    try {
+      await view.sync();
+    } catch (error) {
+      emit({ kind: "store-failed", error: toError(error) });
+      if (!isStoreError(error)) continue;
+      isDue = true;
+      await pause(clock, retryMs, signal);
+    }
+  }
+  unsubscribe();
+}
+
+/** Gives every error of a service the code that it deserves. */
+const honestCodes: Interceptor = (next) => async (request) => {
+  try {
+    const response = await next(request);
+    if (!response.stream) return response;
+    const { message } = response;
+    return { ...response, message: honestly(message) };
+  } catch (error) {
+    throw toConnectError(error);
+  }
+};
+
+async function* honestly<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw toConnectError(error);
+  }
+}
+
+function count(view: View): MatchmakerCounts {
+  const tickets: Record<TicketState, number> = {
+    waiting: 0,
+    matched: 0,
+    assigned: 0,
+    joined: 0,
+    completed: 0,
+    cancelled: 0,
+    failed: 0,
+  };
+  for (const { value } of view.table("ticket").values()) tickets[value.state] += 1;
+  return {
+    tickets,
+    servers: view.table("server").size,
+    worlds: view.table("world").size,
+    matches: view.table("match").size,
+  };
+}

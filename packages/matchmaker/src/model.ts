@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { StatusCode } from "@dm-env-rpc/tensor-codec";
+
+/** What pools can filter by. */
+export interface SearchFields {
+  readonly doubles: Readonly<Record<string, number>>;
+  readonly strings: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+}
+
+/** An extension of a ticket, carried along unread. */
+export interface TicketExtension {
+  readonly typeUrl: string;
+  /** Base64. */
+  readonly value: string;
+}
+
+/** Where a ticket stands. The last three are for good. */
+export type TicketState =
+  | "waiting"
+  | "matched"
+  | "assigned"
+  | "joined"
+  | "completed"
+  | "cancelled"
+  | "failed";
+
+/** Why a ticket failed, or went back to its pools. */
+export interface Reason {
+  readonly code: StatusCode;
+  readonly message: string;
+}
+
+/** Where a ticket's agent joins. */
+export interface Assignment {
+  readonly address: string;
+  readonly worldName: string;
+  readonly joinToken: string;
+  /** When the seat is given up unless it has been taken; the store's time. */
+  readonly expiresMs: number;
+}
+
+/** One agent's wish to play. All times are the store's, in milliseconds. */
+export interface Ticket {
+  readonly id: string;
+  readonly createdMs: number;
+  /** The only profile that may match it; empty for all. */
+  readonly profile: string;
+  readonly search: SearchFields;
+  readonly extensions: Readonly<Record<string, TicketExtension>>;
+  readonly state: TicketState;
+  readonly matchId?: string | undefined;
+  readonly assignment?: Assignment | undefined;
+  readonly reason?: Reason | undefined;
+  /** Failures of a world's create that it has been through. */
+  readonly attempts: number;
+  readonly endedMs?: number | undefined;
+}
+
+/** What a profile is kept as: the bytes of a MatchProfile. */
+export interface ProfileRecord {
+  readonly name: string;
+  /** Base64. */
+  readonly message: string;
+}
+
+/** An environment server that registered. */
+export interface ServerRecord {
+  readonly id: string;
+  readonly address: string;
+  /** Grows with each registration. */
+  readonly epoch: number;
+  readonly maxWorlds: number;
+  readonly maxAgents: number;
+  readonly worldTypes: readonly string[];
+  /** It admits nobody without a join token, and reports whose are in its worlds. */
+  readonly joinTokens: boolean;
+  /** `gone`: its worlds are over, and what is left of it is being put in order. */
+  readonly state: "serving" | "draining" | "lost" | "gone";
+}
+
+/** A world as its server reports it. */
+export interface ReportedWorld {
+  readonly name: string;
+  readonly type: string;
+  readonly agents: number;
+  readonly sequences: number;
+  readonly tickets: readonly string[];
+  readonly premade: boolean;
+}
+
+/** A server's last report, which also holds its lease. */
+export interface Report {
+  readonly serverId: string;
+  readonly epoch: number;
+  /** Grows by one with each report. */
+  readonly sequence: number;
+  readonly receivedMs: number;
+  readonly worlds: readonly ReportedWorld[];
+}
+
+/** A world that the matchmaker has made, or has adopted. */
+export interface World {
+  readonly id: string;
+  readonly serverId: string;
+  readonly address: string;
+  /** The profile whose settings it has; empty for one that was adopted. */
+  readonly profile: string;
+  readonly type: string;
+  readonly seats: number;
+  /** Its name on the server, once it is there. */
+  readonly name?: string | undefined;
+  readonly state: "creating" | "open" | "draining" | "destroying";
+  /** None: it is ready for a match. */
+  readonly matchId?: string | undefined;
+  readonly createdMs: number;
+  /** The report of its server that was the last one when it was opened. */
+  readonly openedAt: number;
+  /** An agent has been in it. */
+  readonly used: boolean;
+  /** Since when no agent is in it. */
+  readonly emptySinceMs?: number | undefined;
+  readonly resetMs: number;
+  readonly resetSequences: number;
+  /** When a draining world is destroyed whoever is in it. */
+  readonly drainUntilMs?: number | undefined;
+}
+
+/** The tickets of one team. */
+export interface Roster {
+  readonly name: string;
+  readonly tickets: readonly string[];
+}
+
+/** Tickets that play together in one world. */
+export interface Match {
+  readonly id: string;
+  readonly profile: string;
+  readonly worldId: string;
+  readonly serverId: string;
+  /** `placed`: its world is being created. */
+  readonly state: "placed" | "live";
+  readonly teams: readonly Roster[];
+  /** Teams with an open seat, one entry a seat. */
+  readonly vacancies: readonly string[];
+  readonly createdMs: number;
+}
+
+/** What matchmakers that share a store must agree on. */
+export interface Secret {
+  readonly id: string;
+  /** JSON. */
+  readonly value: string;
+}
+
+/** What is kept, by kind. */
+export interface Records {
+  readonly profile: ProfileRecord;
+  readonly server: ServerRecord;
+  readonly report: Report;
+  readonly world: World;
+  readonly match: Match;
+  readonly ticket: Ticket;
+  readonly secret: Secret;
+}
+
+/** A kind of record. */
+export type Kind = keyof Records;
+
+/** Whether a ticket's story is over. */
+export function hasEnded(ticket: Ticket): boolean {
+  return ticket.state === "completed" || ticket.state === "cancelled" || ticket.state === "failed";
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import {
+  DestroyMode,
+  LostPolicy,
+  type MatchProfile,
+  MatchProfileSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { type PoolFilter, poolFilter } from "./filters.ts";
+import type { MatchFunction } from "./functions/match-function.ts";
+import { matchFunctionOf } from "./functions/of-profile.ts";
+import type { ProfileRecord } from "./model.ts";
+
+/** How a world with agents in it is destroyed. */
+export type DestroyPolicy = "drain" | "force" | "refuse";
+
+/** When worlds are reset and destroyed; what is undefined never happens. */
+export interface WorldPolicy {
+  readonly resetAfterSequences: number | undefined;
+  readonly resetEveryMs: number | undefined;
+  readonly keepWhenEmpty: boolean;
+  readonly destroyWhenIdleMs: number | undefined;
+  readonly destroyAfterSequences: number | undefined;
+  readonly destroy: DestroyPolicy;
+  readonly drainMs: number;
+}
+
+/** A match profile, ready for use. */
+export interface Profile {
+  readonly name: string;
+  readonly pools: readonly { readonly name: string; readonly fits: PoolFilter }[];
+  readonly match: MatchFunction;
+  /** The tickets of one match. */
+  readonly seats: number;
+  readonly worldType: string;
+  /** A CreateWorldRequest's settings. */
+  readonly settings: MatchProfile["worldSettings"];
+  readonly policy: WorldPolicy;
+  readonly backfill: boolean;
+  readonly whenLost: "requeue" | "fail";
+  readonly precreated: number;
+  readonly seatMs: number;
+  /** The pool that each team takes from, where teams have one. */
+  readonly poolOfTeam: ReadonlyMap<string, string>;
+}
+
+const defaultDrainMs = 30_000;
+const defaultSeatMs = 30_000;
+
+/** What profiles may name as custom functions. */
+export type MatchFunctions = Readonly<Record<string, MatchFunction>>;
+
+/**
+ * Makes a profile of its message.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never work, saying why.
+ */
+export function profileOf(message: MatchProfile, functions: MatchFunctions): Profile {
+  const { seats, ...match } = matchFunctionOf(message, functions);
+  const policy = message.worldPolicy;
+  return {
+    name: message.name,
+    pools: message.pools.map((pool) => ({ name: pool.name, fits: poolFilter(pool) })),
+    match: match.match,
+    poolOfTeam: match.poolOfTeam,
+    seats: message.seats > 0 ? message.seats : seats,
+    worldType: message.worldType,
+    settings: message.worldSettings,
+    policy: {
+      resetAfterSequences: positive(policy?.resetAfterSequences),
+      resetEveryMs: milliseconds(policy?.resetEvery),
+      keepWhenEmpty: policy?.keepWhenEmpty ?? false,
+      destroyWhenIdleMs: milliseconds(policy?.destroyWhenIdleFor),
+      destroyAfterSequences: positive(policy?.destroyAfterSequences),
+      destroy: destroyPolicies.get(policy?.destroyMode) ?? "drain",
+      drainMs: milliseconds(policy?.drainTimeout) ?? defaultDrainMs,
+    },
+    backfill: message.backfill,
+    whenLost: message.lostPolicy === LostPolicy.FAIL ? "fail" : "requeue",
+    precreated: message.precreatedWorlds,
+    seatMs: milliseconds(message.seatTimeout) ?? defaultSeatMs,
+  };
+}
+
+const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new Map([
+  [DestroyMode.FORCE, "force"],
+  [DestroyMode.REFUSE, "refuse"],
+]);
+
+/** What is done with worlds whose profile is gone: they end when their agents have left. */
+export const orphanPolicy: WorldPolicy = {
+  resetAfterSequences: undefined,
+  resetEveryMs: undefined,
+  keepWhenEmpty: false,
+  destroyWhenIdleMs: 60_000,
+  destroyAfterSequences: undefined,
+  destroy: "drain",
+  drainMs: defaultDrainMs,
+};
+
+/** The record of a profile. */
+export function profileRecord(message: MatchProfile): ProfileRecord {
+  return { name: message.name, message: base64Encode(toBinary(MatchProfileSchema, message)) };
+}
+
+/** The message of a record. */
+export function profileMessage(record: ProfileRecord): MatchProfile {
+  return fromBinary(MatchProfileSchema, base64Decode(record.message));
+}
+
+/** A duration in milliseconds; undefined where there is none, or nothing of it. */
+export function milliseconds(duration: Duration | undefined): number | undefined {
+  if (duration === undefined) return undefined;
+  const ms = Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
+  return ms > 0 ? ms : undefined;
+}
+
+function positive(count: number | undefined): number | undefined {
+  return count === undefined || count === 0 ? undefined : count;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/** An environment server's side of matchmaking: it registers, reports its worlds, and seats whom it is sent. */
+export type { JoinClaims } from "../tokens/verifier.ts";
+export {
+  type Registration,
+  type RegistrationEvent,
+  type RegistrationOptions,
+  register,
+  type ServedWorld,
+} from "./register.ts";
+export type { Seat, Seats } from "./seats.ts";

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { Callers, type CallersOptions, callOptions } from "../callers.ts";
+import { type Clock, pause, systemClock } from "../clock.ts";
+import { toError } from "../errors.ts";
+import { milliseconds } from "../profile.ts";
+import { tokenVerifier } from "../tokens/verifier.ts";
+import { createSeats, type Seats } from "./seats.ts";
+
+/** A world that a server has. */
+export interface ServedWorld {
+  readonly name: string;
+  readonly type: string;
+  readonly agents: number;
+  /** Sequences that have begun. */
+  readonly sequences: number;
+  /** The server came with it, and nobody need create it. Default false. */
+  readonly premade?: boolean | undefined;
+}
+
+/** What a registration has to say. */
+export type RegistrationEvent =
+  | { readonly kind: "registered"; readonly matchmaker: string }
+  /** It is tried again. */
+  | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error };
+
+/** How a server registers. */
+export interface RegistrationOptions extends CallersOptions {
+  /** Where the matchmaker and the agents reach the server. */
+  readonly address: string;
+  readonly maxWorlds: number;
+  readonly maxAgents: number;
+  /** The kinds of world that can be created. */
+  readonly worldTypes: readonly string[];
+  /** The worlds that there are now. */
+  readonly worlds: () => readonly ServedWorld[];
+  /** Whether nobody joins without a token, for which `seats` is asked. Default true. */
+  readonly joinTokens?: boolean | undefined;
+  /** Told how it goes. Must not throw. */
+  readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
+  /** Default: the machine's time. */
+  readonly clock?: Clock | undefined;
+  /** Of this run of the process, and of no other. Default: a random UUID. */
+  readonly serverId?: string | undefined;
+}
+
+/** A server's place at its matchmaker, which is held until it is closed. */
+export interface Registration extends AsyncDisposable {
+  readonly serverId: string;
+  /** Resolves when the matchmaker has taken the server for the first time. */
+  readonly registered: Promise<void>;
+  /** The seats that join tokens are for. */
+  readonly seats: Seats;
+  /**
+   * What a connection may do, for the `authorize` of `serve`: the matchmaker, by its token, is an operator;
+   * everybody else is an agent, whose token is looked at when it joins.
+   */
+  authorize(peer: {
+    readonly metadata: ReadonlyMap<string, string>;
+  }): Promise<readonly ("agent" | "operator")[]>;
+  /** Something about the worlds has changed: it is reported soon. */
+  changed(): void;
+  /** Asks for no more worlds; those that there are go on. */
+  drain(): Promise<void>;
+  /** Gives up the place, and with it the worlds. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Between two reports; what changes meanwhile is reported together. */
+const leastMs = 50;
+const retryMs = 500;
+const callMs = 10_000;
+
+/** The token of a call's metadata. */
+export function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(metadata.get("authorization") ?? "")?.[1];
+}
+
+/**
+ * Registers a server at its matchmaker and keeps it there: renews its lease, reports its worlds,
+ * goes to another matchmaker when one is gone, and registers again, with its worlds, whenever its lease was lost.
+ *
+ * @throws ConnectError InvalidArgument for an address of a matchmaker that is none.
+ */
+export function register(options: RegistrationOptions): Registration {
+  const { clock = systemClock, serverId = randomUUID(), onEvent = () => {} } = options;
+  const callers = new Callers(RegistryService, options);
+  const ended = new AbortController();
+  let jwks: string | undefined;
+  /** By how much the matchmaker's time is ahead of this machine's. */
+  let aheadMs = 0;
+  let leaseMs = 0;
+  let epoch: bigint | undefined;
+  let isDraining = false;
+  let isDue = false;
+  let wake = (): void => {};
+  let taken = (): void => {};
+  const registered = new Promise<void>((resolve) => {
+    taken = resolve;
+  });
+  const now = (): number => clock.now() + aheadMs;
+  const changed = (): void => {
+    isDue = true;
+    wake();
+  };
+  const verifier = tokenVerifier({ serverId, jwks: () => jwks, now });
+  const seats = createSeats(verifier, now, changed);
+
+  const worlds = () =>
+    options.worlds().map(({ name, type, agents, sequences, premade = false }) => ({
+      name,
+      type,
+      agents,
+      sequences,
+      premade,
+      ticketIds: [...seats.ticketsIn(name)],
+    }));
+  const learn = (terms: Terms): void => {
+    if (terms.serverTime !== undefined) aheadMs = timestampMs(terms.serverTime) - clock.now();
+    leaseMs = milliseconds(terms.lease) ?? leaseMs;
+    if (terms.jwks !== "") jwks = terms.jwks;
+  };
+
+  const enroll = async (): Promise<void> => {
+    const answer = await callers.client.registerServer(
+      {
+        serverId,
+        address: options.address,
+        capacity: { maxWorlds: options.maxWorlds, maxAgents: options.maxAgents },
+        worldTypes: [...options.worldTypes],
+        joinTokens: options.joinTokens ?? true,
+        worlds: worlds(),
+      },
+      callOptions(ended.signal, callMs),
+    );
+    learn(answer);
+    if (isDraining) {
+      await callers.client.drainServer({ serverId }, callOptions(ended.signal, callMs));
+    }
+    epoch = answer.epoch;
+    onEvent({ kind: "registered", matchmaker: callers.name });
+    taken();
+  };
+  const renew = async (current: bigint): Promise<void> => {
+    const request = { serverId, epoch: current, worlds: worlds() };
+    learn(await callers.client.renewServer(request, callOptions(ended.signal, callMs)));
+  };
+
+  const hold = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      isDue = false;
+      try {
+        if (epoch === undefined) await enroll();
+        else await renew(epoch);
+      } catch (error) {
+        if (ended.signal.aborted) break;
+        onEvent({ kind: "failed", matchmaker: callers.name, error: toError(error) });
+        const { code } = ConnectError.from(error);
+        if (code === Code.NotFound || code === Code.FailedPrecondition) {
+          // A lease that is lost is asked for anew at once; an address that nobody can reach is not.
+          const wasLost = epoch !== undefined;
+          epoch = undefined;
+          if (wasLost) continue;
+        } else callers.next();
+        await pause(clock, retryMs, ended.signal);
+        continue;
+      }
+      await pause(clock, leastMs, ended.signal);
+      if (isDue || ended.signal.aborted) continue;
+      const nap = new AbortController();
+      wake = () => nap.abort();
+      await pause(clock, leaseMs / 3, AbortSignal.any([nap.signal, ended.signal]));
+      wake = () => {};
+    }
+  };
+  const holding = hold();
+
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    ended.abort();
+    await holding;
+    if (epoch === undefined) return;
+    // Where nobody answers, the lease runs out.
+    await callers
+      .call((client) => client.deregisterServer({ serverId }, { timeoutMs: 2_000 }))
+      .catch(() => {});
+  };
+  const closeOnce = (): Promise<void> => {
+    closing ??= close();
+    return closing;
+  };
+  return {
+    serverId,
+    registered,
+    seats,
+    async authorize({ metadata }) {
+      const token = bearerToken(metadata);
+      if (token === undefined) return ["agent"];
+      try {
+        await verifier.operator(token);
+        return ["operator"];
+      } catch {
+        return ["agent"];
+      }
+    },
+    changed,
+    async drain() {
+      isDraining = true;
+      if (epoch === undefined) return;
+      await callers.call((client) => client.drainServer({ serverId }, { timeoutMs: callMs }));
+    },
+    close: closeOnce,
+    [Symbol.asyncDispose]: closeOnce,
+  };
+}
+
+type Terms = {
+  readonly serverTime?: Parameters<typeof timestampMs>[0] | undefined;
+  readonly lease?: Parameters<typeof milliseconds>[0] | undefined;
+  readonly jwks: string;
+};

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { isLoopback, type ListenTls, listen } from "@dm-env-rpc/transport";
+import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
+
+/** Options of `serveMatchmaker`. */
+export interface ServeMatchmakerOptions extends MatchmakerOptions {
+  /** Address to listen on. Default 127.0.0.1. */
+  readonly host?: string | undefined;
+  /** Port to listen on; 0, the default, picks one. */
+  readonly port?: number | undefined;
+  /** Serves TLS instead of plain text. */
+  readonly listenTls?: ListenTls | undefined;
+  /** Listens beyond this machine without TLS: whoever reaches the port can do everything. Default false. */
+  readonly allowInsecure?: boolean | undefined;
+  /** Further services on the same port: health, reflection and what else there is. */
+  readonly routes?: ((router: ConnectRouter) => void) | undefined;
+  /** Told what goes wrong on the network and reaches nobody else. */
+  readonly onTransportError?: ((error: Error) => void) | undefined;
+}
+
+/** A matchmaker on the network. */
+export interface MatchmakerServer extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+  /** Such as `http://127.0.0.1:8990`. */
+  readonly url: string;
+  readonly matchmaker: Matchmaker;
+  /** Stops: no new calls, then those that are open are cut off after `graceMs` (default 1,000). Idempotent. */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+/** The largest message of its services: a report of ten thousand worlds. */
+const maxMessageBytes = 4 * 1024 * 1024;
+
+/**
+ * Serves a matchmaker over gRPC and Connect on one port.
+ *
+ * @throws Error when the port cannot be had, when the host is beyond this machine and there is neither TLS nor
+ * `allowInsecure`, and as `createMatchmaker` does.
+ */
+export async function serveMatchmaker(
+  options: ServeMatchmakerOptions = {},
+): Promise<MatchmakerServer> {
+  const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
+  if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
+    throw new Error(
+      `expected a loopback address to listen on in plain text, received "${host}"; give it a certificate, or allowInsecure if everybody who reaches the port may use it`,
+    );
+  }
+  const matchmaker = await createMatchmaker(options);
+  try {
+    const listener = await listen({
+      host,
+      port,
+      tls: listenTls,
+      maxMessageBytes,
+      onStream: (stream) =>
+        stream.abort(
+          new ConnectError(
+            "this is a matchmaker; join the server that a ticket is assigned to",
+            Code.Unimplemented,
+          ),
+        ),
+      routes: (router) => {
+        matchmaker.routes(router);
+        options.routes?.(router);
+      },
+      onError: (error) => options.onTransportError?.(error),
+    });
+    const close = async ({ graceMs = 1_000 } = {}): Promise<void> => {
+      // Watches end with the matchmaker, so that the listener need not wait for them.
+      await Promise.all([matchmaker.close(), listener.close({ graceMs })]);
+    };
+    return {
+      host: listener.host,
+      port: listener.port,
+      url: listener.url,
+      matchmaker,
+      close,
+      [Symbol.asyncDispose]: () => close(),
+    };
+  } catch (error) {
+    await matchmaker.close();
+    throw error;
+  }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type AdminService,
+  TicketState,
+  type WatchResponse,
+  WatchResponse_Kind,
+  WatchResponseSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { checkProfile } from "../check-profile.ts";
+import type { Picture } from "../director/picture.ts";
+import { invalid, notFound } from "../errors.ts";
+import type { Kind, Records } from "../model.ts";
+import { type MatchFunctions, profileMessage, profileRecord } from "../profile.ts";
+import { put, remove, type ViewChange } from "../view.ts";
+import type { ServiceContext } from "./frontend.ts";
+import {
+  backfillMessage,
+  matchMessage,
+  serverMessage,
+  ticketMessage,
+  ticketStates,
+} from "./messages.ts";
+
+/** What the admin side needs besides. */
+export interface AdminContext extends ServiceContext {
+  readonly picture: Picture;
+  readonly functions: MatchFunctions;
+}
+
+const defaultPageSize = 100;
+const maxPageSize = 1_000;
+
+/** The service for operators. */
+export function adminService(context: AdminContext): ServiceImpl<typeof AdminService> {
+  const { view, picture } = context;
+  const page = <K extends Kind, T>(
+    kind: K,
+    { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
+    make: (record: Records[K]) => T | undefined,
+  ): { readonly items: T[]; readonly nextPageToken: string } => {
+    if (pageSize > maxPageSize) {
+      throw invalid("page_size", `at most ${maxPageSize}`, String(pageSize));
+    }
+    const size = pageSize === 0 ? defaultPageSize : pageSize;
+    const items: T[] = [];
+    const ids = [...view.table(kind).keys()].filter((id) => id > pageToken).sort();
+    for (const [index, id] of ids.entries()) {
+      const record = view.get(kind, id)?.value;
+      const item = record === undefined ? undefined : make(record);
+      if (item !== undefined) items.push(item);
+      if (items.length === size && index + 1 < ids.length) return { items, nextPageToken: id };
+    }
+    return { items, nextPageToken: "" };
+  };
+  return {
+    async putProfile({ profile }) {
+      if (profile === undefined) throw invalid("profile", "a profile", "none");
+      checkProfile(profile, context.functions);
+      await putProfile(context, profileRecord(profile));
+      return {};
+    },
+    getProfile({ name }) {
+      const record = view.get("profile", name);
+      if (record === undefined) throw notFound("profile", name, "list_profiles says what there is");
+      return { profile: profileMessage(record.value) };
+    },
+    async deleteProfile({ name }) {
+      for (;;) {
+        const record = view.get("profile", name);
+        if (record === undefined) {
+          throw notFound("profile", name, "list_profiles says what there is");
+        }
+        if (await view.commit([remove("profile", name, record)])) return {};
+      }
+    },
+    listProfiles(request) {
+      const { items, nextPageToken } = page("profile", request, profileMessage);
+      return { profiles: items, nextPageToken };
+    },
+    listServers(request) {
+      const { items, nextPageToken } = page("server", request, (server) =>
+        serverMessage(view, server, picture.loadOf(server.id)),
+      );
+      return { servers: items, nextPageToken };
+    },
+    listMatches(request) {
+      const { items, nextPageToken } = page("match", request, (match) => matchMessage(view, match));
+      return { matches: items, nextPageToken };
+    },
+    listTickets(request) {
+      const { state } = request;
+      const { items, nextPageToken } = page("ticket", request, (ticket) =>
+        state === TicketState.UNSPECIFIED || ticketStates[ticket.state] === state
+          ? ticketMessage(ticket)
+          : undefined,
+      );
+      return { tickets: items, nextPageToken };
+    },
+    listBackfills(request) {
+      const { items, nextPageToken } = page("match", request, (match) =>
+        match.vacancies.length > 0 && picture.profiles.get(match.profile)?.backfill === true
+          ? backfillMessage(match)
+          : undefined,
+      );
+      return { backfills: items, nextPageToken };
+    },
+    watch: (_request, { signal }) => watch(context, signal),
+  };
+}
+
+async function putProfile(
+  { view, settings }: AdminContext,
+  record: Records["profile"],
+): Promise<void> {
+  for (;;) {
+    const known = view.get("profile", record.name);
+    if (known === undefined && view.table("profile").size >= settings.maxProfiles) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `there is room for ${settings.maxProfiles} profiles and all is in use; delete one first (limit: maxProfiles)`,
+      );
+    }
+    if (await view.commit([put("profile", record.name, known, record)])) return;
+  }
+}
+
+const watched = ["profile", "server", "match", "ticket"] as const;
+
+/** Everything as it is, then what changes: of a record that changes faster than it is read, the latest. */
+async function* watch(
+  context: AdminContext,
+  signal: AbortSignal,
+): AsyncGenerator<WatchResponse, void, undefined> {
+  const { view, settings } = context;
+  /** What is to be told, each record once. */
+  const due = new Map<string, { readonly kind: (typeof watched)[number]; readonly id: string }>();
+  let wake = (): void => {};
+  let isBehind = false;
+  const note = (kind: Kind, id: string): void => {
+    if (kind === "report") note("server", id);
+    if (kind !== "profile" && kind !== "server" && kind !== "match" && kind !== "ticket") return;
+    due.set(`${kind}/${id}`, { kind, id });
+    wake();
+  };
+  const stop = view.onChange(({ kind, id }: ViewChange) => {
+    if (due.size < settings.maxWatchQueue) note(kind, id);
+    else {
+      isBehind = true;
+      wake();
+    }
+  });
+  try {
+    for (const kind of watched) {
+      for (const id of [...view.table(kind).keys()]) {
+        if (signal.aborted) return;
+        const response = changeMessage(context, kind, id);
+        if (response !== undefined) yield response;
+      }
+    }
+    while (!signal.aborted) {
+      if (isBehind) {
+        throw new ConnectError(
+          `more than ${settings.maxWatchQueue} changes wait to be read; watch again, and read faster (limit: maxWatchQueue)`,
+          Code.ResourceExhausted,
+        );
+      }
+      const [next] = due;
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+        continue;
+      }
+      due.delete(next[0]);
+      yield changeMessage(context, next[1].kind, next[1].id) ??
+        removedMessage(next[1].kind, next[1].id);
+    }
+  } finally {
+    stop();
+  }
+}
+
+function changeMessage(
+  { view, picture }: AdminContext,
+  kind: (typeof watched)[number],
+  id: string,
+): WatchResponse | undefined {
+  const respond = (
+    change: NonNullable<MessageInitShape<typeof WatchResponseSchema>["change"]>,
+  ): WatchResponse => create(WatchResponseSchema, { change });
+  switch (kind) {
+    case "profile": {
+      const record = view.get(kind, id)?.value;
+      return record && respond({ case: kind, value: profileMessage(record) });
+    }
+    case "server": {
+      const record = view.get(kind, id)?.value;
+      return (
+        record && respond({ case: kind, value: serverMessage(view, record, picture.loadOf(id)) })
+      );
+    }
+    case "match": {
+      const record = view.get(kind, id)?.value;
+      return record && respond({ case: kind, value: matchMessage(view, record) });
+    }
+    case "ticket": {
+      const record = view.get(kind, id)?.value;
+      return record && respond({ case: kind, value: ticketMessage(record) });
+    }
+  }
+}
+
+const removedKinds = {
+  profile: WatchResponse_Kind.PROFILE,
+  server: WatchResponse_Kind.SERVER,
+  match: WatchResponse_Kind.MATCH,
+  ticket: WatchResponse_Kind.TICKET,
+} as const;
+
+function removedMessage(kind: (typeof watched)[number], id: string): WatchResponse {
+  return create(WatchResponseSchema, {
+    change: { case: "removed", value: { kind: removedKinds[kind], id } },
+  });
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
+import { toBinary } from "@bufbuild/protobuf";
+import { base64Encode } from "@bufbuild/protobuf/wire";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type CreateTicketRequest,
+  CreateTicketRequestSchema,
+  type FrontendService,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { ended, vacated } from "../director/outcomes.ts";
+import { invalid, notFound, shorten } from "../errors.ts";
+import type { Emit } from "../events.ts";
+import { hasEnded, type Ticket } from "../model.ts";
+import type { MatchmakerSettings } from "../settings.ts";
+import type { Change, Stored } from "../store/store.ts";
+import { put, type View } from "../view.ts";
+import { ticketMessage } from "./messages.ts";
+import type { TicketWatch } from "./ticket-watch.ts";
+
+/** What the services share. */
+export interface ServiceContext {
+  readonly view: View;
+  readonly settings: MatchmakerSettings;
+  readonly emit: Emit;
+  readonly newId: () => string;
+}
+
+const maxIdLength = 200;
+const again = "create one first";
+
+/** The service for agents. */
+export function frontendService(
+  context: ServiceContext,
+  watch: TicketWatch,
+): ServiceImpl<typeof FrontendService> {
+  const { view } = context;
+  return {
+    async createTicket(request) {
+      return { ticket: ticketMessage(await createTicket(context, request)) };
+    },
+    async getTicket({ ticketId }) {
+      await view.refresh([{ kind: "ticket", id: ticketId }]);
+      return { ticket: ticketMessage(found(view, ticketId).value) };
+    },
+    async *watchTicket({ ticketId }, { signal }) {
+      await view.refresh([{ kind: "ticket", id: ticketId }]);
+      found(view, ticketId);
+      for await (const ticket of watch.follow(ticketId, signal)) {
+        yield { ticket: ticketMessage(ticket) };
+        if (hasEnded(ticket)) return;
+      }
+    },
+    async cancelTicket({ ticketId }) {
+      return { ticket: ticketMessage(await cancelTicket(context, ticketId)) };
+    },
+  };
+}
+
+function found(view: View, id: string): Stored<Ticket> {
+  const ticket = view.get("ticket", id);
+  if (ticket === undefined) throw notFound("ticket", id, again);
+  return ticket;
+}
+
+async function createTicket(
+  { view, settings, newId }: ServiceContext,
+  request: CreateTicketRequest,
+): Promise<Ticket> {
+  checkTicket(request, settings);
+  if (request.profile !== "" && view.get("profile", request.profile) === undefined) {
+    await view.refresh([{ kind: "profile", id: request.profile }]);
+    if (view.get("profile", request.profile) === undefined) {
+      const known = [...view.table("profile").keys()].slice(0, 16).map((name) => `"${name}"`);
+      const remedy = known.length === 0 ? "there are none yet" : `there are: ${known.join(", ")}`;
+      throw notFound("profile", request.profile, remedy);
+    }
+  }
+  if (view.table("ticket").size >= settings.maxTickets) {
+    throw new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `there is room for ${settings.maxTickets} tickets and all is in use; try again later (limit: maxTickets)`,
+    );
+  }
+  const { searchFields } = request;
+  const ticket: Ticket = {
+    id: request.ticketId === "" ? newId() : request.ticketId,
+    createdMs: view.now(),
+    profile: request.profile,
+    search: {
+      doubles: { ...searchFields?.doubles },
+      strings: { ...searchFields?.strings },
+      tags: [...(searchFields?.tags ?? [])],
+    },
+    extensions: Object.fromEntries(
+      Object.entries(request.extensions).map(([name, { typeUrl, value }]) => [
+        name,
+        { typeUrl, value: base64Encode(value) },
+      ]),
+    ),
+    state: "waiting",
+    attempts: 0,
+  };
+  if (await view.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
+  // Asked for before: an answer may have been lost.
+  const known = found(view, ticket.id).value;
+  const isSame =
+    known.profile === ticket.profile &&
+    isDeepStrictEqual(known.search, ticket.search) &&
+    isDeepStrictEqual(known.extensions, ticket.extensions);
+  if (isSame) return known;
+  throw new DmEnvRpcError(
+    "ALREADY_EXISTS",
+    `there is a ticket "${shorten(ticket.id)}" with another content; choose another id, or none`,
+  );
+}
+
+function checkTicket(request: CreateTicketRequest, { maxTicketBytes }: MatchmakerSettings): void {
+  const size = toBinary(CreateTicketRequestSchema, request).length;
+  if (size > maxTicketBytes) {
+    throw new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `expected a ticket of at most ${maxTicketBytes} bytes, received one of ${size}; leave something out of it (limit: maxTicketBytes)`,
+    );
+  }
+  if (request.ticketId.length > maxIdLength) {
+    throw invalid(
+      "ticket_id",
+      `at most ${maxIdLength} characters`,
+      `${request.ticketId.length} of them`,
+    );
+  }
+  for (const [name, value] of Object.entries(request.searchFields?.doubles ?? {})) {
+    if (!Number.isFinite(value)) {
+      throw invalid(`search_fields.doubles "${shorten(name)}"`, "a finite number", String(value));
+    }
+  }
+}
+
+async function cancelTicket({ view, emit }: ServiceContext, id: string): Promise<Ticket> {
+  await view.refresh([{ kind: "ticket", id }]);
+  for (;;) {
+    const ticket = found(view, id);
+    if (hasEnded(ticket.value)) return ticket.value;
+    const cancelled = ended(ticket.value, "cancelled", view.now());
+    const changes: Change[] = [put("ticket", id, ticket, cancelled)];
+    const { matchId } = ticket.value;
+    if (matchId !== undefined) {
+      if (view.get("match", matchId) === undefined) {
+        await view.refresh([
+          { kind: "match", id: matchId },
+          { kind: "ticket", id },
+        ]);
+        if (view.get("match", matchId) === undefined) continue;
+      }
+      const match = view.get("match", matchId);
+      if (match !== undefined) {
+        changes.push(put("match", matchId, match, vacated(match.value, id)));
+      }
+    }
+    if (await view.commit(changes)) {
+      emit({ kind: "ticket-ended", ticketId: id, state: "cancelled", reason: undefined });
+      return cancelled;
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { base64Decode } from "@bufbuild/protobuf/wire";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type Backfill,
+  BackfillSchema,
+  type Match,
+  MatchSchema,
+  MatchState,
+  type Server,
+  ServerSchema,
+  ServerState,
+  type Ticket,
+  TicketSchema,
+  TicketState,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { statusCodes } from "@dm-env-rpc/tensor-codec";
+import type * as model from "../model.ts";
+import type { View } from "../view.ts";
+
+/** The states of tickets on the wire. */
+export const ticketStates: Readonly<Record<model.TicketState, TicketState>> = {
+  waiting: TicketState.WAITING,
+  matched: TicketState.MATCHED,
+  assigned: TicketState.ASSIGNED,
+  joined: TicketState.JOINED,
+  completed: TicketState.COMPLETED,
+  cancelled: TicketState.CANCELLED,
+  failed: TicketState.FAILED,
+};
+
+const serverStates: Readonly<Record<model.ServerRecord["state"], ServerState>> = {
+  serving: ServerState.SERVING,
+  draining: ServerState.DRAINING,
+  lost: ServerState.LOST,
+  gone: ServerState.LOST,
+};
+
+/** A ticket on the wire. */
+export function ticketMessage(ticket: model.Ticket): Ticket {
+  const { assignment, reason } = ticket;
+  const message: MessageInitShape<typeof TicketSchema> = {
+    id: ticket.id,
+    searchFields: {
+      doubles: { ...ticket.search.doubles },
+      strings: { ...ticket.search.strings },
+      tags: [...ticket.search.tags],
+    },
+    extensions: Object.fromEntries(
+      Object.entries(ticket.extensions).map(([name, { typeUrl, value }]) => [
+        name,
+        { typeUrl, value: base64Decode(value) },
+      ]),
+    ),
+    profile: ticket.profile,
+    state: ticketStates[ticket.state],
+    createTime: time(ticket.createdMs),
+    matchId: ticket.matchId ?? "",
+  };
+  if (assignment !== undefined) {
+    const { address, worldName, joinToken, expiresMs } = assignment;
+    message.assignment = { address, worldName, joinToken, expireTime: time(expiresMs) };
+  }
+  if (reason !== undefined) {
+    message.error = { code: statusCodes[reason.code], message: reason.message };
+  }
+  return create(TicketSchema, message);
+}
+
+/** A match on the wire. */
+export function matchMessage(view: View, match: model.Match): Match {
+  return create(MatchSchema, {
+    id: match.id,
+    profile: match.profile,
+    state: match.state === "live" ? MatchState.LIVE : MatchState.PLACED,
+    teams: match.teams.map(({ name, tickets }) => ({ name, ticketIds: [...tickets] })),
+    serverId: match.serverId,
+    worldName: view.get("world", match.worldId)?.value.name ?? "",
+    createTime: time(match.createdMs),
+  });
+}
+
+/** The open seats of a match on the wire. */
+export function backfillMessage({ id, profile, vacancies }: model.Match): Backfill {
+  return create(BackfillSchema, { id, profile, openSeats: [...vacancies] });
+}
+
+/** A server on the wire, with its last report. */
+export function serverMessage(
+  view: View,
+  server: model.ServerRecord,
+  load: { readonly worlds: number; readonly seats: number },
+): Server {
+  const worlds = view.get("report", server.id)?.value.worlds ?? [];
+  return create(ServerSchema, {
+    id: server.id,
+    address: server.address,
+    capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
+    worldTypes: [...server.worldTypes],
+    joinTokens: server.joinTokens,
+    state: serverStates[server.state],
+    worlds: worlds.map(({ name, type, agents, sequences, tickets, premade }) => ({
+      name,
+      type,
+      agents,
+      sequences,
+      ticketIds: [...tickets],
+      premade,
+    })),
+    placedWorlds: load.worlds,
+    placedSeats: load.seats,
+  });
+}
+
+/** A moment on the wire. */
+export function time(ms: number): ReturnType<typeof timestampFromMs> {
+  return timestampFromMs(Math.round(ms));
+}
+
+/** A length of time on the wire. */
+export function duration(ms: number): ReturnType<typeof durationFromMs> {
+  return durationFromMs(Math.round(ms));
+}

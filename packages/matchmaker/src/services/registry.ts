@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ServiceImpl } from "@connectrpc/connect";
+import type {
+  RegisterServerRequest,
+  RegistryService,
+  WorldReport,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { parseAddress } from "@dm-env-rpc/transport";
+import { invalid, messageOf, notFound, shorten } from "../errors.ts";
+import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
+import type { Change } from "../store/store.ts";
+import type { TokenIssuer } from "../tokens/issuer.ts";
+import { put } from "../view.ts";
+import type { WorldServers } from "../world-servers.ts";
+import type { ServiceContext } from "./frontend.ts";
+import { duration, time } from "./messages.ts";
+
+/** What the registry needs besides. */
+export interface RegistryContext extends ServiceContext {
+  readonly servers: WorldServers;
+  readonly issuer: TokenIssuer;
+}
+
+const maxIdLength = 200;
+const maxWorldTypes = 1_000;
+
+/** The service for environment servers. */
+export function registryService(context: RegistryContext): ServiceImpl<typeof RegistryService> {
+  const { view, settings, issuer, emit } = context;
+  const terms = () => ({
+    lease: duration(settings.serverLeaseMs),
+    serverTime: time(view.now()),
+    jwks: issuer.jwks,
+  });
+  return {
+    async registerServer(request) {
+      checkRequest(context, request);
+      await callBack(context, request);
+      const epoch = await register(context, request);
+      const { serverId, address } = request;
+      emit({ kind: "server-registered", serverId, address });
+      return { epoch: BigInt(epoch), ...terms() };
+    },
+    async renewServer({ serverId, epoch, worlds }) {
+      checkWorlds(context, worlds);
+      await renew(context, serverId, Number(epoch), worlds);
+      return terms();
+    },
+    async drainServer({ serverId }) {
+      await setState(context, serverId, "draining");
+      return {};
+    },
+    async deregisterServer({ serverId }) {
+      await setState(context, serverId, "gone");
+      return {};
+    },
+  };
+}
+
+function checkRequest({ view, settings }: RegistryContext, request: RegisterServerRequest): void {
+  const { serverId, address, capacity, worldTypes, worlds } = request;
+  if (serverId === "" || serverId.length > maxIdLength) {
+    throw invalid(
+      "server_id",
+      `an id of 1 to ${maxIdLength} characters, another one for each run of the process`,
+      `"${shorten(serverId)}"`,
+    );
+  }
+  parseAddress(address);
+  if (capacity === undefined || capacity.maxWorlds === 0 || capacity.maxAgents === 0) {
+    throw invalid("capacity", "room for at least one world and one agent", "none");
+  }
+  if (worldTypes.length === 0 || worldTypes.length > maxWorldTypes) {
+    throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
+  }
+  checkWorlds({ settings }, worlds);
+  if (
+    view.get("server", serverId) === undefined &&
+    view.table("server").size >= settings.maxServers
+  ) {
+    throw new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `there is room for ${settings.maxServers} servers and all is in use (limit: maxServers)`,
+    );
+  }
+}
+
+function checkWorlds(
+  { settings }: Pick<RegistryContext, "settings">,
+  worlds: readonly WorldReport[],
+): void {
+  if (worlds.length <= settings.maxWorldsPerServer) return;
+  throw new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `expected at most ${settings.maxWorldsPerServer} worlds of a server, received ${worlds.length} (limit: maxWorldsPerServer)`,
+  );
+}
+
+/** Finds out whether the matchmaker itself can reach the address: agents are sent there. */
+async function callBack(
+  { servers, settings }: RegistryContext,
+  { serverId, address }: RegisterServerRequest,
+): Promise<void> {
+  try {
+    await servers.check({ id: serverId, address }, settings.callbackMs);
+  } catch (error) {
+    throw new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      `expected a dm_env_rpc server at "${shorten(address)}", received no answer: ${messageOf(error)}; register the address under which the matchmaker and the agents reach the server, once it listens`,
+      { cause: error },
+    );
+  }
+}
+
+async function register(
+  { view }: RegistryContext,
+  request: RegisterServerRequest,
+): Promise<number> {
+  const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
+  await view.refresh([
+    { kind: "server", id: serverId },
+    { kind: "report", id: serverId },
+  ]);
+  for (;;) {
+    const [known, report] = [view.get("server", serverId), view.get("report", serverId)];
+    if (known?.value.state === "gone") {
+      throw new DmEnvRpcError(
+        "ABORTED",
+        `the worlds of server "${shorten(serverId)}" are being given up; register again in a moment`,
+      );
+    }
+    const epoch = (known?.value.epoch ?? 0) + 1;
+    const server: ServerRecord = {
+      id: serverId,
+      address,
+      epoch,
+      maxWorlds: capacity?.maxWorlds ?? 0,
+      maxAgents: capacity?.maxAgents ?? 0,
+      worldTypes,
+      joinTokens,
+      state: "serving",
+    };
+    const changes: Change[] = [
+      put("server", serverId, known, server),
+      put("report", serverId, report, {
+        serverId,
+        epoch,
+        sequence: (report?.value.sequence ?? 0) + 1,
+        receivedMs: view.now(),
+        worlds: worlds.map(reportedWorld),
+      }),
+    ];
+    // Whoever had the address before has it no more.
+    for (const [id, other] of view.table("server")) {
+      const { value } = other;
+      if (id === serverId || value.address !== address || value.state === "gone") continue;
+      changes.push(put("server", id, other, { ...value, state: "gone" }));
+    }
+    if (await view.commit(changes)) return epoch;
+  }
+}
+
+async function renew(
+  { view }: RegistryContext,
+  serverId: string,
+  epoch: number,
+  worlds: readonly WorldReport[],
+): Promise<void> {
+  if (view.get("server", serverId) === undefined) {
+    await view.refresh([
+      { kind: "server", id: serverId },
+      { kind: "report", id: serverId },
+    ]);
+  }
+  for (;;) {
+    const server = view.get("server", serverId);
+    if (server === undefined) throw notFound("server", serverId, "register it again");
+    if (server.value.epoch < epoch) {
+      await view.refresh([{ kind: "server", id: serverId }]);
+      if ((view.get("server", serverId)?.value.epoch ?? 0) < epoch) throw outdated(serverId);
+      continue;
+    }
+    const { state } = server.value;
+    if (server.value.epoch > epoch || state === "lost" || state === "gone")
+      throw outdated(serverId);
+    const report = view.get("report", serverId);
+    const next: Report = {
+      serverId,
+      epoch,
+      sequence: (report?.value.sequence ?? 0) + 1,
+      receivedMs: view.now(),
+      worlds: worlds.map(reportedWorld),
+    };
+    if (await view.commit([put("report", serverId, report, next)])) return;
+    await view.refresh([{ kind: "server", id: serverId }]);
+  }
+}
+
+function outdated(serverId: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
+    `the lease of server "${shorten(serverId)}" has run out, or it registered again since; register it again, with its worlds`,
+  );
+}
+
+async function setState(
+  { view }: RegistryContext,
+  serverId: string,
+  state: "draining" | "gone",
+): Promise<void> {
+  await view.refresh([{ kind: "server", id: serverId }]);
+  for (;;) {
+    const server = view.get("server", serverId);
+    if (server === undefined) {
+      if (state === "gone") return;
+      throw notFound("server", serverId, "register it first");
+    }
+    if (server.value.state === "gone" || server.value.state === state) return;
+    if (await view.commit([put("server", serverId, server, { ...server.value, state })])) return;
+  }
+}
+
+function reportedWorld(world: WorldReport): ReportedWorld {
+  const { name, type, agents, sequences, ticketIds, premade } = world;
+  return { name, type, agents, sequences, tickets: ticketIds, premade };
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Ticket } from "../model.ts";
+import type { View } from "../view.ts";
+
+/** Who waits for which ticket. */
+export class TicketWatch {
+  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #view: View;
+  readonly #stop: () => void;
+  #isClosed = false;
+
+  constructor(view: View) {
+    this.#view = view;
+    this.#stop = view.onChange(({ kind, id }) => {
+      if (kind !== "ticket") return;
+      for (const wake of this.#watchers.get(id) ?? []) wake();
+    });
+  }
+
+  /** Ends every watch. */
+  close(): void {
+    this.#isClosed = true;
+    this.#stop();
+    for (const watchers of this.#watchers.values()) for (const wake of watchers) wake();
+  }
+
+  /**
+   * A ticket as it is and whenever it changes, until it is forgotten. A slow reader misses what was between: it gets the latest.
+   */
+  async *follow(id: string, signal: AbortSignal): AsyncGenerator<Ticket, void, undefined> {
+    let told: Ticket | undefined;
+    while (!this.#isClosed && !signal.aborted) {
+      const ticket = this.#view.get("ticket", id)?.value;
+      if (ticket === undefined) return;
+      if (ticket !== told) {
+        told = ticket;
+        yield ticket;
+      } else await this.#change(id, signal);
+    }
+  }
+
+  async #change(id: string, signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const watchers = this.#watchers.get(id) ?? new Set();
+      this.#watchers.set(id, watchers);
+      const wake = (): void => {
+        watchers.delete(wake);
+        if (watchers.size === 0) this.#watchers.delete(id);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      watchers.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+    });
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Clock, systemClock } from "../clock.ts";
+import {
+  type Change,
+  type Changes,
+  type CommitResult,
+  type Entry,
+  fenced,
+  keyText,
+  type Lease,
+  type RecordKey,
+  type Store,
+} from "./store.ts";
+
+/** Deleted records that are remembered; readers that are further behind start over. */
+const maxDeleted = 10_000;
+
+/** Options of `memoryStore`. */
+export interface MemoryStoreOptions {
+  /** Default: the machine's time. */
+  readonly clock?: Clock | undefined;
+}
+
+/** A store in the memory of this process, for one matchmaker. What it is given is kept, not copied. */
+export function memoryStore({ clock = systemClock }: MemoryStoreOptions = {}): Store {
+  const history = new History();
+  const leases = new Map<string, { token: number; untilMs: number }>();
+  const listeners = new Set<() => void>();
+  let tokens = 0;
+
+  const holds = (lease: Lease): boolean => {
+    const held = leases.get(lease.name);
+    return held !== undefined && held.token === lease.token && clock.now() < held.untilMs;
+  };
+  const close = async (): Promise<void> => listeners.clear();
+
+  return {
+    now: () => clock.now(),
+    async commit(changes, fence): Promise<CommitResult> {
+      if (fence !== undefined && !holds(fence)) throw fenced(fence);
+      const conflicts = changes.filter((change) => {
+        const { version, value } = history.entry(change);
+        return (value === undefined ? 0 : version) !== change.version;
+      });
+      if (conflicts.length > 0) {
+        return { ok: false, conflicts: conflicts.map(({ kind, id }) => ({ kind, id })) };
+      }
+      const version = history.write(changes);
+      for (const listener of [...listeners]) listener();
+      return { ok: true, version };
+    },
+    read: async (keys) => keys.map((key) => history.entry(key)),
+    changes: async (since, limit) => history.changes(since, limit),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async acquire(name, ttlMs) {
+      const held = leases.get(name);
+      if (held !== undefined && clock.now() < held.untilMs) return undefined;
+      tokens += 1;
+      leases.set(name, { token: tokens, untilMs: clock.now() + ttlMs });
+      return { name, token: tokens };
+    },
+    async renew(lease, ttlMs) {
+      if (!holds(lease)) return false;
+      leases.set(lease.name, { token: lease.token, untilMs: clock.now() + ttlMs });
+      return true;
+    },
+    async release(lease) {
+      if (holds(lease)) leases.delete(lease.name);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** The latest state of each record, and in which order they came to be. */
+class History {
+  readonly #records = new Map<string, Entry>();
+  /** Every write in order; one is out of date when its record has another version. */
+  #log: { readonly version: number; readonly text: string }[] = [];
+  #deleted: string[] = [];
+  #version = 0;
+  /** Versions up to here may be of deleted records that are forgotten. */
+  #forgotten = 0;
+
+  entry(key: RecordKey): Entry {
+    return (
+      this.#records.get(keyText(key)) ??
+      ({ kind: key.kind, id: key.id, version: 0, value: undefined } as Entry)
+    );
+  }
+
+  write(changes: readonly Change[]): number {
+    this.#version += 1;
+    const version = this.#version;
+    for (const { kind, id, value } of changes) {
+      const text = keyText({ kind, id });
+      this.#records.set(text, { kind, id, version, value } as Entry);
+      this.#log.push({ version, text });
+      if (value === undefined) this.#deleted.push(text);
+    }
+    if (this.#deleted.length > 2 * maxDeleted) this.#forget();
+    if (this.#log.length > 2 * this.#records.size + 1_000) {
+      this.#log = this.#log.filter((line) => this.#isCurrent(line));
+    }
+    return version;
+  }
+
+  changes(since: number, limit: number): Changes {
+    const reset = since > this.#version || (since > 0 && since < this.#forgotten);
+    const from = reset ? 0 : since;
+    const entries: Entry[] = [];
+    let cursor = from;
+    let index = this.#firstAfter(from);
+    for (; index < this.#log.length; index++) {
+      const line = this.#log[index];
+      if (line === undefined) break;
+      // A commit is never cut in two.
+      if (entries.length >= limit && line.version !== cursor) break;
+      cursor = line.version;
+      const entry = this.#records.get(line.text);
+      if (entry?.version === line.version) entries.push(entry);
+    }
+    const more = index < this.#log.length;
+    return { entries, cursor: more ? cursor : this.#version, more, reset };
+  }
+
+  #firstAfter(version: number): number {
+    let low = 0;
+    let high = this.#log.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#log[middle]?.version ?? 0) > version) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  #isCurrent(line: { readonly version: number; readonly text: string }): boolean {
+    return this.#records.get(line.text)?.version === line.version;
+  }
+
+  #forget(): void {
+    for (const text of this.#deleted.splice(0, this.#deleted.length - maxDeleted)) {
+      const entry = this.#records.get(text);
+      if (entry === undefined || entry.value !== undefined) continue;
+      this.#forgotten = Math.max(this.#forgotten, entry.version);
+      this.#records.delete(text);
+    }
+  }
+}

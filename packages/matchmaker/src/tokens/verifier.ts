@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
+import { messageOf, shorten } from "../errors.ts";
+import { issuerName } from "./issuer.ts";
+import { algorithm } from "./keys.ts";
+
+/** What a join token says, once it has been checked. */
+export interface JoinClaims {
+  readonly ticketId: string;
+  readonly worldName: string;
+  /** Unique: a seat is taken once. */
+  readonly seatId: string;
+  /** When the token expires, by the matchmaker's time. */
+  readonly expiresMs: number;
+}
+
+/** What tokens are checked against. */
+export interface VerifierOptions {
+  /** The server's own id: tokens for another server, or an earlier run of it, do not pass. */
+  readonly serverId: string;
+  /** The public keys, as a JWK set in JSON; asked each time, so that they may change. */
+  readonly jwks: () => string | undefined;
+  /** The matchmaker's time, whatever the machine's own clock says. */
+  readonly now: () => number;
+}
+
+/** Checks tokens that a matchmaker issued. */
+export interface TokenVerifier {
+  /**
+   * Checks the token of an agent that would join a world.
+   *
+   * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
+   * PERMISSION_DENIED with one for another world; UNAVAILABLE while there are no keys.
+   */
+  join(token: string | undefined, worldName: string): Promise<JoinClaims>;
+  /**
+   * Checks the token of an operator.
+   *
+   * @throws DmEnvRpcError as `join` does, PERMISSION_DENIED when it is an agent's.
+   */
+  operator(token: string | undefined): Promise<void>;
+}
+
+/** Makes a verifier. */
+export function tokenVerifier({ serverId, jwks, now }: VerifierOptions): TokenVerifier {
+  let known: { readonly text: string; readonly keys: ReturnType<typeof createLocalJWKSet> };
+
+  const claimsOf = async (token: string | undefined): Promise<JWTPayload> => {
+    const text = jwks();
+    if (text === undefined) {
+      throw new DmEnvRpcError(
+        "UNAVAILABLE",
+        "this server has not reached its matchmaker yet and cannot check join tokens; try again",
+      );
+    }
+    if (token === undefined || token === "") {
+      throw new DmEnvRpcError(
+        "UNAUTHENTICATED",
+        'expected a join token, received none; ask the matchmaker for an assignment, and send its token as metadata "authorization: Bearer TOKEN" or as the join setting "join_token"',
+      );
+    }
+    known = known?.text === text ? known : { text, keys: createLocalJWKSet(parsed(text)) };
+    try {
+      const { payload } = await jwtVerify(token, known.keys, {
+        algorithms: [algorithm],
+        issuer: issuerName,
+        audience: serverId,
+        currentDate: new Date(now()),
+        requiredClaims: ["sub", "exp", "role"],
+      });
+      return payload;
+    } catch (error) {
+      throw refusal(error, now());
+    }
+  };
+
+  return {
+    async join(token, worldName) {
+      const { sub, jti, exp, role, world } = await claimsOf(token);
+      if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
+        throw new DmEnvRpcError(
+          "PERMISSION_DENIED",
+          `expected an agent's join token, received a token of role "${shorten(String(role))}"`,
+        );
+      }
+      if (world !== worldName) {
+        throw new DmEnvRpcError(
+          "PERMISSION_DENIED",
+          `this join token is for the world "${shorten(String(world))}", not for "${shorten(worldName)}"; join that one, or ask for another assignment`,
+        );
+      }
+      return { ticketId: sub, worldName, seatId: jti, expiresMs: exp * 1_000 };
+    },
+    async operator(token) {
+      const { role } = await claimsOf(token);
+      if (role === "operator") return;
+      throw new DmEnvRpcError(
+        "PERMISSION_DENIED",
+        `expected a token of role "operator", received one of role "${shorten(String(role))}"`,
+      );
+    },
+  };
+}
+
+function refusal(error: unknown, nowMs: number): DmEnvRpcError {
+  if (error instanceof errors.JWTExpired) {
+    const expired = new Date(Number(error.payload.exp) * 1_000).toISOString();
+    return new DmEnvRpcError(
+      "UNAUTHENTICATED",
+      `this join token expired at ${expired}, and by the matchmaker's time it is ${new Date(nowMs).toISOString()}; ask for another assignment`,
+    );
+  }
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === "aud") {
+    return new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      "this token is for another server, or for an earlier run of this one; ask for another assignment",
+    );
+  }
+  return new DmEnvRpcError(
+    "UNAUTHENTICATED",
+    `this is no token of the matchmaker's: ${messageOf(error)}; ask for an assignment`,
+  );
+}
+
+function parsed(jwks: string): JSONWebKeySet {
+  return JSON.parse(jwks) as JSONWebKeySet;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Connection, connect } from "@dm-env-rpc/client";
+import { isDmEnvRpcError, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import type { OpenTls } from "@dm-env-rpc/transport";
+import type { Profile } from "./profile.ts";
+
+/** Which server is meant. */
+export interface ServerTarget {
+  readonly id: string;
+  readonly address: string;
+}
+
+/** How the worlds of environment servers are made and ended. */
+export interface WorldServers extends AsyncDisposable {
+  /** Finds out whether a dm_env_rpc server answers at an address; rejects when not. */
+  check(server: ServerTarget, timeoutMs: number): Promise<void>;
+  /**
+   * Creates a world and returns its name.
+   *
+   * @param worldType Where the server has several kinds.
+   */
+  create(
+    server: ServerTarget,
+    settings: Profile["settings"],
+    worldType: string | undefined,
+    timeoutMs: number,
+  ): Promise<string>;
+  destroy(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
+  reset(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
+  /** The server is gone: whatever is kept for it can go. */
+  forget(serverId: string): void;
+  close(): Promise<void>;
+}
+
+/** How `networkServers` reaches environment servers. */
+export interface NetworkServersOptions {
+  /** The matchmaker's token for a server, sent as `authorization: Bearer`. */
+  readonly operatorToken?: ((serverId: string) => Promise<string>) | undefined;
+  /** For servers with `https://` addresses. */
+  readonly tls?: OpenTls | undefined;
+}
+
+/**
+ * Environment servers over the network. Creates share one connection to each server;
+ * what may block, a destroy or a reset, has a connection of its own.
+ */
+export function networkServers(options: NetworkServersOptions = {}): WorldServers {
+  const shared = new Map<string, Promise<Connection>>();
+
+  const open = async ({ id, address }: ServerTarget, timeoutMs: number): Promise<Connection> => {
+    const token = await options.operatorToken?.(id);
+    return await connect(address, {
+      connectTimeoutMs: timeoutMs,
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
+      ...(token === undefined ? {} : { metadata: { authorization: `Bearer ${token}` } }),
+    });
+  };
+  const drop = (serverId: string): void => {
+    const connection = shared.get(serverId);
+    shared.delete(serverId);
+    connection?.then(
+      (opened) => opened.close({ timeoutMs: 0 }),
+      () => {},
+    );
+  };
+  const sharedConnection = (server: ServerTarget, timeoutMs: number): Promise<Connection> => {
+    const known = shared.get(server.id);
+    if (known !== undefined) return known;
+    const opening = open(server, timeoutMs);
+    shared.set(server.id, opening);
+    const forgetIt = (): void => {
+      if (shared.get(server.id) === opening) shared.delete(server.id);
+    };
+    opening.then((connection) => connection.closed.then(forgetIt), forgetIt);
+    return opening;
+  };
+  const alone = async (
+    server: ServerTarget,
+    timeoutMs: number,
+    use: (connection: Connection) => Promise<void>,
+  ): Promise<void> => {
+    await using connection = await open(server, timeoutMs);
+    await use(connection);
+  };
+  const close = async (): Promise<void> => {
+    const all = [...shared.values()];
+    shared.clear();
+    await Promise.allSettled(all.map(async (connection) => (await connection).close()));
+  };
+
+  return {
+    async check(server, timeoutMs) {
+      await using connection = await open(server, timeoutMs);
+      // Whatever it answers to a question without harm, it is a dm_env_rpc server.
+      try {
+        await connection.leave({ timeoutMs });
+      } catch (error) {
+        if (!isDmEnvRpcError(error)) throw error;
+      }
+    },
+    async create(server, settings, worldType, timeoutMs) {
+      const connection = await sharedConnection(server, timeoutMs);
+      const unpacked = Object.fromEntries(
+        Object.entries(settings).map(([name, setting]) => [name, unpackTensor(setting)]),
+      );
+      return await connection.createWorld({
+        settings: worldType === undefined ? unpacked : { ...unpacked, world_type: worldType },
+        timeoutMs,
+      });
+    },
+    destroy: (server, worldName, timeoutMs) =>
+      alone(server, timeoutMs, (connection) => connection.destroyWorld(worldName, { timeoutMs })),
+    reset: (server, worldName, timeoutMs) =>
+      alone(server, timeoutMs, (connection) => connection.resetWorld(worldName, { timeoutMs })),
+    forget: drop,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/**
+ * Whose fault a failed call is: of the `settings`, which no server will take; of the
+ * `world`, which may be better another time; or of `server`, which is not there, or full.
+ */
+export function faultOf(error: unknown): "settings" | "world" | "server" {
+  if (!isDmEnvRpcError(error)) return "server";
+  switch (error.code) {
+    case "INVALID_ARGUMENT":
+      return "settings";
+    case "UNAVAILABLE":
+    case "RESOURCE_EXHAUSTED":
+    case "ALREADY_EXISTS":
+    case "ABORTED":
+    case "CANCELLED":
+    case "PERMISSION_DENIED":
+    case "UNAUTHENTICATED":
+      return "server";
+    default:
+      return "world";
+  }
+}
+
+/** Whether an error says that there is no such world. */
+export function isGone(error: unknown): boolean {
+  return isDmEnvRpcError(error) && error.code === "NOT_FOUND";
+}
+
+/** Whether an error says that nobody listens at an address. */
+export function isUnreachable(error: unknown): boolean {
+  return (
+    error instanceof ConnectError &&
+    (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded)
+  );
+}

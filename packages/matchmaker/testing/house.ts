@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import {
+  AdminService,
+  FrontendService,
+  MatchProfileSchema,
+  RegistryService,
+  type Ticket,
+  TicketState,
+} from "@dm-env-rpc/protocol/matchmaker";
+import type { MatchmakerEvent } from "../src/events.ts";
+import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "../src/matchmaker.ts";
+import { memoryStore } from "../src/store/memory-store.ts";
+import type { Store } from "../src/store/store.ts";
+import { tokenVerifier } from "../src/tokens/verifier.ts";
+import { ManualClock } from "./manual-clock.ts";
+import { SimulatedServer, SimulatedServers } from "./simulated-servers.ts";
+
+type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
+
+/** A profile that matches so many tickets, whatever they are like. */
+export function profile({
+  count = 2,
+  ...rest
+}: Partial<MatchProfileInit> & { readonly count?: number } = {}) {
+  return create(MatchProfileSchema, {
+    name: "any",
+    pools: [{ name: "all" }],
+    matchFunction: { function: { case: "byCount", value: { count } } },
+    worldType: "gridworld",
+    ...rest,
+  });
+}
+
+const stateNames = new Map<TicketState, string>(
+  Object.entries(TicketState).map(([name, state]) => [state, name]),
+);
+
+/** A matchmaker, its servers and whoever talks to it, all in one process and at a test's own time. */
+export class House implements AsyncDisposable {
+  readonly clock: ManualClock;
+  readonly servers: SimulatedServers;
+  readonly store: Store;
+  readonly matchmaker: Matchmaker;
+  readonly events: MatchmakerEvent[];
+  readonly frontend: Client<typeof FrontendService>;
+  readonly registry: Client<typeof RegistryService>;
+  readonly admin: Client<typeof AdminService>;
+  readonly #registered = new Map<string, { epoch: bigint; jwks: string }>();
+
+  private constructor(
+    clock: ManualClock,
+    servers: SimulatedServers,
+    store: Store,
+    matchmaker: Matchmaker,
+    events: MatchmakerEvent[],
+  ) {
+    this.clock = clock;
+    this.servers = servers;
+    this.store = store;
+    this.matchmaker = matchmaker;
+    this.events = events;
+    const transport = createRouterTransport((router) => matchmaker.routes(router));
+    this.frontend = createClient(FrontendService, transport);
+    this.registry = createClient(RegistryService, transport);
+    this.admin = createClient(AdminService, transport);
+  }
+
+  static async open(
+    options: MatchmakerOptions & {
+      readonly clock?: ManualClock;
+      readonly servers?: SimulatedServers;
+    } = {},
+  ): Promise<House> {
+    const clock = options.clock ?? new ManualClock();
+    const servers = options.servers ?? new SimulatedServers();
+    const store = options.store ?? memoryStore({ clock });
+    const events: MatchmakerEvent[] = [];
+    let nextId = 1;
+    const matchmaker = await createMatchmaker({
+      profiles: [profile()],
+      store,
+      servers,
+      clock,
+      newId: () => `id-${String(nextId++).padStart(6, "0")}`,
+      run: false,
+      onEvent: (event) => events.push(event),
+      ...options,
+    });
+    return new House(clock, servers, store, matchmaker, events);
+  }
+
+  /** Adds a server and registers it. */
+  async serve(...args: ConstructorParameters<typeof SimulatedServer>): Promise<SimulatedServer> {
+    const server = this.servers.add(new SimulatedServer(...args));
+    await this.register(server);
+    return server;
+  }
+
+  async register(server: SimulatedServer): Promise<void> {
+    const { epoch, jwks } = await this.registry.registerServer({
+      serverId: server.id,
+      address: server.address,
+      capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
+      worldTypes: [...server.worldTypes],
+      joinTokens: true,
+      worlds: reports(server),
+    });
+    this.#registered.set(server.id, { epoch, jwks });
+  }
+
+  /** A server says what there is. */
+  async report(server: SimulatedServer): Promise<void> {
+    const epoch = this.#registered.get(server.id)?.epoch ?? 0n;
+    await this.registry.renewServer({ serverId: server.id, epoch, worlds: reports(server) });
+  }
+
+  /** All servers that are up say what there is. */
+  async reportAll(): Promise<void> {
+    for (const server of this.servers.all.values()) if (server.isUp) await this.report(server);
+  }
+
+  /** Lets the matchmaker do what is due, until nothing is under way. */
+  async settle(rounds = 3): Promise<void> {
+    for (let round = 0; round < rounds; round++) {
+      await this.matchmaker.tick();
+      await this.matchmaker.settled();
+    }
+  }
+
+  /** Lets time pass while every server that is up reports as it should. */
+  async pass(ms: number, everyMs = 1_000): Promise<void> {
+    for (let left = ms; left > 0; left -= everyMs) {
+      this.clock.advance(Math.min(everyMs, left));
+      await this.reportAll();
+      await this.settle(1);
+    }
+    await this.settle();
+  }
+
+  /** Creates tickets and answers their ids. */
+  async tickets(count: number, init: object = {}): Promise<string[]> {
+    const ids: string[] = [];
+    for (let index = 0; index < count; index++) {
+      // One is older than the next.
+      this.clock.advance(1);
+      const { ticket } = await this.frontend.createTicket(init);
+      ids.push(ticket?.id ?? "");
+    }
+    return ids;
+  }
+
+  async ticket(ticketId: string): Promise<Ticket> {
+    const { ticket } = await this.frontend.getTicket({ ticketId });
+    if (ticket === undefined) throw new Error("a ticket was expected");
+    return ticket;
+  }
+
+  async states(ids: readonly string[]): Promise<(string | undefined)[]> {
+    const tickets = await Promise.all(ids.map((id) => this.ticket(id)));
+    return tickets.map(({ state }) => stateNames.get(state));
+  }
+
+  /** The agent of a ticket takes its seat, as its server would let it. */
+  async join(ticketId: string): Promise<SimulatedServer> {
+    const { assignment } = await this.ticket(ticketId);
+    const server = this.servers.all.get(assignment?.address ?? "");
+    const world = server?.worlds.get(assignment?.worldName ?? "");
+    if (server === undefined || world === undefined || assignment === undefined) {
+      throw new Error(`ticket ${ticketId} is not assigned to a world that is there`);
+    }
+    const verifier = tokenVerifier({
+      serverId: server.id,
+      jwks: () => this.#registered.get(server.id)?.jwks,
+      now: () => this.clock.now(),
+    });
+    const claims = await verifier.join(assignment.joinToken, world.name);
+    world.tickets.add(claims.ticketId);
+    if (world.sequences === 0) world.sequences = 1;
+    return server;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.matchmaker.close();
+  }
+}
+
+/** What a server would report. */
+export function reports(server: SimulatedServer) {
+  return [...server.worlds.values()].map(({ name, type, tickets, sequences, premade }) => ({
+    name,
+    type,
+    agents: tickets.size,
+    sequences,
+    ticketIds: [...tickets],
+    premade,
+  }));
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ServerTarget, WorldServers } from "../src/world-servers.ts";
+
+/** A world of a simulated server. */
+export interface SimulatedWorld {
+  readonly name: string;
+  readonly type: string;
+  /** Whose agents are in it. */
+  readonly tickets: Set<string>;
+  sequences: number;
+  resets: number;
+  readonly premade: boolean;
+}
+
+/** An environment server without a network. */
+export class SimulatedServer {
+  readonly id: string;
+  readonly address: string;
+  readonly maxWorlds: number;
+  readonly maxAgents: number;
+  readonly worldTypes: readonly string[];
+  readonly worlds: Map<string, SimulatedWorld> = new Map();
+  /** Whether anybody answers. */
+  isUp = true;
+  created = 0;
+  /** How often each world was destroyed. */
+  readonly destroyed: Map<string, number> = new Map();
+  /** What the next creates fail with. */
+  readonly createErrors: Error[] = [];
+  /** What every destroy fails with. */
+  destroyError: Error | undefined;
+
+  constructor(
+    id: string,
+    {
+      address = `${id}.test:1`,
+      maxWorlds = 10,
+      maxAgents = 40,
+      worldTypes = ["gridworld"] as readonly string[],
+    } = {},
+  ) {
+    this.id = id;
+    this.address = address;
+    this.maxWorlds = maxWorlds;
+    this.maxAgents = maxAgents;
+    this.worldTypes = worldTypes;
+  }
+
+  create(type: string, premade = false): string {
+    if (this.worlds.size >= this.maxWorlds) {
+      throw new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
+    }
+    this.created += 1;
+    const name = `${type}-${this.created}`;
+    this.worlds.set(name, { name, type, tickets: new Set(), sequences: 0, resets: 0, premade });
+    return name;
+  }
+
+  destroy(name: string): void {
+    if (this.destroyError !== undefined) throw this.destroyError;
+    const world = this.worlds.get(name);
+    if (world === undefined) throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    this.worlds.delete(name);
+    this.destroyed.set(name, (this.destroyed.get(name) ?? 0) + 1);
+  }
+}
+
+/** Simulated servers as the matchmaker reaches them. */
+export class SimulatedServers implements WorldServers {
+  readonly all: Map<string, SimulatedServer> = new Map();
+  /** Waits before each call does its work, and before its answer is seen. */
+  pace: (what: string) => Promise<void> = async () => {};
+
+  add(server: SimulatedServer): SimulatedServer {
+    this.all.set(server.address, server);
+    return server;
+  }
+
+  async check({ address }: ServerTarget): Promise<void> {
+    this.#reach(address);
+  }
+
+  async create(
+    { address }: ServerTarget,
+    _settings: unknown,
+    worldType: string | undefined,
+  ): Promise<string> {
+    await this.pace("create");
+    const server = this.#reach(address);
+    const error = server.createErrors.shift();
+    if (error !== undefined) throw error;
+    const name = server.create(worldType ?? server.worldTypes[0] ?? "");
+    await this.pace("created");
+    this.#reach(address);
+    return name;
+  }
+
+  async destroy({ address }: ServerTarget, name: string): Promise<void> {
+    await this.pace("destroy");
+    this.#reach(address).destroy(name);
+    await this.pace("destroyed");
+  }
+
+  async reset({ address }: ServerTarget, name: string): Promise<void> {
+    await this.pace("reset");
+    const world = this.#reach(address).worlds.get(name);
+    if (world === undefined) throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    world.resets += 1;
+    world.sequences += 1;
+  }
+
+  forget(): void {}
+  async close(): Promise<void> {}
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  #reach(address: string): SimulatedServer {
+    const server = this.all.get(address);
+    if (server?.isUp === true) return server;
+    throw new ConnectError(`nobody listens at ${address}`, Code.Unavailable);
+  }
+}
