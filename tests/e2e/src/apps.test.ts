@@ -24,6 +24,29 @@ describe("gridworld-server", () => {
     },
   );
 
+  it("tells agents on SIGTERM that their sequence is cut short, and then ends", async () => {
+    await using server = await gridworldServer("--grace-ms", "30000");
+    await using connection = await connect(server.address);
+    await using env = await connection.join(await connection.createWorld());
+    await env.reset();
+    server.process.kill("SIGTERM");
+    let step = await env.step({ move: 1 });
+    while (!step.last()) step = await env.step({ move: 1 });
+    expect(step.discount).toBe(1);
+    expect(await server.ended).toBe(0);
+    expect(server.stderr).toBe("");
+  });
+
+  it("ends at once on a second signal, whatever the grace", async () => {
+    await using server = await gridworldServer("--grace-ms", "600000");
+    await using connection = await connect(server.address);
+    await using env = await connection.join(await connection.createWorld());
+    await env.reset();
+    server.process.kill("SIGTERM");
+    server.process.kill("SIGINT");
+    expect(await server.ended).toBe(0);
+  });
+
   it("says in one line that its port is in use", async () => {
     await using server = await gridworldServer();
     const port = server.address.split(":")[1] ?? "";
