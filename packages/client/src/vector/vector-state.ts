@@ -44,6 +44,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #arrivals: Arrival<Observation>[] = [];
   #waiting: Waiting<Observation> | undefined;
   #misfit: Error | undefined;
+  #lastPending = 0;
   /** `all`: reset and step; `some`: sendReset, send and recv, where slots come back by themselves. */
   #way: "none" | "all" | "some" = "none";
   #closing: Promise<void> | undefined;
@@ -164,7 +165,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #wake(): void {
     const waiting = this.#waiting;
     if (waiting === undefined) return;
-    if (this.#arrivals.length < waiting.count && this.#slots.some((slot) => slot.pending)) return;
+    if (this.#arrivals.length < waiting.count && this.#somethingPending()) return;
     this.#waiting = undefined;
     if (this.#arrivals.length === 0) {
       waiting.reject(refused("recv with nothing sent", "send() or sendReset() first"));
@@ -175,6 +176,17 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     this.#misfit = undefined;
     if (misfit === undefined) waiting.resolve(arrivals);
     else waiting.reject(misfit);
+  }
+
+  /** Looks first where something was pending last: an arrival does not cost a look at every slot. */
+  #somethingPending(): boolean {
+    for (let i = 0; i < this.size; i++) {
+      const index = (this.#lastPending + i) % this.size;
+      if (this.#slots[index]?.pending !== true) continue;
+      this.#lastPending = index;
+      return true;
+    }
+    return false;
   }
 
   #arrived(arrival: Arrival<Observation>): void {
