@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { clientSteps } from "./client/table.ts";
 import { benchCodec, formatCodec } from "./codec/index.ts";
 import { versionsOf } from "./harness/child.ts";
 import { machine } from "./harness/machine.ts";
@@ -22,6 +23,7 @@ type Run = (options: Options, onProgress: (text: string) => void) => Promise<Tab
 const runs: Readonly<Record<TableName, Run>> = {
   rpc: (options, onProgress) => runRpc(smallSteps, options, onProgress),
   large: (options, onProgress) => runRpc(largeSteps, options, onProgress),
+  client: (options, onProgress) => runRpc(clientSteps, options, onProgress),
   server: runServer,
   growth: runGrowth,
   codec: async ({ quick }) => {

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-import { connectDefaults, connectPlain } from "./connect.ts";
-import { http2Echo, tcpEcho } from "./floors.ts";
-import { grpcJs } from "./grpc-js.ts";
-import { http2Idle, idle } from "./idle.ts";
-import { neverReads } from "./never-reads.ts";
-import { inProcess, ours, oursEach } from "./ours.ts";
 import type { Peer } from "./peer.ts";
 
-/** The peers that run in Node, by name. */
-export const peers = {
-  ours,
-  "ours-each": oursEach,
-  "in-process": inProcess,
-  connect: connectPlain,
-  "connect-defaults": connectDefaults,
-  "grpc-js": grpcJs,
-  idle,
-  "http2-idle": http2Idle,
-  "never-reads": neverReads,
-  "http2-echo": http2Echo,
-  "tcp-echo": tcpEcho,
-} as const satisfies Record<string, Peer>;
+/** How each peer that runs in Node is loaded: a process holds in memory what it plays with alone. */
+const peers: Readonly<Record<string, () => Promise<Peer>>> = {
+  ours: async () => (await import("./ours.ts")).ours,
+  "ours-each": async () => (await import("./ours.ts")).oursEach,
+  "in-process": async () => (await import("./ours.ts")).inProcess,
+  idle: async () => (await import("./idle.ts")).idle,
+  "never-reads": async () => (await import("./never-reads.ts")).neverReads,
+  connect: async () => (await import("./connect.ts")).connectPlain,
+  "connect-defaults": async () => (await import("./connect.ts")).connectDefaults,
+  "grpc-js": async () => (await import("./grpc-js.ts")).grpcJs,
+  "http2-idle": async () => (await import("./http2-idle.ts")).http2Idle,
+  "http2-echo": async () => (await import("./floors.ts")).http2Echo,
+  "tcp-echo": async () => (await import("./floors.ts")).tcpEcho,
+};
 
-/** The name of a peer in Node. */
-export type PeerName = keyof typeof peers;
+/**
+ * Loads a peer.
+ *
+ * @throws Error when there is none of the name.
+ */
+export async function peerOf(name: string): Promise<Peer> {
+  const load = peers[name];
+  if (load === undefined) throw new Error(`there is no peer "${name}"`);
+  return load();
+}

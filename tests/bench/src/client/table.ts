@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Bar } from "../harness/bars.ts";
+import type { Contender, Mode } from "../harness/compare.ts";
+import type { RpcTable } from "../tables/run-rpc.ts";
+
+const contender = (id: string, label: string, peer: string): Contender => ({
+  id,
+  label,
+  server: { runtime: "node", peer },
+  client: { runtime: "node", peer },
+});
+
+const contenders: readonly Contender[] = [
+  contender("ours", "vectorize: step", "vector-steps"),
+  contender("reuse", "… buffers reused", "vector-reuses"),
+  contender("sends", "… send and recv, half at a time", "vector-sends"),
+  contender("rounds", "bare environments, in rounds", "environments-in-rounds"),
+  contender("loops", "bare environments, a loop each", "environments-in-loops"),
+];
+
+const modes: readonly Mode[] = [1, 8, 64, 256].map((slots) => ({
+  id: `slots${slots}`,
+  label: `${slots} ${slots === 1 ? "slot" : "slots"}`,
+  // One player, who makes as many connections as it has slots.
+  connections: 1,
+  inFlight: slots,
+}));
+
+const overhead = 1.15;
+
+const bars: readonly Bar[] = modes.flatMap(({ id: mode }) =>
+  [
+    { contender: "ours", against: "rounds" },
+    { contender: "sends", against: "loops" },
+  ].flatMap((pair): Bar[] => [
+    { ...pair, mode, figure: "cpu", bound: overhead },
+    { ...pair, mode, figure: "stepsPerSecond", bound: Number((1 / overhead).toFixed(2)) },
+  ]),
+);
+
+/** Vectors against as many environments without one: the small step, each slot on a connection of its own. */
+export const clientSteps: RpcTable = {
+  name: "client",
+  title: "Vectors against bare environments (int8 in; two float32 and a uint8 [10,5] out)",
+  load: "board",
+  contenders,
+  modes,
+  bars,
+  quick: { repetitions: 5, turnMs: 100, warmUpMs: 300 },
+  thorough: { repetitions: 15, turnMs: 200, warmUpMs: 800 },
+};
