@@ -7,6 +7,8 @@ export interface ManualTime extends TimeSource {
   advance(ms: number): void;
   /** How many callbacks are due some time. */
   readonly timers: number;
+  /** When the next callback is due. */
+  readonly due: number | undefined;
 }
 
 export function manualTime(): ManualTime {
@@ -34,6 +36,9 @@ export function manualTime(): ManualTime {
     },
     get timers() {
       return due.length;
+    },
+    get due() {
+      return due.length === 0 ? undefined : Math.min(...due.map(({ at }) => at));
     },
   };
 }

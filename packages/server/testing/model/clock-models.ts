@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MissedDeadlinePolicy } from "../../src/clocks/clock.ts";
+import type { Actions, AgentModel } from "./agent-model.ts";
+import { type Alarm, Deadline } from "./timers.ts";
+
+/** What a clock's model sees of the world. */
+export interface Sequenced {
+  readonly alarm: Alarm;
+  readonly open: boolean;
+  readonly blocked: boolean;
+  /** The agents of the sequence in the order in which they joined. */
+  readonly playing: readonly AgentModel[];
+  tick(actions: ReadonlyMap<AgentModel, Actions>): void;
+  answer(agent: AgentModel): void;
+  evict(agent: AgentModel): void;
+  /** Does whatever is due now. */
+  progress(): void;
+}
+
+/** When a world advances and who is answered, told simply. */
+export interface ClockModel {
+  opened(): void;
+  entered(agent: AgentModel): void;
+  stepped(agent: AgentModel): void;
+  ticked(): void;
+  /** Does one thing that is due; whether there was one. */
+  progress(): boolean;
+  /** Everything that is due was done. */
+  settled(): void;
+  closed(): void;
+}
+
+/** The clocks under test, by what they are made with. */
+export type ClockOptions =
+  | {
+      readonly kind: "lockstep" | "turns" | "wakeUp";
+      readonly deadlineMs: number | undefined;
+      readonly policy: MissedDeadlinePolicy;
+    }
+  | {
+      readonly kind: "realtime";
+      readonly periodMs: number;
+      readonly newest: boolean;
+      readonly policy: "repeat-last" | "default-action";
+    }
+  | { readonly kind: "freeRunning" };
+
+/** The model of a clock. */
+export function clockModel(options: ClockOptions, world: Sequenced): ClockModel {
+  switch (options.kind) {
+    case "lockstep":
+      return lockstepModel(options, world);
+    case "turns":
+      return turnsModel(options, world);
+    case "wakeUp":
+      return wakeUpModel(options, world);
+    case "realtime":
+      return realtimeModel(options, world);
+    case "freeRunning":
+      return freeRunningModel(world);
+  }
+}
+
+type Slow = Extract<ClockOptions, { readonly deadlineMs: unknown }>;
+
+const isWaiting = (agent: AgentModel): boolean => agent.step !== undefined;
+
+function answerWaiting(world: Sequenced): void {
+  for (const agent of world.playing) if (isWaiting(agent)) world.answer(agent);
+}
+
+/** The step that it gave; else, where the policy says so, the last one over again. */
+function take(agent: AgentModel, repeat: boolean, actions: Map<AgentModel, Actions>): void {
+  if (agent.step !== undefined) agent.last = agent.step.actions;
+  const taken = agent.step?.actions ?? (repeat ? agent.last : undefined);
+  if (taken !== undefined) actions.set(agent, taken);
+}
+
+function lockstepModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
+  const tick = (): void => {
+    deadline.stop();
+    const actions = new Map<AgentModel, Actions>();
+    for (const agent of world.playing) take(agent, policy === "repeat-last", actions);
+    world.tick(actions);
+  };
+  const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
+    if (policy === "leave") {
+      for (const agent of world.playing.filter((each) => !isWaiting(each))) world.evict(agent);
+    } else tick();
+    world.progress();
+  });
+  return {
+    opened: () => answerWaiting(world),
+    entered: (agent) => world.answer(agent),
+    stepped() {},
+    ticked: () => answerWaiting(world),
+    progress() {
+      if (world.blocked || !world.playing.every(isWaiting)) return false;
+      tick();
+      return true;
+    },
+    settled() {
+      deadline.holds(world.open && !world.blocked && world.playing.some(isWaiting));
+    },
+    closed: () => deadline.stop(),
+  };
+}
+
+function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
+  let current: AgentModel | undefined;
+  const played = new Set<AgentModel>();
+  const pass = (): void => {
+    deadline.stop();
+    const id = current?.id ?? 0;
+    current = world.playing.find((agent) => agent.id > id) ?? world.playing[0];
+  };
+  const play = (agent: AgentModel): void => {
+    deadline.stop();
+    const actions = new Map<AgentModel, Actions>();
+    if (isWaiting(agent)) played.add(agent);
+    take(agent, policy === "repeat-last", actions);
+    world.tick(actions);
+  };
+  const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
+    if (current === undefined) return;
+    if (policy === "leave") world.evict(current);
+    else play(current);
+    world.progress();
+  });
+  return {
+    opened: pass,
+    entered() {},
+    stepped() {},
+    ticked: pass,
+    progress() {
+      if (current === undefined || !current.playing) {
+        pass();
+        return true;
+      }
+      if (world.blocked || !isWaiting(current)) return false;
+      if (!current.running || played.delete(current)) world.answer(current);
+      else play(current);
+      return true;
+    },
+    settled() {
+      for (const agent of played) if (!agent.playing) played.delete(agent);
+      deadline.holds(world.open && !world.blocked && world.playing.length > 1);
+    },
+    closed() {
+      deadline.stop();
+      played.clear();
+      current = undefined;
+    },
+  };
+}
+
+function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
+  /** How many ticks each sleeping agent sleeps on. */
+  const asleep = new Map<AgentModel, number>();
+  const fresh = new Set<AgentModel>();
+  const sleep = (agent: AgentModel, actions: Actions | undefined): void => {
+    asleep.set(agent, actions?.sleep ?? 1);
+    fresh.add(agent);
+  };
+  const forget = (): void => {
+    for (const agent of asleep.keys()) if (!agent.playing) asleep.delete(agent);
+    for (const agent of fresh) if (!agent.playing) fresh.delete(agent);
+  };
+  const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
+    for (const agent of world.playing.filter((each) => !asleep.has(each))) {
+      if (policy === "leave") world.evict(agent);
+      else sleep(agent, policy === "repeat-last" ? agent.last : undefined);
+    }
+    world.progress();
+  });
+  return {
+    opened: () => answerWaiting(world),
+    entered: (agent) => world.answer(agent),
+    stepped: (agent) => sleep(agent, agent.step?.actions),
+    ticked() {
+      for (const [agent, ticks] of [...asleep]) {
+        if (ticks > 1 && agent.playing) asleep.set(agent, ticks - 1);
+        else asleep.delete(agent);
+        if (!asleep.has(agent) && agent.playing && isWaiting(agent)) world.answer(agent);
+      }
+    },
+    progress() {
+      forget();
+      if (world.blocked || !world.playing.every((agent) => asleep.has(agent))) return false;
+      deadline.stop();
+      const actions = new Map<AgentModel, Actions>();
+      for (const agent of fresh) take(agent, policy === "repeat-last", actions);
+      fresh.clear();
+      world.tick(actions);
+      return true;
+    },
+    settled() {
+      forget();
+      deadline.holds(world.open && !world.blocked && asleep.size > 0);
+    },
+    closed() {
+      deadline.stop();
+      asleep.clear();
+      fresh.clear();
+    },
+  };
+}
+
+function realtimeModel(
+  { periodMs, newest, policy }: Extract<ClockOptions, { kind: "realtime" }>,
+  world: Sequenced,
+): ClockModel {
+  const latest = new Map<AgentModel, Actions>();
+  let cancel: (() => void) | undefined;
+  const schedule = (): void => {
+    cancel = world.alarm.after(periodMs, () => {
+      if (world.blocked) {
+        schedule();
+        return;
+      }
+      const actions = new Map(latest);
+      if (policy === "default-action") latest.clear();
+      world.tick(actions);
+      world.progress();
+    });
+  };
+  return {
+    opened() {
+      answerWaiting(world);
+      schedule();
+    },
+    entered: (agent) => world.answer(agent),
+    stepped(agent) {
+      latest.set(agent, agent.step?.actions ?? {});
+      if (newest) world.answer(agent);
+    },
+    ticked() {
+      answerWaiting(world);
+      schedule();
+    },
+    progress: () => false,
+    settled() {
+      for (const agent of latest.keys()) if (!agent.playing) latest.delete(agent);
+    },
+    closed() {
+      cancel?.();
+      latest.clear();
+    },
+  };
+}
+
+function freeRunningModel(world: Sequenced): ClockModel {
+  let acting: AgentModel | undefined;
+  return {
+    opened: () => answerWaiting(world),
+    entered: (agent) => world.answer(agent),
+    stepped() {},
+    ticked() {
+      if (acting !== undefined && isWaiting(acting) && acting.playing) world.answer(acting);
+    },
+    progress() {
+      acting = world.playing.find(isWaiting);
+      if (world.blocked || acting === undefined) return false;
+      world.tick(new Map([[acting, acting.step?.actions ?? {}]]));
+      return true;
+    },
+    settled() {},
+    closed() {},
+  };
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+import { deepStrictEqual, ok } from "node:assert/strict";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ClientStream } from "@dm-env-rpc/transport";
+import type { Clock } from "../../src/clocks/clock.ts";
+import { freeRunning } from "../../src/clocks/free-running.ts";
+import { lockstep } from "../../src/clocks/lockstep.ts";
+import { realtime } from "../../src/clocks/realtime.ts";
+import { turns } from "../../src/clocks/turns.ts";
+import { wakeUp } from "../../src/clocks/wake-up.ts";
+import type { EnvironmentServer } from "../../src/environment-server.ts";
+import type { ManualTime } from "../manual-time.ts";
+import type { Carrier } from "./carriers.ts";
+import type { ClockOptions } from "./clock-models.ts";
+import { toAnswer, toMessage } from "./messages.ts";
+import { connectionCount, type Draft, type Operation, type Scenario } from "./operations.ts";
+import { observationNames, type Request } from "./requests.ts";
+import { type ConnectionModel, ServerModel } from "./server-model.ts";
+
+/** The clock that the options of its model stand for. */
+export function clockOf(options: ClockOptions): Clock {
+  switch (options.kind) {
+    case "lockstep":
+    case "turns":
+    case "wakeUp": {
+      const { deadlineMs, policy } = options;
+      const slow = {
+        onMissedDeadline: policy,
+        ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      };
+      if (options.kind === "wakeUp") return wakeUp({ ...slow, action: "sleep" });
+      return options.kind === "turns" ? turns(slow) : lockstep(slow);
+    }
+    case "realtime":
+      return realtime({
+        ticksPerSecond: 1000 / options.periodMs,
+        answer: options.newest ? "newest" : "next",
+        onMissedDeadline: options.policy,
+      });
+    case "freeRunning":
+      return freeRunning();
+  }
+}
+
+/** A connection and its model. */
+interface Link {
+  readonly model: ConnectionModel;
+  readonly stream: ClientStream;
+  readonly received: ProcessResponse[];
+  /** How many answers were compared. */
+  compared: number;
+  closed: boolean;
+}
+
+/** What a model is run against. */
+export interface Subject {
+  readonly server: EnvironmentServer;
+  readonly carrier: Carrier;
+  readonly time: ManualTime;
+  /** What the author's code was called with. */
+  readonly log: readonly string[];
+}
+
+/** Does to a server and to its model what a scenario says, and compares them all the way. */
+export async function runScenario(scenario: Scenario, subject: Subject): Promise<void> {
+  const run = new Run(scenario, subject);
+  await run.prepare();
+  for (const operation of scenario.operations) await run.operate(operation);
+  await run.finish();
+}
+
+class Run {
+  readonly #subject: Subject;
+  readonly #scenario: Scenario;
+  readonly #model: ServerModel;
+  readonly #links: Link[] = [];
+  readonly #all: Link[] = [];
+
+  constructor(scenario: Scenario, subject: Subject) {
+    this.#scenario = scenario;
+    this.#subject = subject;
+    this.#model = new ServerModel(scenario.policies);
+  }
+
+  async prepare(): Promise<void> {
+    const { settings, agents } = this.#scenario;
+    for (let i = 0; i < connectionCount; i++) this.#links.push(await this.#connect());
+    await this.#send(0, [{ kind: "create", settings }]);
+    for (let i = 0; i < agents; i++) await this.#send(i, [{ kind: "join", world: 0, width: 2 }]);
+  }
+
+  async operate(operation: Operation): Promise<void> {
+    switch (operation.do) {
+      case "send":
+        await this.#send(operation.connection, operation.requests);
+        return;
+      case "drop":
+        await this.#drop(await this.#link(operation.connection));
+        return;
+      case "half-close": {
+        const { model, stream } = await this.#link(operation.connection);
+        this.#model.halfClose(model);
+        stream.end();
+        await this.#settle();
+        return;
+      }
+      case "pass":
+        await this.#pass(operation.ms);
+    }
+  }
+
+  /** Everybody steps for a while, then all go, and nothing is left. */
+  async finish(): Promise<void> {
+    for (let round = 0; round < 8; round++) await this.#everybodySteps();
+    for (const link of this.#all) if (!link.model.closed) await this.#drop(link);
+    const last = await this.#connect();
+    this.#links.push(last);
+    for (const [place] of this.#model.worlds.entries()) {
+      await this.#send(this.#links.length - 1, [{ kind: "destroy", world: place }]);
+    }
+    await this.#drop(last);
+    deepStrictEqual(this.#subject.server.worldNames(), [], "no world is left");
+    deepStrictEqual(this.#subject.server.sessionCount, 0, "no session is left");
+    deepStrictEqual(this.#subject.time.timers, 0, "no timer is left");
+    deepStrictEqual(this.#model.timers.count, 0, "the model waits for nothing");
+  }
+
+  /** When all agents of a world step, some of them are answered, in time at the latest. */
+  async #everybodySteps(): Promise<void> {
+    for (const link of this.#all) {
+      const { model } = link;
+      if (model.agent === undefined || model.outstanding > 0 || model.ended || model.closed)
+        continue;
+      await this.#sendTo(link, [
+        { kind: "step", action: 1, sleep: 0, requested: observationNames },
+      ]);
+    }
+    const waiting = this.#model.living
+      .filter(
+        ({ stuck, agents }) => !stuck && agents.length > 0 && agents.every(({ step }) => step),
+      )
+      .map((world) => ({ world, links: this.#all.filter(({ model }) => model.world === world) }));
+    const before = new Map(this.#all.map(({ model }) => [model, model.answers.length]));
+    await this.#pass(1100);
+    for (const { world, links } of waiting) {
+      const moved = links.some(({ model }) => model.answers.length > (before.get(model) ?? 0));
+      ok(moved, `the agents of ${world.name} all step, and nobody is answered`);
+    }
+  }
+
+  async #connect(): Promise<Link> {
+    const stream = await this.#subject.carrier.connect();
+    const link: Link = {
+      model: this.#model.connect(),
+      stream,
+      received: [],
+      compared: 0,
+      closed: false,
+    };
+    stream.start({
+      onMessage(message) {
+        if (message.case === "malformed") throw message.value;
+        link.received.push(message);
+      },
+      onEnd() {},
+      onDrain() {},
+      onClose() {
+        link.closed = true;
+      },
+    });
+    this.#all.push(link);
+    return link;
+  }
+
+  /** The connection at a place; another one where it has ended. */
+  async #link(place: number): Promise<Link> {
+    const link = this.#links[place];
+    if (link !== undefined && !link.model.closed && !link.model.ended) return link;
+    const next = await this.#connect();
+    this.#links[place] = next;
+    return next;
+  }
+
+  async #send(place: number, drafts: readonly Draft[]): Promise<void> {
+    await this.#sendTo(
+      await this.#link(place),
+      drafts.map((draft) => this.#request(draft)),
+    );
+  }
+
+  async #sendTo({ model, stream }: Link, requests: readonly Request[]): Promise<void> {
+    for (const request of requests) {
+      const message = toMessage(request);
+      this.#model.send(model, request);
+      stream.send(message);
+    }
+    await this.#settle();
+  }
+
+  #request(draft: Draft): Request {
+    if (!("world" in draft)) return draft;
+    const world = this.#model.worlds[draft.world];
+    return { ...draft, world: world?.name === undefined ? undefined : world };
+  }
+
+  async #drop(link: Link): Promise<void> {
+    this.#model.drop(link.model);
+    link.stream.abort(new Error("dropped"));
+    await this.#settle();
+  }
+
+  async #pass(ms: number): Promise<void> {
+    const { time } = this.#subject;
+    const end = time.now() + ms;
+    while (time.now() < end) {
+      const next = Math.min(end, time.due ?? end, this.#model.timers.due ?? end);
+      while (this.#model.pass(next));
+      time.advance(next - time.now());
+      await this.#settle();
+    }
+  }
+
+  async #settle(): Promise<void> {
+    const complete = ({ model, received, closed }: Link): boolean =>
+      received.length >= model.answers.length && closed === model.closed;
+    await this.#subject.carrier.settle(() => this.#all.every(complete));
+    for (const link of this.#all) this.#compare(link);
+    deepStrictEqual(this.#subject.log.map(inOrder), this.#model.log, "what the world was told");
+  }
+
+  #compare(link: Link): void {
+    const { model, received } = link;
+    for (; link.compared < received.length; link.compared += 1) {
+      const response = received[link.compared] as ProcessResponse;
+      const label = `connection ${this.#all.indexOf(link)}, answer ${link.compared}`;
+      deepStrictEqual(toAnswer(response), model.answers[link.compared], label);
+      const world = model.created.get(link.compared);
+      if (world !== undefined && response.case === "createWorld") {
+        world.name = response.value.worldName;
+      }
+    }
+    const label = `connection ${this.#all.indexOf(link)}`;
+    deepStrictEqual(received.length, model.answers.length, `${label}: answers`);
+    deepStrictEqual(link.closed, model.closed, `${label}: closed`);
+  }
+}
+
+/** An event of the world, its actions in the order of its agents. */
+function inOrder(event: string): string {
+  if (!event.startsWith("tick ")) return event;
+  return `tick ${event.slice(5).split(" ").sort().join(" ")}`;
+}

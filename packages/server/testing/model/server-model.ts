@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgentModel, Asker } from "./agent-model.ts";
+import { type Answer, codes, type Request } from "./requests.ts";
+import { Timers } from "./timers.ts";
+import { type Policies, WorldModel } from "./world-model.ts";
+
+/** One connection: its requests are taken in order, each when the one before was answered. */
+export class ConnectionModel implements Asker {
+  readonly answers: Answer[] = [];
+  /** Requests that came and were not taken. */
+  readonly queue: Request[] = [];
+  busy = false;
+  /** Whether the peer has ended its side. */
+  ended = false;
+  /** Whether the stream is gone. */
+  closed = false;
+  world: WorldModel | undefined;
+  agent: AgentModel | undefined;
+  /** Why the agent has no place in its world any more. */
+  gone: number | undefined;
+  /** The worlds that its creates made, at the places of their answers. */
+  readonly created = new Map<number, WorldModel>();
+  readonly #next: (connection: ConnectionModel) => void;
+
+  /** @param next Takes the next request, if there is one. */
+  constructor(next: (connection: ConnectionModel) => void) {
+    this.#next = next;
+  }
+
+  get outstanding(): number {
+    return this.queue.length + (this.busy ? 1 : 0);
+  }
+
+  answer(answer: Answer): void {
+    if (this.closed) return;
+    this.busy = false;
+    this.answers.push(answer);
+    this.#next(this);
+  }
+
+  fail(code: number): void {
+    this.answer({ kind: "error", code });
+  }
+}
+
+/** What the promises say about a server with several connections. */
+export class ServerModel {
+  readonly timers: Timers = new Timers();
+  readonly worlds: WorldModel[] = [];
+  readonly log: string[] = [];
+  readonly #policies: Policies;
+
+  constructor(policies: Policies) {
+    this.#policies = policies;
+  }
+
+  get living(): readonly WorldModel[] {
+    return this.worlds.filter(({ gone }) => !gone);
+  }
+
+  connect(): ConnectionModel {
+    return new ConnectionModel((connection) => this.#next(connection));
+  }
+
+  send(connection: ConnectionModel, request: Request): void {
+    connection.queue.push(request);
+    this.#next(connection);
+  }
+
+  halfClose(connection: ConnectionModel): void {
+    connection.ended = true;
+    this.#next(connection);
+  }
+
+  drop(connection: ConnectionModel): void {
+    if (connection.closed) return;
+    connection.closed = true;
+    connection.queue.length = 0;
+    this.#leave(connection);
+  }
+
+  /** Lets time pass, up to the next thing that happens; whether something did. */
+  pass(end: number): boolean {
+    return this.timers.next(end);
+  }
+
+  #next(connection: ConnectionModel): void {
+    if (connection.busy || connection.closed) return;
+    const request = connection.queue.shift();
+    if (request !== undefined) {
+      connection.busy = true;
+      this.#take(connection, request);
+    } else if (connection.ended) {
+      connection.closed = true;
+      this.#leave(connection);
+    }
+  }
+
+  /** The agent leaves, if there is one; `done` before anything that follows from it. */
+  #leave(connection: ConnectionModel, done: () => void = () => {}): void {
+    const { agent, world, gone } = connection;
+    connection.agent = undefined;
+    connection.world = undefined;
+    connection.gone = undefined;
+    if (agent === undefined || world === undefined || gone !== undefined) done();
+    else world.turn(() => world.leave(agent, done));
+  }
+
+  #take(connection: ConnectionModel, request: Request): void {
+    const { world, agent, gone } = connection;
+    const joined = agent !== undefined && gone === undefined;
+    switch (request.kind) {
+      case "create":
+        this.#create(connection, request);
+        return;
+      case "join":
+        this.#join(connection, request, joined);
+        return;
+      case "step":
+      case "reset":
+        if (agent === undefined || world === undefined) connection.fail(codes.failedPrecondition);
+        else if (request.kind === "reset" && gone !== undefined) connection.fail(gone);
+        else world.turn(() => this.#play(world, agent, connection, request));
+        return;
+      case "resetWorld": {
+        const target = request.world;
+        if (target === undefined || target.gone) connection.fail(codes.notFound);
+        else {
+          const caller = joined && target === world ? agent : undefined;
+          target.turn(() => target.resetWorld(connection, caller, request.start));
+        }
+        return;
+      }
+      case "leave":
+        this.#leave(connection, () => connection.answer({ kind: "leaveWorld" }));
+        return;
+      case "destroy": {
+        const target = request.world;
+        if (target === undefined || target.gone) connection.fail(codes.notFound);
+        else if (joined && target === world) connection.fail(codes.failedPrecondition);
+        else target.turn(() => target.destroy(connection));
+        return;
+      }
+      case "nothing":
+        connection.fail(codes.invalidArgument);
+    }
+  }
+
+  #play(
+    world: WorldModel,
+    agent: AgentModel,
+    connection: ConnectionModel,
+    request: Extract<Request, { kind: "step" | "reset" }>,
+  ): void {
+    if (connection.gone !== undefined) connection.fail(connection.gone);
+    else if (request.kind === "step") world.step(agent, request);
+    else world.reset(agent, request.width);
+  }
+
+  #create(connection: ConnectionModel, { settings }: Extract<Request, { kind: "create" }>): void {
+    if (settings === "bad") {
+      connection.fail(codes.invalidArgument);
+      return;
+    }
+    const evicted = (agent: AgentModel, code: number): void => {
+      const { asker } = agent;
+      if (asker instanceof ConnectionModel && asker.agent === agent) asker.gone = code;
+    };
+    const log = (event: string): void => void this.log.push(event);
+    const world = new WorldModel(this.#policies, settings, this.timers, log, evicted);
+    this.worlds.push(world);
+    connection.created.set(connection.answers.length, world);
+    connection.answer({ kind: "createWorld" });
+  }
+
+  #join(
+    connection: ConnectionModel,
+    { world, width }: Extract<Request, { kind: "join" }>,
+    joined: boolean,
+  ): void {
+    if (joined) {
+      connection.fail(codes.failedPrecondition);
+      return;
+    }
+    if (world === undefined || world.gone) {
+      connection.fail(codes.notFound);
+      return;
+    }
+    world.turn(() => {
+      const agent = world.join(connection, width);
+      if (typeof agent === "number") {
+        connection.fail(agent);
+        return;
+      }
+      connection.agent = agent;
+      connection.world = world;
+      connection.gone = undefined;
+      connection.answer({ kind: "joinWorld", width: agent.width });
+    });
+  }
+}
