@@ -44,7 +44,7 @@ function networked(pipelined: Play): Peer {
 /** Worlds that are shared, by the port of their server. */
 const sharedWorlds = new Map<number, Promise<string>>();
 
-function worldOf(load: Load, connection: Connection, port: number): Promise<string> {
+function created(load: Load, connection: Connection, port: number): Promise<string> {
   if (load.shared !== true) return connection.createWorld();
   const world = sharedWorlds.get(port) ?? connection.createWorld();
   sharedWorlds.set(port, world);
@@ -57,7 +57,7 @@ async function player(
   pipelined: Play,
   port: number,
 ): Promise<Player> {
-  const world = await worldOf(load, connection, port);
+  const world = await created(load, connection, port);
   const { actions, observations } = load.world;
   const env: Environment = await connection.join(world, {
     as: { actions: actions as never, observations: observations as never },

@@ -78,7 +78,7 @@ function drawPanel({ title, xLabel, lines }: Panel): string {
     parts.push(
       `<polyline points="${placed.map((point) => point.join()).join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`,
       ...placed.map(([x, y]) => `<circle cx="${x}" cy="${y}" r="2.5" fill="${color}"/>`),
-      `<text x="${panelWidth - right}" y="${16 + index * 14}" text-anchor="end" fill="${color}">${escaped(label)}</text>`,
+      `<text x="${panelWidth - right}" y="${top + 12 + index * 14}" text-anchor="end" fill="${color}">${escaped(label)}</text>`,
     );
   }
   return parts.join("\n");

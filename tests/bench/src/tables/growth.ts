@@ -36,22 +36,22 @@ const series: readonly Series[] = [
   },
   {
     name: "agents",
-    title: "Agents in one world on the clock lockstep",
-    unit: "agents",
+    title: "Agents on the clock lockstep",
+    unit: "agents in one world",
     sizes: [1, 4, 16, 64, 256, 1000],
     setUp: (connections) => ({ load: "shared", connections, inFlight: 1 }),
   },
   {
     name: "bytes",
-    title: "Bytes of an observation, 1 connection in lock-step",
-    unit: "bytes",
+    title: "Observations, 1 connection in lock-step",
+    unit: "bytes observed",
     sizes: [100, 1_000, 10_000, 100_000, 1_000_000, 16_000_000],
     setUp: (bytes) => ({ load: `bytes:${bytes}`, connections: 1, inFlight: 1 }),
   },
   {
     name: "in-flight",
-    title: "Steps in flight on 1 connection",
-    unit: "in flight",
+    title: "1 connection",
+    unit: "steps in flight",
     sizes: [1, 2, 4, 8, 16, 32, 64],
     setUp: (inFlight) => ({ load: "board", connections: 1, inFlight }),
   },
@@ -161,7 +161,7 @@ function steepest(name: string, unit: string, points: readonly Point[]): string 
   return `at worst ${worst.ratio.toFixed(2)}× the ${what} of the size before, at ${worst.at.toLocaleString("en")} ${unit}`;
 }
 
-function panels({ title, unit }: Series, points: readonly Point[]): Panel[] {
+function panels({ unit }: Series, points: readonly Point[]): Panel[] {
   const line = (label: string, color: string, value: (point: Point) => number | undefined) => ({
     label,
     color,
@@ -173,15 +173,15 @@ function panels({ title, unit }: Series, points: readonly Point[]): Panel[] {
   const [blue, orange, grey] = ["#0b6bcb", "#c2410c", "#8a97a5"];
   return [
     {
-      title,
+      title: `Steps a second, ${unit}`,
       xLabel: unit,
       lines: [
-        line("steps/s", blue, ({ ours }) => ours.stepsPerSecond.median),
-        line("the floor's", grey, ({ floor }) => floor?.stepsPerSecond.median),
+        line("ours", blue, ({ ours }) => ours.stepsPerSecond.median),
+        line("floor", grey, ({ floor }) => floor?.stepsPerSecond.median),
       ],
     },
     {
-      title: "Latency, µs",
+      title: `Latency in µs, ${unit}`,
       xLabel: unit,
       lines: [
         line("p50", blue, ({ ours }) => ours.p50Micros?.median),
@@ -189,7 +189,7 @@ function panels({ title, unit }: Series, points: readonly Point[]): Panel[] {
       ],
     },
     {
-      title: "Resident memory, MB",
+      title: `Resident memory in MB, ${unit}`,
       xLabel: unit,
       lines: [
         line("server", blue, ({ ours }) => (ours.serverRssBytes ?? 0) / 1e6),

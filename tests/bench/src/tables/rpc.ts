@@ -49,7 +49,7 @@ const largeBars: readonly Bar[] = [
   speed("lock1", "http2-echo", 0.65, 0.8),
 ];
 
-const quick: Effort = { repetitions: 5, turnMs: 80, warmUpMs: 250 };
+const quick: Effort = { repetitions: 5, turnMs: 80, warmUpMs: 300 };
 const thorough: Effort = { repetitions: 7, turnMs: 300, warmUpMs: 600 };
 
 /** Small steps: one int8 in, two float32 scalars and a uint8 [10,5] board out. */

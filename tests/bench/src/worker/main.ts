@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { createInterface } from "node:readline";
 import { type LoadName, loadOf } from "../loads/load.ts";
+import { peerOf } from "../peers/index.ts";
 import { countCollections } from "./collections.ts";
-import { createPlayers, peerOf } from "./players.ts";
+import { createPlayers } from "./players.ts";
 import type { Commands } from "./protocol.ts";
 
 type Command = { [K in keyof Commands]: { do: K } & Commands[K]["ask"] }[keyof Commands];
@@ -15,7 +16,7 @@ const players = createPlayers(gcMs);
 async function run(command: Command): Promise<object> {
   switch (command.do) {
     case "serve": {
-      const serve = peerOf(command.peer).serve;
+      const { serve } = await peerOf(command.peer);
       if (serve === undefined) throw new Error(`"${command.peer}" has no server`);
       return { port: (await serve(loadOf(command.load as LoadName))).port };
     }

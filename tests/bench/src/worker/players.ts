@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { histogram } from "../harness/histogram.ts";
 import { type LoadName, loadOf } from "../loads/load.ts";
-import { type PeerName, peers } from "../peers/index.ts";
-import type { Peer, Player } from "../peers/peer.ts";
+import { peerOf } from "../peers/index.ts";
+import type { Player } from "../peers/peer.ts";
 import type { Commands, PlayResult } from "./protocol.ts";
 
 /** Groups of connections that play together. */
@@ -15,13 +15,6 @@ export interface Players {
 /** How many connections are made at a time. */
 const atOnce = 64;
 
-/** Finds a peer by its name. */
-export function peerOf(name: string): Peer {
-  const peer: Peer | undefined = peers[name as PeerName];
-  if (peer === undefined) throw new Error(`there is no peer "${name}"`);
-  return peer;
-}
-
 /** Makes an empty set of groups. */
 export function createPlayers(gcMs: () => number): Players {
   const groups = new Map<string, Player[]>();
@@ -30,7 +23,8 @@ export function createPlayers(gcMs: () => number): Players {
     async connect({ group, peer, load, port, connections, inFlight }) {
       const players: Player[] = [];
       groups.set(group, players);
-      const open = () => peerOf(peer).connect(loadOf(load as LoadName), port, inFlight);
+      const { connect } = await peerOf(peer);
+      const open = () => connect(loadOf(load as LoadName), port, inFlight);
       while (players.length < connections) {
         const length = Math.min(atOnce, connections - players.length);
         players.push(...(await Promise.all(Array.from({ length }, open))));

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Player } from "./peer.ts";
+
+/** A connection that is held open and does not play. */
+export function heldOpen(close: () => Promise<void>): Player {
+  return {
+    play: async () => {
+      throw new Error("a connection that is idle does not play");
+    },
+    close,
+  };
+}
