@@ -14,6 +14,13 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   "http2-idle": async () => (await import("./http2-idle.ts")).http2Idle,
   "http2-echo": async () => (await import("./floors.ts")).http2Echo,
   "tcp-echo": async () => (await import("./floors.ts")).tcpEcho,
+  "vector-steps": async () => (await import("../client/vectors.ts")).vectorSteps,
+  "vector-reuses": async () => (await import("../client/vectors.ts")).vectorReuses,
+  "vector-sends": async () => (await import("../client/vectors.ts")).vectorSends,
+  "environments-in-rounds": async () =>
+    (await import("../client/environments.ts")).environmentsInRounds,
+  "environments-in-loops": async () =>
+    (await import("../client/environments.ts")).environmentsInLoops,
 };
 
 /**
