@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { manualTime } from "../testing/manual-time.ts";
 import { connectPeer, isBlocked, joinedPeers, Peer, quiet } from "../testing/peer.ts";
 import { type TallyEvent, tally } from "../testing/tally.ts";
+import { defineEnvironment } from "./environment.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import { defineWorld } from "./world.ts";
 
@@ -125,6 +126,53 @@ describe("closing", () => {
     expect(String(await (peers[0] as Peer).closed)).toMatch(/unavailable/);
     await server.close({ graceMs: 1000 });
     expect(log.filter((entry) => entry === "destroy")).toEqual(["destroy"]);
+  });
+
+  it("tells the agents of single-agent environments, too, and reaps those nobody is in", async () => {
+    const count = defineEnvironment({
+      name: "count",
+      actions: { add: t.int32() },
+      observations: { total: t.int32() },
+      create() {
+        let total = 0;
+        return {
+          reset: () => ({ total }),
+          step({ add = 0 }) {
+            total += add;
+            return { observation: { total }, reward: 0 };
+          },
+        };
+      },
+    });
+    const time = manualTime();
+    const server = createEnvironmentServer({
+      worlds: [count],
+      time,
+      limits: { idleWorldMs: 1000, maxAgentsPerWorld: 2, idleStreamMs: 0 },
+    });
+    const host = connectPeer(server);
+    const [world, left] = [await host.createWorld(), await host.createWorld()];
+    const peers = await joinedPeers(server, world, 2);
+    const [one, two] = peers as [Peer, Peer];
+    await expect(host.join(world)).rejects.toThrow(/^8: .*limit: maxAgentsPerWorld/);
+    await host.join(left);
+    time.advance(5000);
+    expect(server.worldNames()).toEqual([world, left]);
+    await host.leave();
+    time.advance(1000);
+    await quiet();
+    expect(server.worldNames()).toEqual([world]);
+    await Promise.all([one.step(), two.step()]);
+    await one.step({ add: 4 });
+    const closed = server.close({ graceMs: 1000 });
+    expect(await one.step({ add: 1 })).toMatchObject({
+      state: "INTERRUPTED",
+      observations: { total: 4 },
+    });
+    expect((await two.step()).state).toBe("INTERRUPTED");
+    await closed;
+    expect(server.worldNames()).toEqual([]);
+    expect(time.timers).toBe(0);
   });
 
   it("does not wait for a world that hangs, and still destroys it", async () => {

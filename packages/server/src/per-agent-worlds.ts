@@ -21,6 +21,7 @@ export class PerAgentWorlds implements HostedWorld {
   /** The world of each agent; empty ones are on their way out. */
   readonly #worlds = new Set<WorldHost>();
   #draining: (() => void) | undefined;
+  #cancelDrain: (() => void) | undefined;
   #gone = false;
   #closing: DmEnvRpcError | undefined;
 
@@ -129,7 +130,7 @@ export class PerAgentWorlds implements HostedWorld {
       return;
     }
     this.#draining = finish;
-    this.#options.time.after(this.definition.drainDeadlineMs ?? 30_000, finish);
+    this.#cancelDrain = this.#options.time.after(this.definition.drainDeadlineMs ?? 30_000, finish);
   }
 
   destroyIfEmpty(): void {
@@ -154,6 +155,7 @@ export class PerAgentWorlds implements HostedWorld {
 
   #end(destroy: (host: WorldHost) => void): void {
     this.#gone = true;
+    this.#cancelDrain?.();
     for (const host of [...this.#worlds]) destroy(host);
     this.#options.onGone("destroyed");
   }
