@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { redisStore } from "../src/redis/redis-store.ts";
+import { memoryStore } from "../src/store/memory-store.ts";
+import type { Store } from "../src/store/store.ts";
+import { ManualClock } from "./manual-clock.ts";
+import { hasRedis, RedisServer } from "./redis-server.ts";
+
+/** One place for state, which several stores may share. */
+export interface Place extends AsyncDisposable {
+  /** A store of its own for each process. */
+  open(): Promise<Store>;
+  /** Lets a lease run out. */
+  pass(ms: number): Promise<void>;
+  readonly clock: ManualClock;
+}
+
+/** A kind of store that the suites are run with. */
+export interface StoreKind {
+  readonly name: string;
+  readonly isHere: boolean;
+  place(): Promise<Place>;
+}
+
+const memory: StoreKind = {
+  name: "memory",
+  isHere: true,
+  async place() {
+    const clock = new ManualClock();
+    const store = memoryStore({ clock });
+    // Who closes one of them closes it for himself.
+    const open = async (): Promise<Store> => ({
+      ...store,
+      close: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    });
+    const pass = async (ms: number): Promise<void> => clock.advance(ms);
+    return { open, pass, clock, [Symbol.asyncDispose]: () => store.close() };
+  },
+};
+
+let shared: Promise<RedisServer> | undefined;
+
+const redis: StoreKind = {
+  name: "Redis",
+  isHere: hasRedis,
+  async place() {
+    shared ??= RedisServer.start();
+    const { url } = await shared;
+    const clock = new ManualClock(Date.now());
+    const prefix = `{${randomUUID()}}:`;
+    const open = (): Promise<Store> => redisStore({ url, prefix, clock });
+    const pass = async (ms: number): Promise<void> => {
+      clock.advance(ms);
+      // The leases are counted by Redis itself.
+      await new Promise((resolve) => setTimeout(resolve, ms + 20));
+    };
+    return { open, pass, clock, [Symbol.asyncDispose]: async () => {} };
+  },
+};
+
+/** Both kinds. */
+export const storeKinds: readonly StoreKind[] = [memory, redis];
+
+/** Stops what was started for all places. */
+export async function stopStores(): Promise<void> {
+  const server = await shared;
+  shared = undefined;
+  await server?.[Symbol.asyncDispose]();
+}
