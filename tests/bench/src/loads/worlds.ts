@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { defineWorld, lockstep, type WorldDefinition } from "@dm-env-rpc/server";
+import { defineWorld, freeRunning, lockstep, type WorldDefinition } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
-// The package does not export this clock yet.
-import { freeRunning } from "../../../../packages/server/dist/clocks/free-running.js";
 import { boardGame, boardShape } from "./board.ts";
 import { bytesGame } from "./bytes.ts";
 import { screenGame, screenShape, stackShape } from "./screen.ts";
