@@ -35,12 +35,14 @@ export class Batcher<Observation> {
     const finalObservation = new Array<Observation | null>(rows);
     const finalInfo = new Array<SequenceInfo | null>(rows);
     const failures = new Array<Error | null>(rows);
+    const timeSteps = new Array<TimeStep<Observation> | null>(rows);
     for (let row = 0; row < rows; row++) {
       const { slot, step, final, info, failure } = arrivals[row] as Arrival<Observation>;
       ids[row] = slot;
       finalObservation[row] = final === undefined ? null : final.observation;
       finalInfo[row] = info;
       failures[row] = failure;
+      timeSteps[row] = step ?? null;
       if (step !== undefined)
         this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
       else if (this.#reuse) this.#stacker.clear(columns.stack, row);
@@ -52,7 +54,7 @@ export class Batcher<Observation> {
     const { stack, ...flags } = columns;
     // The stack has the names and shapes of the observations, which is what `Stacked` says.
     const observation = stack.observation as Stacked<Observation>;
-    return { ids, observation, ...flags, finalObservation, finalInfo, failures };
+    return { ids, observation, timeSteps, ...flags, finalObservation, finalInfo, failures };
   }
 
   #writeOutcome(

@@ -4,8 +4,15 @@ import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../ba
 import { copied } from "../copied.ts";
 import type { Environment } from "../environment.ts";
 import type { TimeStep } from "../time-step.ts";
-import type { WaitOptions } from "../wait.ts";
-import type { AutoresetMode, SequenceInfo, SlotFactory } from "./vector-environment.ts";
+import { timeLeft, type WaitOptions } from "../wait.ts";
+import type {
+  AutoresetMode,
+  SequenceInfo,
+  SlotFactory,
+  VectorCloseOptions,
+} from "./vector-environment.ts";
+
+const defaultCloseTimeoutMs = 2_000;
 
 /** What comes out of a slot: a row of a batch. */
 export interface Arrival<Observation> {
@@ -54,6 +61,7 @@ export class Slot<Action, Observation> {
   #final: TimeStep<Observation> | undefined;
   #finalInfo: SequenceInfo | null = null;
   #failure: Error | undefined;
+  #left = false;
   readonly #onStep = (step: TimeStep<Observation>): void => this.#stepped(step);
   readonly #onError = (error: unknown): void => this.#failed(error);
 
@@ -78,12 +86,17 @@ export class Slot<Action, Observation> {
 
   /** Whether something will come out of it by itself. */
   get pending(): boolean {
-    return this.#busy || this.#making;
+    return this.#busy || (this.#making && !this.#left);
   }
 
   /** Why it is gone for good. */
   get failure(): Error | undefined {
     return this.#failure;
+  }
+
+  /** Whether it was taken out for good. */
+  get left(): boolean {
+    return this.#left;
   }
 
   /** Makes its environment. */
@@ -105,10 +118,13 @@ export class Slot<Action, Observation> {
     this.#environment?.reset({ ...options, settings }).then(this.#onStep, this.#onError);
   }
 
-  async close(): Promise<void> {
+  /** Ends it: it gives nothing any more, and is not made again. */
+  async close(options?: VectorCloseOptions): Promise<void> {
     const environment = this.#environment;
     this.#environment = undefined;
-    if (environment !== undefined) await dispose(environment);
+    this.#left = true;
+    this.held = undefined;
+    if (environment !== undefined) await dispose(environment, options);
   }
 
   /** A slot without an environment has nothing to wait for: it gives what there is. */
@@ -197,9 +213,11 @@ export class Slot<Action, Observation> {
       try {
         await pause(backoffMs(attempt, restart), `making slot ${this.index} again`, signal);
         this.#restarts++;
+        if (this.#left) return;
         made = await this.#create();
         const first = await made.reset();
         signal.throwIfAborted();
+        if (this.#left) throw new Error(`slot ${this.index} has left`);
         this.#environment = made;
         this.#making = false;
         this.#begins(first);
@@ -207,7 +225,7 @@ export class Slot<Action, Observation> {
         return;
       } catch (error) {
         if (made !== undefined) await dispose(made);
-        if (signal.aborted) return;
+        if (signal.aborted || this.#left) return;
         if (error instanceof Error) failure = error;
       }
     }
@@ -249,11 +267,15 @@ function isMisfit(error: Error, specs: Environment["specs"]): boolean {
 }
 
 /** Gives back an environment and its connection, whatever state they are in. */
-async function dispose(environment: Environment<never, unknown>): Promise<void> {
+async function dispose(
+  environment: Environment<never, unknown>,
+  { timeoutMs = defaultCloseTimeoutMs }: VectorCloseOptions = {},
+): Promise<void> {
+  const left = timeLeft({ timeoutMs });
   try {
-    await environment.close({ timeoutMs: 2_000 });
+    await environment.close(left());
   } catch {
     // Its connection is closed either way.
   }
-  await environment.connection.close();
+  await environment.connection.close({ timeoutMs: left()?.timeoutMs ?? timeoutMs });
 }

@@ -3,7 +3,7 @@ import type { Scalar, Settings, Tensor } from "@dm-env-rpc/tensor-codec";
 import type { BackoffOptions } from "../backoff.ts";
 import type { DynamicObservation } from "../definition.ts";
 import type { Environment } from "../environment.ts";
-import type { AgentState } from "../time-step.ts";
+import type { AgentState, TimeStep } from "../time-step.ts";
 import type { WaitOptions } from "../wait.ts";
 
 /** What a factory is told of the slot that it makes an environment for. */
@@ -38,6 +38,11 @@ export interface VectorizeOptions {
   readonly batchSize?: number | undefined;
   /** Whether every batch has arrays of its own (`fresh`, default), or the next batch overwrites them (`reuse`). */
   readonly buffers?: "fresh" | "reuse" | undefined;
+  /**
+   * Whether observations are stacked into one tensor per name. Default true. Without it slots may
+   * differ and observations may be of variable shape; a batch has them in `timeSteps` alone.
+   */
+  readonly stack?: boolean | undefined;
   /** Slots that are being made at once. Default 32. */
   readonly maxConcurrency?: number | undefined;
   /** Gives each slot a seed. */
@@ -73,14 +78,24 @@ export interface DynamicStacked {
   readonly [name: string]: Tensor | DynamicStacked;
 }
 
+/** How to make many environments one that need not be alike. */
+export interface UnstackedOptions extends VectorizeOptions {
+  readonly stack: false;
+}
+
+/** Where nothing is stacked. */
+export type Unstacked = Readonly<Record<never, never>>;
+
 /**
  * The steps of several slots, a row for each. Arrays of numbers and flags have an element for each row.
  */
-export interface VectorBatch<Observation = DynamicObservation> {
+export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<Observation>> {
   /** The slots, row by row. */
   readonly ids: readonly number[];
   /** Zeros in rows that are not `valid`. */
-  readonly observation: Stacked<Observation>;
+  readonly observation: Stack;
+  /** The time steps as the environments gave them; null in rows that are not `valid`. */
+  readonly timeSteps: readonly (TimeStep<Observation> | null)[];
   /** 0 on first steps. */
   readonly reward: Float64Array;
   /** 1 on first steps. */
@@ -91,7 +106,7 @@ export interface VectorBatch<Observation = DynamicObservation> {
   readonly truncated: Uint8Array;
   /** 1 where a sequence begins. */
   readonly first: Uint8Array;
-  /** 0 where there is no observation: the slot has failed, or is being made again. */
+  /** 0 where there is no observation: the slot has failed, is being made again, or has left. */
   readonly valid: Uint8Array;
   /** In mode `same-step`, where a sequence has ended: its last observation, in memory of its own. */
   readonly finalObservation: readonly (Observation | null)[];
@@ -109,14 +124,21 @@ export interface VectorResetOptions extends WaitOptions {
   readonly settings?: ((slot: number) => Settings | undefined) | undefined;
 }
 
+/** How long slots may take to end. */
+export interface VectorCloseOptions {
+  /** After so long a connection is closed, whatever the server says. Default 2,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /**
  * Many environments as one, each in a slot of its own.
  *
  * `reset` and `step` go with all slots at once; `sendReset`, `send` and `recv` with those that
  * are ready, whichever they are. A slot that fails is reported in the batch, made again, and
- * comes back with a first step; the others never wait for it.
+ * comes back with a first step; the others never wait for it. One that leaves stays away.
  */
-export interface VectorEnvironment<Action, Observation> extends AsyncDisposable {
+export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observation>>
+  extends AsyncDisposable {
   /** How many slots there are. */
   readonly size: number;
   readonly batchSize: number;
@@ -125,7 +147,7 @@ export interface VectorEnvironment<Action, Observation> extends AsyncDisposable 
   /**
    * Begins a new sequence in every slot, or in those of the mask. Rows of the others are not valid.
    */
-  reset(options?: VectorResetOptions): Promise<VectorBatch<Observation>>;
+  reset(options?: VectorResetOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
    * Steps every slot, with an action for each.
@@ -134,20 +156,28 @@ export interface VectorEnvironment<Action, Observation> extends AsyncDisposable 
    * open, and in mode `disabled` for a slot whose sequence has ended.
    * @throws TensorError for an action that does not fit; the other slots have stepped.
    */
-  step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation>>;
+  step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /** Begins a new sequence in every slot, or in some, whose first steps `recv` gives. */
   sendReset(ids?: readonly number[]): void;
 
   /**
-   * Steps some slots, by default as many as there are actions; `recv` gives what came of it. An action for a slot
-   * that is being made again is left out.
+   * Steps some slots, by default as many as there are actions; `recv` gives what came of it, also one that
+   * is open already. An action for a slot that is being made again is left out.
    */
   send(actions: readonly Action[], ids?: readonly number[]): void;
 
   /** Waits for `batchSize` slots, and gives their steps in the order in which they came. */
-  recv(options?: WaitOptions): Promise<VectorBatch<Observation>>;
+  recv(options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
+
+  /**
+   * Takes some slots out for good: they leave their worlds, so that nobody there waits for them, and their
+   * connections are closed. The others go on; `size` and ids stay. A slot that has left is no error.
+   *
+   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first.
+   */
+  leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void>;
 
   /** Leaves all worlds and closes all connections. Idempotent. */
-  close(): Promise<void>;
+  close(options?: VectorCloseOptions): Promise<void>;
 }

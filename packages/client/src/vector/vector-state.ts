@@ -10,6 +10,7 @@ import type {
   AutoresetMode,
   SlotFactory,
   VectorBatch,
+  VectorCloseOptions,
   VectorEnvironment,
   VectorResetOptions,
 } from "./vector-environment.ts";
@@ -100,9 +101,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return await this.#all(options, (slot) => slot.step(actions[slot.index] as Action, undefined));
   }
 
-  sendReset(ids: readonly number[] = this.#slots.map(({ index }) => index)): void {
-    this.#begin("some");
-    for (const id of ids) this.#slot(id).reset(undefined, undefined);
+  sendReset(ids: readonly number[] = this.#present()): void {
+    this.#begin("some", "overlapping");
+    const slots = ids.map((id) => this.#slot(id));
+    for (const slot of slots) slot.reset(undefined, undefined);
   }
 
   send(
@@ -111,7 +113,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   ): void {
     if (this.#way === "none")
       throw refused("send before the first reset", "call sendReset() first");
-    this.#begin("some");
+    this.#begin("some", "overlapping");
     if (ids.length !== actions.length)
       throw wrongCount(`as many actions as ids, ${ids.length}`, actions.length);
     const slots = ids.map((id) => this.#slot(id));
@@ -126,8 +128,17 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return await this.#take(this.batchSize, options);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  async leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void> {
+    if (this.#closing !== undefined) return await this.#closing;
+    const slots = ids.flatMap((id) => (this.#slots[id]?.left === true ? [] : [this.#slot(id)]));
+    this.#arrivals = this.#arrivals.filter(({ slot }) => !ids.includes(slot));
+    const leaving = slots.map((slot) => slot.close(options));
+    this.#wake();
+    await Promise.all(leaving);
+  }
+
+  close(options?: VectorCloseOptions): Promise<void> {
+    this.#closing ??= this.#close(options);
     return this.#closing;
   }
 
@@ -157,8 +168,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       this.#waiting = undefined;
     });
     if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
-    const failure = this.#slots.every((slot) => slot.failure) ? this.#slots[0]?.failure : undefined;
-    if (failure !== undefined) throw failure;
+    const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
+    const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
+    if (failed !== undefined) throw failed.failure;
     return (this.#batcher as Batcher<Observation>).batch(arrivals);
   }
 
@@ -205,9 +217,11 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     this.#arrived(nothing(slot));
   }
 
-  #begin(way: "all" | "some"): void {
+  #begin(way: "all" | "some", call?: "overlapping"): void {
     if (this.#closing !== undefined) throw refused("a vector that is closed", "make another");
-    if (this.#waiting !== undefined)
+    if (this.#slots.every(({ left }) => left))
+      throw refused("a vector whose slots have all left", "make another");
+    if (this.#waiting !== undefined && !(call === "overlapping" && this.#way === "some"))
       throw refused("a call while another is open", "await it first");
     if (way === "all" && this.#slots.some((slot) => slot.busy))
       throw refused("reset or step while slots are stepping", "recv() what was sent first");
@@ -224,7 +238,12 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     const slot = this.#slots[id];
     if (slot === undefined) throw refused(`slot ${id}`, `there are slots 0 to ${this.size - 1}`);
     if (slot.busy) throw refused(`slot ${id}, which is stepping`, "recv() it first");
+    if (slot.left) throw refused(`slot ${id}, which has left`, "make another vector to have it");
     return slot;
+  }
+
+  #present(): number[] {
+    return this.#slots.flatMap(({ index, left }) => (left ? [] : [index]));
   }
 
   #refuseOver(): void {
@@ -234,10 +253,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     throw refused(`a step in slots whose sequence has ended: ${ids}`, "reset them with a mask");
   }
 
-  async #close(): Promise<void> {
+  async #close(options: VectorCloseOptions | undefined): Promise<void> {
     this.#parts.closed.abort();
     this.#waiting?.reject(refused("a vector that is closed", "make another"));
-    await Promise.all(this.#slots.map((slot) => slot.close()));
+    await Promise.all(this.#slots.map((slot) => slot.close(options)));
   }
 }
 

@@ -2,20 +2,35 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment.ts";
 import { limiter } from "../limiter.ts";
-import { slotChecker } from "./slot-checker.ts";
-import type { SlotFactory, VectorEnvironment, VectorizeOptions } from "./vector-environment.ts";
+import { slotChecker, uncheckedSlots } from "./slot-checker.ts";
+import type {
+  SlotFactory,
+  Unstacked,
+  UnstackedOptions,
+  VectorEnvironment,
+  VectorizeOptions,
+} from "./vector-environment.ts";
 import { VectorState } from "./vector-state.ts";
 
 const defaultMaxConcurrency = 32;
 
 /**
  * Makes one environment of many: of `size` that one factory makes, or of one for each
- * factory. They must have the same actions and observations, of fixed shapes.
+ * factory. They must have the same actions and observations, of fixed shapes, unless `stack` is false.
  * Several agents of one world may be slots.
  *
  * @throws Whatever the first factory that fails throws; the other environments are closed.
  * @throws TensorError `spec` naming the slot that is not like the first.
  */
+export function vectorize<Action, Observation>(
+  size: number,
+  factory: SlotFactory<Action, Observation>,
+  options: UnstackedOptions,
+): Promise<VectorEnvironment<Action, Observation, Unstacked>>;
+export function vectorize<Action, Observation>(
+  factories: readonly SlotFactory<Action, Observation>[],
+  options: UnstackedOptions,
+): Promise<VectorEnvironment<Action, Observation, Unstacked>>;
 export function vectorize<Action, Observation>(
   size: number,
   factory: SlotFactory<Action, Observation>,
@@ -46,7 +61,8 @@ export async function vectorize<Action, Observation>(
   const abort = (): void => closed.abort(options.signal?.reason);
   if (options.signal?.aborted === true) abort();
   options.signal?.addEventListener("abort", abort, { once: true });
-  const checker = slotChecker<Environment<Action, Observation>>();
+  const checker =
+    options.stack === false ? uncheckedSlots() : slotChecker<Environment<Action, Observation>>();
   const state = new VectorState(factories, {
     autoresetMode: options.autoresetMode ?? "next-step",
     batchSize,

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
+import type { DynamicAction, DynamicObservation } from "../definition.ts";
+import type { SlotFactory, SlotRequest } from "../vector/index.ts";
+import { connected, type Script, type ScriptedServer } from "./scripted-server.ts";
+
+const observations = {
+  tick: t.int32(),
+  board: t.uint8([2]),
+  me: { hp: t.float64() },
+  reward: t.float32(),
+};
+
+function observe(slot: number) {
+  return (name: string, tick: number): unknown =>
+    ({ tick, board: [slot, tick], "me.hp": slot + tick / 10, reward: slot + 1 })[name];
+}
+
+/** Slots of scripted servers; `servers` are all that were ever started, in order. */
+export function scripted(script: (slot: number) => Script = () => ({})) {
+  const servers: ScriptedServer[] = [];
+  const requests: SlotRequest[] = [];
+  const factory: SlotFactory<DynamicAction, DynamicObservation> = async (request) => {
+    requests.push(request);
+    const { slot } = request;
+    const made = await connected({ observations, observe: observe(slot), ...script(slot) });
+    servers.push(made.server);
+    return await made.connection.join("world");
+  };
+  return { factory, servers, requests };
+}
+
+/** An action for each slot. */
+export const moves = (count: number) => Array.from({ length: count }, () => ({ move: 1 }));
+/** A row of flags. */
+export const flags = (...values: number[]) => new Uint8Array(values);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ConnectError } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { type Script, status } from "../testing/scripted-server.ts";
+import { flags, moves, scripted } from "../testing/slots.ts";
+import { vectorize } from "./index.ts";
+
+describe("a slot that fails", () => {
+  const dying = (slot: number): Script => ({
+    sequenceLength: 100,
+    answer: (request, server) => {
+      if (slot === 1 && request.case === "step" && server.requests.length === 4) {
+        server.stream.abort(new ConnectError("crash"));
+        return "silence";
+      }
+      return undefined;
+    },
+  });
+
+  test("is reported and made again, and the others never wait for it", async () => {
+    const { factory, requests } = scripted(dying);
+    await using vector = await vectorize(3, factory, { restart: { initialMs: 0 } });
+    await vector.reset();
+    await vector.step(moves(3));
+    const failed = await vector.step(moves(3));
+    expect(failed.failures[1]).toBeInstanceOf(ConnectError);
+    expect(failed.valid).toEqual(flags(1, 0, 1));
+    expect(failed.truncated).toEqual(flags(0, 1, 0));
+    expect(failed.observation).toMatchObject({ tick: { data: new Int32Array([2, 0, 2]) } });
+    let steps = 2;
+    let back = failed;
+    while (back.valid[1] === 0) {
+      back = await vector.step(moves(3));
+      expect(back.observation).toMatchObject({ tick: { data: { 0: ++steps, 2: steps } } });
+    }
+    expect(back.first).toEqual(flags(0, 1, 0));
+    expect(requests.map(({ slot, restarts }) => [slot, restarts])).toContainEqual([1, 1]);
+  });
+
+  test("begins to count anew when it is back", async () => {
+    const { factory: healthy } = scripted(() => ({ sequenceLength: 2 }));
+    let made = 0;
+    const first = scripted(dying).factory;
+    await using mended = await vectorize(
+      2,
+      (request) => (request.slot === 1 && made++ === 0 ? first(request) : healthy(request)),
+      { restart: { initialMs: 0 } },
+    );
+    await mended.reset();
+    let last = await mended.step(moves(2));
+    while (last.finalInfo[1] === null || last.finalInfo[1] === undefined)
+      last = await mended.step(moves(2));
+    expect(last.finalInfo[1]).toEqual({ state: "terminated", steps: 2, return: 4 });
+  });
+
+  test("comes back by itself to recv, and a loop that knows nothing of it goes on", async () => {
+    const { factory } = scripted(dying);
+    await using vector = await vectorize(2, factory, { batchSize: 1, restart: { initialMs: 0 } });
+    vector.sendReset();
+    let failures = 0;
+    let returns = 0;
+    for (let i = 0; i < 60; i++) {
+      const batch = await vector.recv({ timeoutMs: 5_000 });
+      if (batch.failures[0] !== null) failures++;
+      if (batch.ids[0] === 1 && batch.first[0] === 1) returns++;
+      vector.send(moves(1), batch.ids);
+    }
+    expect(failures).toBeGreaterThan(1);
+    expect(returns).toBeGreaterThan(1);
+  });
+
+  test("is left out for good where it may not be made again, or cannot be", async () => {
+    for (const restart of ["never", { maxAttempts: 2, initialMs: 0 }] as const) {
+      const { factory } = scripted(dying);
+      const once: typeof factory = async (request) => {
+        if (request.restarts > 0) throw new ConnectError("nobody there");
+        return await factory(request);
+      };
+      await using vector = await vectorize(2, once, { restart });
+      await vector.reset();
+      const why = restart === "never" ? /crash/ : /nobody there/;
+      expect((await vector.step(moves(2))).failures[1]).toBeNull();
+      expect((await vector.step(moves(2))).failures[1]).toBeInstanceOf(ConnectError);
+      let failure: Error | null = null;
+      while (!why.test(failure?.message ?? "")) {
+        const { valid, failures } = await vector.step(moves(2));
+        expect(valid).toEqual(flags(1, 0));
+        failure = failures[1] ?? null;
+      }
+      expect((await vector.step(moves(2))).failures[1]).toBe(failure);
+    }
+  });
+
+  test("because the server refuses is a failure too; when all are gone the step rejects", async () => {
+    const { factory } = scripted(() => ({
+      answer: (request, server) =>
+        request.case === "step" && server.requests.length > 2
+          ? status("NOT_FOUND", "the world is gone")
+          : undefined,
+    }));
+    await using vector = await vectorize(2, factory, { restart: "never" });
+    await vector.reset();
+    await expect(vector.step(moves(2))).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+});
+
+test("closing gives up on servers that never answer, after its timeoutMs for all of it", async () => {
+  const { factory } = scripted(() => ({
+    deaf: true,
+    answer: ({ case: kind }, { requests }) =>
+      kind === "leaveWorld" || requests.length > 2 ? "silence" : undefined,
+  }));
+  const vector = await vectorize(2, factory);
+  await vector.reset();
+  const open = expect(vector.step(moves(2))).rejects.toThrow(/a vector that is closed/);
+  const began = performance.now();
+  await vector.close({ timeoutMs: 30 });
+  expect(performance.now() - began).toBeLessThan(1_500);
+  await open;
+});

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { EnvironmentStateType } from "@dm-env-rpc/protocol";
+import { tensor } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, test } from "vitest";
+import { moves, scripted } from "../testing/slots.ts";
+import { vectorize } from "./index.ts";
+
+describe("send and recv", () => {
+  test("give the slots that are ready, whichever they are", async () => {
+    const held: (() => void)[] = [];
+    const { factory } = scripted((slot) => ({
+      sequenceLength: 100,
+      answer: (request, server) => {
+        if (slot !== 0 || request.case !== "step" || server.requests.length !== 3) return undefined;
+        held.push(() =>
+          server.stream.send({
+            case: "step",
+            value: {
+              state: EnvironmentStateType.RUNNING,
+              observations: [
+                { uid: 101, tensor: tensor("int32", [], new Int32Array([1])) },
+                { uid: 102, tensor: tensor("uint8", [2], new Uint8Array(2)) },
+                { uid: 103, tensor: tensor("float64", [], new Float64Array(1)) },
+                { uid: 104, tensor: tensor("float32", [], new Float32Array(1)) },
+              ],
+            },
+          }),
+        );
+        return "silence";
+      },
+    }));
+    await using vector = await vectorize(3, factory, { batchSize: 2 });
+    vector.sendReset();
+    const first = await vector.recv();
+    expect(first.ids).toHaveLength(2);
+    vector.send(moves(2), first.ids);
+    // Slot 0 never answers its second step; two of the others make a batch, again and again.
+    const seen = new Set<number>();
+    for (let i = 0; i < 10; i++) {
+      const { ids } = await vector.recv({ timeoutMs: 5_000 });
+      vector.send(moves(ids.length), ids);
+      if (i > 3) for (const id of ids) seen.add(id);
+    }
+    expect(seen).toEqual(new Set([1, 2]));
+    for (const release of held) release();
+    let last: readonly number[] = [];
+    while (!last.includes(0)) {
+      last = (await vector.recv()).ids;
+      if (!last.includes(0)) vector.send(moves(last.length), last);
+    }
+  });
+
+  test("with nothing sent is an error, not a hang", async () => {
+    await using vector = await vectorize(2, scripted().factory);
+    vector.sendReset([1]);
+    expect((await vector.recv()).ids).toEqual([1]);
+    await expect(vector.recv()).rejects.toThrow(/nothing sent/);
+  });
+});
