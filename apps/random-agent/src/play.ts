@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  type Connection,
   connect,
   type DynamicObservation,
   type Environment,
   type SignalContext,
   type TimeStep,
 } from "@dm-env-rpc/client";
+import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
 import { type FlatSpecs, flattenSpecs, sample, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { type Policy, playAll } from "./play-all.ts";
 import { type Random, randomSource } from "./random.ts";
 import { type AgentTally, Tally, total } from "./tally.ts";
 
@@ -85,89 +86,41 @@ export async function playRandomly(options: PlayOptions): Promise<Summary> {
 }
 
 async function playIn(world: string, options: PlayOptions): Promise<Summary> {
-  const tallies = Array.from({ length: options.agents }, (_, agent) => new Tally(agent));
-  const connections: Connection[] = [];
-  try {
-    const environments = await Promise.all(
-      tallies.map(async () => {
-        const connection = await connect(options.address, { signal: options.signal });
-        connections.push(connection);
-        return await connection.join(world, {
-          signal: options.signal,
-          observations: options.observations,
-          reward: rewardOf,
-        });
-      }),
-    );
-    const expectedSteps = options.steps * tallies.length;
-    options.onStart?.({ world, expectedSteps, agents: tallies });
-    const began = performance.now();
-    await playAll(environments, connections, tallies, options);
-    const seconds = (performance.now() - began) / 1_000;
-    const totals = total(tallies);
-    return {
-      world,
-      seed: options.seed,
-      agents: tallies.map((tally) => tally.toJSON()),
-      ...totals,
-      seconds,
-      stepsPerSecond: totals.steps / seconds,
-      endedEarly: totals.steps < expectedSteps,
-    };
-  } finally {
-    await Promise.all(connections.map((connection) => connection.close()));
-  }
-}
-
-/** Lets all agents play at once. The first that fails ends the others, and its error is the one thrown. */
-async function playAll(
-  environments: readonly Environment[],
-  connections: readonly Connection[],
-  tallies: readonly Tally[],
-  options: PlayOptions,
-): Promise<void> {
-  const ended = new AbortController();
-  const end = (): void => ended.abort();
-  options.signal?.addEventListener("abort", end, { once: true });
-  if (options.signal?.aborted === true) end();
-  // A step may wait for other agents, who may never come: closing ends the wait.
-  ended.signal.addEventListener("abort", () => {
-    for (const connection of connections) void connection.close({ timeoutMs: 1_000 });
-  });
-  let failure: { readonly error: unknown } | undefined;
-  await Promise.all(
-    environments.map(async (environment, agent) => {
-      try {
-        await play(environment, tallies[agent] as Tally, options, ended.signal);
-      } catch (error) {
-        if (ended.signal.aborted) return;
-        failure = { error };
-        end();
-      }
-    }),
+  const { address, agents, signal, observations } = options;
+  const tallies = Array.from({ length: agents }, (_, agent) => new Tally(agent));
+  const policies: Policy[] = [];
+  const join = remoteSlots(address, { world, observations, reward: rewardOf });
+  await using vector = await vectorize(
+    agents,
+    async (request) => {
+      const environment = await join(request);
+      const { slot } = request;
+      policies[slot] = randomPolicy(environment, randomSource(options.seed, slot));
+      return environment;
+    },
+    // Agents of one world may see different things, of any shape; each goes on when its answer is there, and
+    // one that fails ends the play.
+    { stack: false, batchSize: 1, restart: "never", signal },
   );
-  options.signal?.removeEventListener("abort", end);
-  if (failure !== undefined) throw failure.error;
-}
-
-async function play(
-  environment: Environment,
-  tally: Tally,
-  { steps, seed, onTimeStep }: PlayOptions,
-  ended: AbortSignal,
-): Promise<void> {
-  const act = randomPolicy(environment, randomSource(seed, tally.agent));
-  while (tally.steps < steps && !ended.aborted) {
-    const step = await environment.step(act());
-    tally.add(step);
-    const wait = onTimeStep?.(tally.agent, step);
-    if (wait !== undefined) await wait;
-  }
-  await environment.close();
+  const expectedSteps = options.steps * agents;
+  options.onStart?.({ world, expectedSteps, agents: tallies });
+  const began = performance.now();
+  await playAll(vector, policies, tallies, options);
+  const seconds = (performance.now() - began) / 1_000;
+  const totals = total(tallies);
+  return {
+    world,
+    seed: options.seed,
+    agents: tallies.map((tally) => tally.toJSON()),
+    ...totals,
+    seconds,
+    stepsPerSecond: totals.steps / seconds,
+    endedEarly: totals.steps < expectedSteps,
+  };
 }
 
 /** Samples every action of an environment; specs may change with a reset, which nobody does here. */
-function randomPolicy(environment: Environment, random: Random): () => Record<string, Tensor> {
+function randomPolicy(environment: Environment, random: Random): Policy {
   const specs: FlatSpecs = flattenSpecs(environment.specs.actions);
   const entries = Object.entries(specs);
   return () => {
