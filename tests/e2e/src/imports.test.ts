@@ -10,6 +10,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "tensor-codec": ["protocol"],
   transport: ["protocol", "tensor-codec"],
   client: ["protocol", "tensor-codec", "transport"],
+  conformance: ["protocol", "tensor-codec", "transport", "client"],
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
 };

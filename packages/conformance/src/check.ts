@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ConformanceConfig } from "./config.ts";
+import type { ProtocolName } from "./protocol-name.ts";
+import type { Stage } from "./stage.ts";
+
+/** The documents that the sections of checks are in. */
+export type SpecDocument = "overview.md" | "reference.md" | "wire-format.md" | "behaviours.md";
+
+/** One rule of the protocol, and how to see whether a server keeps it. */
+export interface Check {
+  /** The behaviour's number and a few words, such as `27.join-twice`: what filters and lists of failures name. */
+  readonly id: string;
+  /** Its line in the list of behaviours. */
+  readonly behaviour: number;
+  /** What holds when the check passes, as a sentence. */
+  readonly title: string;
+  /** Where that is written. */
+  readonly section: `${SpecDocument}, ${string}`;
+  /** Why the check has nothing to do on a server that is configured like this. */
+  readonly notFor?: (config: ConformanceConfig, protocol: ProtocolName) => string | undefined;
+  /**
+   * Plays what it takes.
+   *
+   * @throws Mismatch saying what was expected and what came.
+   */
+  readonly run: (stage: Stage) => Promise<void>;
+}
+
+/** A line of the list of behaviours that no client can see kept, and why. */
+export interface Unseen {
+  readonly behaviour: number;
+  readonly reason: string;
+}
+
+/** Declares checks of one section. */
+export function checksOf(
+  behaviour: number,
+  section: Check["section"],
+  checks: Readonly<Record<string, Omit<Check, "id" | "behaviour" | "section">>>,
+): readonly Check[] {
+  return Object.entries(checks).map(([name, check]) => ({
+    id: `${behaviour}.${name}`,
+    behaviour,
+    section,
+    ...check,
+  }));
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Check } from "../check.ts";
+import { propertyChecks } from "./properties.ts";
+import { resetChecks } from "./resets.ts";
+import { sequenceChecks } from "./sequences.ts";
+import { settingChecks } from "./settings.ts";
+import { stepChecks } from "./steps.ts";
+import { streamChecks } from "./stream.ts";
+import { tensorChecks } from "./tensors.ts";
+import { worldChecks } from "./worlds.ts";
+
+export { unseen } from "./unseen.ts";
+
+/** Every check, in the order of the behaviours. */
+export const allChecks: readonly Check[] = [
+  ...streamChecks,
+  ...tensorChecks,
+  ...settingChecks,
+  ...worldChecks,
+  ...stepChecks,
+  ...resetChecks,
+  ...propertyChecks,
+  ...sequenceChecks,
+];

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Check } from "../check.ts";
+import type { ClockName } from "../config.ts";
+
+type Need = NonNullable<Check["notFor"]>;
+
+/** Several agents in one world. */
+export function needsSeveral(count: number): Need {
+  return ({ agents = 1 }) =>
+    agents >= count ? undefined : `"agents" of the config is below ${count}`;
+}
+
+/** A world whose sequences end soon. */
+export const needsShortSequence: Need = ({ shortSequence, worlds }) =>
+  shortSequence === undefined || worlds === "none"
+    ? 'the config has no "shortSequence"'
+    : undefined;
+
+/** Worlds can be created. */
+export const needsCreate: Need = ({ worlds }) =>
+  worlds === "none" ? "no world can be created" : undefined;
+
+/** Several worlds at a time. */
+export const needsManyWorlds: Need = ({ worlds = "many" }) =>
+  worlds === "many" ? undefined : `"worlds" of the config is "${worlds}"`;
+
+/** A certain clock. */
+export function needsClock(...clocks: readonly ClockName[]): Need {
+  return ({ clock }) =>
+    clock !== undefined && clocks.includes(clock)
+      ? undefined
+      : `"clock" of the config is not ${clocks.join(" or ")}`;
+}
+
+/** All of several needs. */
+export function needsAll(...needs: readonly Need[]): Need {
+  return (config, protocol) => {
+    for (const need of needs) {
+      const reason = need(config, protocol);
+      if (reason !== undefined) return reason;
+    }
+    return undefined;
+  };
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Check, checksOf } from "../check.ts";
+import { expectThat } from "../mismatch.ts";
+import type { Player } from "../player.ts";
+import { requests } from "../requests.ts";
+import { ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
+import type { Stage } from "../stage.ts";
+import { needsAll, needsClock, needsSeveral } from "./needs.ts";
+
+/** Agents that are RUNNING and one of which, at least, has no step outstanding. */
+async function twoRunning(stage: Stage): Promise<{ world: string; one: Player; other: Player }> {
+  const { world, players } = await stage.running(2);
+  const [first, second] = players as [Player, Player];
+  // With turns the step of one agent is always outstanding; then it is that of `other`.
+  const [one, other] = first.outstanding ? [second, first] : [first, second];
+  return { world, one, other };
+}
+
+/** What an agent is told by its next answer. */
+async function next(stage: Stage, player: Player, beside: readonly Player[] = []): Promise<string> {
+  const before = player.states.length;
+  await stage.drive([player, ...beside], () => player.states.length > before);
+  return player.states[before] ?? "nothing";
+}
+
+/** Has an agent step until it is told INTERRUPTED, unless its blocked step has told it already. */
+async function interrupted(stage: Stage, player: Player): Promise<void> {
+  const state = player.states.at(-1) === "INTERRUPTED" ? "INTERRUPTED" : await next(stage, player);
+  expectThat(state === "INTERRUPTED", "INTERRUPTED", state);
+}
+
+/** Has agents step on until each has been told of one interruption since its first step, then RUNNING. */
+async function interruptedOnce(stage: Stage, players: readonly Player[]): Promise<void> {
+  const later = (): string[][] =>
+    players.map(({ states }) => {
+      const at = states.indexOf("INTERRUPTED");
+      return at < 0 ? [] : states.slice(at);
+    });
+  const starts = players.map(({ states }) => states.length);
+  const overdue = (): boolean =>
+    players.some(({ states }, i) => states.length > (starts[i] ?? 0) + 4);
+  await stage.drive(players, () => overdue() || later().every((states) => states.length >= 2));
+  for (const states of later()) {
+    const count = states.filter((state) => state === "INTERRUPTED").length;
+    expectThat(count === 1, "INTERRUPTED once for each other agent", states.join(", "));
+    const after = states[states.indexOf("INTERRUPTED") + 1] ?? "RUNNING";
+    expectThat(after === "RUNNING", "RUNNING after it", states.join(", "));
+  }
+}
+
+/** Behaviours 38–44: resets of an agent, and of a world. */
+export const resetChecks: readonly Check[] = [
+  ...checksOf(38, 'reference.md, "ResetRequest/Response"', {
+    "ignores-the-next-action": {
+      title: "After a reset the next step ignores its actions and answers RUNNING.",
+      async run(stage) {
+        const player = await stage.agent();
+        await player.step();
+        await player.reset();
+        const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
+        const { state } = await player.step([], [{ uid: strangeUid(player.actions), tensor }]);
+        expectThat(state === "RUNNING", "RUNNING", state);
+      },
+    },
+    "this-agent-only": {
+      title: "A reset concerns one agent: the others stay RUNNING.",
+      notFor: needsAll(needsSeveral(2), ({ onReset }) =>
+        onReset === "respawn" ? undefined : '"onReset" of the config is not "respawn"',
+      ),
+      async run(stage) {
+        const { one, other } = await twoRunning(stage);
+        await one.reset();
+        const from = other.states.length;
+        await stage.drive([one, other], () => other.states.length >= from + 2);
+        for (const state of other.states.slice(from)) {
+          expectThat(state === "RUNNING", "RUNNING for the other agent", state);
+        }
+      },
+    },
+  }),
+  ...checksOf(39, 'reference.md, "ResetRequest/Response"', {
+    twice: {
+      title:
+        "A reset of an agent that is not RUNNING is a no-op: before its first step, and twice.",
+      async run(stage) {
+        const player = await stage.agent();
+        await player.reset();
+        await player.reset();
+        await player.step();
+        await player.reset();
+        await player.reset();
+        const { state } = await player.step();
+        expectThat(state === "RUNNING", "RUNNING", state);
+      },
+    },
+  }),
+  ...checksOf(40, 'reference.md, "ResetRequest/Response"', {
+    "resends-specs": {
+      title: "A reset answers the specs, which are those of the join where nothing changed them.",
+      async run(stage) {
+        const player = await stage.agent();
+        const describe = (): string =>
+          JSON.stringify([player.actions.entries, player.observations.entries], (_key, value) =>
+            typeof value === "bigint" ? `${value}n` : value,
+          );
+        const joined = describe();
+        await player.step();
+        await player.reset();
+        expectThat(describe() === joined, `the specs of the join: ${joined}`, describe);
+      },
+    },
+  }),
+  ...checksOf(41, 'reference.md, "ResetWorldRequest/Response"', {
+    "tells-each-once": {
+      title: "A reset of the world waits until each RUNNING agent has been told INTERRUPTED, once.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, one, other } = await twoRunning(stage);
+        const host = await stage.connect();
+        const reset = host.resetWorld(world, stage.config.resetWorld);
+        await stage.staysOpen(reset, "the reset of the world");
+        await interruptedOnce(stage, [one, other]);
+        await reset;
+      },
+    },
+    "last-observations": {
+      title: "An INTERRUPTED step has the observations that it asked for.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, one } = await twoRunning(stage);
+        const host = await stage.connect();
+        const reset = host.resetWorld(world, stage.config.resetWorld);
+        reset.catch(() => undefined);
+        await stage.staysOpen(reset, "the reset of the world");
+        const uids = uidsOf(one.observations);
+        const { state, observations } = await one.step(uids);
+        expectThat(state === "INTERRUPTED", "INTERRUPTED", state);
+        const count = observations.length;
+        expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
+      },
+    },
+    "caller-is-not-told": {
+      title: "An agent that resets its world gets no INTERRUPTED: its next step is RUNNING.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, one, other } = await twoRunning(stage);
+        const waits = !other.outstanding;
+        const reset = one.resetWorld(world, stage.config.resetWorld);
+        if (waits) await stage.staysOpen(reset, "the reset of the world");
+        await interrupted(stage, other);
+        await reset;
+        const state = await next(stage, one, [other]);
+        expectThat(state === "RUNNING", "RUNNING for the caller", state);
+      },
+    },
+    "reset-pays": {
+      title: "An agent's own reset, or its leave, takes the place of being told.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        for (const pay of ["reset", "leave"] as const) {
+          const { world, one, other } = await twoRunning(stage);
+          const host = await stage.connect();
+          const reset = host.resetWorld(world, stage.config.resetWorld);
+          await stage.staysOpen(reset, "the reset of the world");
+          await one[pay]();
+          await interrupted(stage, other);
+          await reset;
+        }
+      },
+    },
+    "idle-agents-owe-nothing": {
+      title: "An agent that is not RUNNING is owed nothing: its next step is RUNNING.",
+      async run(stage) {
+        const world = await stage.world();
+        const player = await stage.agent(world);
+        const host = await stage.connect();
+        await host.resetWorld(world, stage.config.resetWorld);
+        const { state } = await player.step();
+        expectThat(state === "RUNNING", "RUNNING on the first step", state);
+      },
+    },
+  }),
+  ...checksOf(42, 'reference.md, "ResetWorldRequest/Response"', {
+    "by-anybody": {
+      title: "A world can be reset by a connection that has joined none, and by a lone agent.",
+      async run(stage) {
+        const { world, players } = await stage.running(1);
+        const [player] = players as [Player];
+        await player.resetWorld(world, stage.config.resetWorld);
+        expectThat((await next(stage, player)) === "RUNNING", "RUNNING", "another state");
+        const host = await stage.connect();
+        const reset = host.resetWorld(world, stage.config.resetWorld);
+        await stage.staysOpen(reset, "the reset of the world");
+        await player.step();
+        await reset;
+      },
+    },
+    "unknown-world": {
+      title: "A reset of an unknown world is an error.",
+      async run(stage) {
+        const player = await stage.connect();
+        await player.refused(requests.resetWorld("there is no world of this name"), "it");
+      },
+    },
+  }),
+  ...checksOf(43, 'behaviours.md, "Reset and reset world"', {
+    "drop-pays": {
+      title: "An agent whose stream breaks off is not waited for.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, one, other } = await twoRunning(stage);
+        const host = await stage.connect();
+        const reset = host.resetWorld(world, stage.config.resetWorld);
+        await stage.staysOpen(reset, "the reset of the world");
+        one.drop();
+        await interrupted(stage, other);
+        await reset;
+      },
+    },
+    "callers-share": {
+      title: "Callers at the same time never wait for each other, whether they are agents or not.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, players } = await stage.running(2);
+        const settings = stage.config.resetWorld ?? {};
+        const busy = players.filter(({ outstanding }) => outstanding);
+        const idle = players.filter((player) => !busy.includes(player));
+        const callers = [...idle, await stage.connect(), await stage.connect()];
+        const resets = callers.map((caller) => caller.resetWorld(world, settings));
+        await Promise.all(busy.map((player) => player.keepStepping()));
+        await Promise.all(resets);
+        await stage.drive(players, () => idle.every(({ states }) => states.length >= 2));
+        for (const { states } of idle) {
+          expectThat(!states.includes("INTERRUPTED"), "no INTERRUPTED for callers", states.join());
+        }
+      },
+    },
+  }),
+  ...checksOf(44, 'behaviours.md, "Reset and reset world"', {
+    "releases-blocked-steps": {
+      title: "A reset of the world answers a step that is blocked, with INTERRUPTED.",
+      notFor: needsAll(needsSeveral(2), needsClock("lockstep", "turns", "wakeUp")),
+      async run(stage) {
+        const { world, one, other } = await twoRunning(stage);
+        const step = other.keepStepping();
+        await stage.staysOpen(step, "a step that waits for the other agent");
+        const reset = (await stage.connect()).resetWorld(world, stage.config.resetWorld);
+        await step;
+        const state = other.states.at(-1);
+        expectThat(state === "INTERRUPTED", "INTERRUPTED for the blocked step", `${state}`);
+        await one.step();
+        await reset;
+      },
+    },
+  }),
+];

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Check, checksOf } from "../check.ts";
+import { expectThat } from "../mismatch.ts";
+import type { Player } from "../player.ts";
+import { requests } from "../requests.ts";
+import { strangeUid, uidsOf } from "../samples.ts";
+import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
+
+/** Behaviours 60–62: sequences that agents share. */
+export const sequenceChecks: readonly Check[] = [
+  ...checksOf(60, 'behaviours.md, "Sequences in a shared world"', {
+    "first-steps-together": {
+      title: "A sequence begins when every agent that has joined has sent its first step.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { players } = await stage.agents(2);
+        const first = players[0]?.keepStepping() ?? Promise.resolve();
+        await stage.staysOpen(first, "a first step");
+        await stage.drive(players, () => players.every(({ states }) => states.length > 0));
+        for (const { states } of players) {
+          expectThat(states[0] === "RUNNING", "RUNNING on first steps", `${states[0]}`);
+        }
+      },
+    },
+  }),
+  ...checksOf(61, 'behaviours.md, "Sequences in a shared world"', {
+    "told-at-the-next-step": {
+      title:
+        "An agent that was idle when its sequence ended learns it at its next step, with observations.",
+      notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime", "freeRunning")),
+      async run(stage) {
+        const { create } = stage.config.shortSequence ?? { create: {} };
+        const { players } = await stage.running(2, await stage.world(create));
+        const [busy, idle] = players as [Player, Player];
+        while (busy.states.at(-1) === "RUNNING") await busy.step();
+        const uids = uidsOf(idle.observations);
+        const { state, observations } = await idle.step(uids);
+        expectThat(state !== "RUNNING", "the end of the sequence", state);
+        const count = observations.length;
+        expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
+        await stage.drive(players, () => idle.states.length >= 3 && !busy.outstanding);
+        expectThat(idle.states[2] === "RUNNING", "RUNNING after it", `${idle.states[2]}`);
+      },
+    },
+  }),
+  ...checksOf(62, 'behaviours.md, "Sequences in a shared world"', {
+    "errors-are-no-arrival": {
+      title: "A step that is an error does not count as the agent's step.",
+      notFor: needsAll(needsSeveral(2), needsClock("lockstep")),
+      async run(stage) {
+        const { players } = await stage.running(2);
+        const [one, other] = players as [Player, Player];
+        const step = other.step();
+        const strange = strangeUid(one.observations);
+        await one.refused(requests.step([strange], []), "an unknown observation");
+        await stage.staysOpen(step, "the step of the other agent");
+        await one.step();
+        await step;
+      },
+    },
+    "late-joiner": {
+      title:
+        "An agent that joins late gets RUNNING on its first step, and holds nobody up for ever.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { world, players } = await stage.running(1);
+        const late = await stage.agent(world);
+        const all = [...players, late];
+        await stage.drive(all, () => all.every(({ states }) => states.length >= 3));
+        const [first] = late.states;
+        expectThat(first === "RUNNING", "RUNNING on its first step", `${first}`);
+      },
+    },
+  }),
+];

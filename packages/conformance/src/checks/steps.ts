@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  elementCount,
+  isVariable,
+  type TensorSpec,
+  type UidTensor,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
+import { type Check, checksOf } from "../check.ts";
+import { expectThat, Mismatch } from "../mismatch.ts";
+import { requests } from "../requests.ts";
+import { act, ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
+import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
+
+function checkObservation(name: string, spec: TensorSpec, { tensor }: UidTensor): void {
+  expectThat(tensor.dtype === spec.dtype, `"${name}" as ${spec.dtype}`, tensor.dtype);
+  const { shape } = tensor;
+  const fits =
+    shape.length === spec.shape.length &&
+    shape.every((size, i) => size === spec.shape[i] || (spec.shape[i] ?? 0) < 0);
+  expectThat(fits, `"${name}" of shape [${spec.shape}]`, `[${shape}]`);
+  const { length } = tensor.data;
+  const whole = length === 1 || isVariable(shape) || length === elementCount(shape);
+  expectThat(whole, `as many elements in "${name}" as [${shape}] has, or one`, `${length}`);
+  try {
+    unpackFor(tensor, spec, name);
+  } catch (error) {
+    throw new Mismatch(`"${name}" to fit its spec`, String(error));
+  }
+}
+
+/** Behaviours 31–37: steps, and time. */
+export const stepChecks: readonly Check[] = [
+  ...checksOf(31, 'reference.md, "StepRequest/Response"', {
+    "nothing-requested": {
+      title: "What is not requested is not returned.",
+      async run(stage) {
+        const player = await stage.agent();
+        for (const expected of [[], uidsOf(player.observations).slice(0, 1)]) {
+          const { observations } = await player.step(expected);
+          const received = observations.map(({ uid }) => uid).join();
+          expectThat(
+            received === expected.join(),
+            `observations ${expected.join() || "none"}`,
+            received || "none",
+          );
+        }
+      },
+    },
+  }),
+  ...checksOf(32, 'reference.md, "StepRequest/Response"', {
+    "first-step": {
+      title:
+        "The first step ignores its actions, even unknown ones, and answers RUNNING with what was asked for.",
+      async run(stage) {
+        const player = await stage.agent();
+        const [entry] = player.actions.entries;
+        const uids = uidsOf(player.observations);
+        const actions = [
+          { uid: strangeUid(player.actions), tensor: ofAnotherDType({ dtype: "int8", shape: [] }) },
+          ...(entry === undefined ? [] : [act(entry, ofAnotherDType(entry.spec))]),
+        ];
+        const { state, observations } = await player.step(uids, actions);
+        expectThat(state === "RUNNING", "RUNNING on the first step", state);
+        const count = observations.length;
+        expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
+      },
+    },
+  }),
+  ...checksOf(33, 'reference.md, "StepRequest/Response"', {
+    "across-sequences": {
+      title: "Steps in flight go on from one sequence to the next.",
+      notFor: needsShortSequence,
+      async run(stage) {
+        const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
+        const player = await stage.agent(await stage.world(create));
+        const steps = Array.from({ length: 2 * (count + 2) }, () => player.step());
+        await Promise.all(steps);
+        const ends = player.states.filter((state) => state !== "RUNNING").length;
+        expectThat(ends >= 2, "the ends of two sequences", () => player.states.join(", "));
+      },
+    },
+  }),
+  ...checksOf(34, 'reference.md, "StepRequest/Response"', {
+    "sparse-actions": {
+      title: "Each action can be sent alone, and none at all.",
+      async run(stage) {
+        const player = await stage.agent();
+        await player.step();
+        await player.step();
+        for (const entry of player.actions.entries) await player.step([], [act(entry)]);
+      },
+    },
+    "unknown-action": {
+      title: "An action of an unknown UID is an error that names it.",
+      async run(stage) {
+        const player = await stage.agent();
+        await player.step();
+        const uid = strangeUid(player.actions);
+        const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
+        const step = requests.step([], [{ uid, tensor }]);
+        const { message } = await player.refused(step, "an unknown action");
+        expectThat(message.includes(`${uid}`), `${uid} in the error`, `"${message}"`);
+      },
+    },
+  }),
+  ...checksOf(35, 'reference.md, "StepRequest/Response"', {
+    "unknown-observation": {
+      title:
+        "A request for an unknown observation is an error that names its UID, on a first step too.",
+      async run(stage) {
+        const player = await stage.agent();
+        const uid = strangeUid(player.observations);
+        for (const when of ["first", "later"]) {
+          const step = requests.step([uid], []);
+          const { message } = await player.refused(
+            step,
+            `an unknown observation on a ${when} step`,
+          );
+          expectThat(message.includes(`${uid}`), `${uid} in the error`, `"${message}"`);
+          await player.step();
+        }
+      },
+    },
+    "repeated-observation": {
+      title: "An observation that is asked for twice comes once.",
+      async run(stage) {
+        const player = await stage.agent();
+        const uids = uidsOf(player.observations);
+        const { observations } = await player.step([...uids, ...uids]);
+        const count = observations.length;
+        expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
+      },
+    },
+  }),
+  ...checksOf(36, 'reference.md, "StepRequest/Response"', {
+    "observations-fit": {
+      title: "Observations have the dtype and the shape of their specs, and keep their bounds.",
+      async run(stage) {
+        const player = await stage.agent();
+        const uids = uidsOf(player.observations);
+        for (let i = 0; i < 3; i++) {
+          const { observations } = await player.step(
+            uids,
+            player.actions.entries.map((entry) => act(entry)),
+          );
+          for (const observation of observations) {
+            const entry = player.observations.byUid.get(observation.uid);
+            if (entry === undefined) throw new Mismatch("what was asked for", `${observation.uid}`);
+            checkObservation(entry.name, entry.spec, observation);
+          }
+        }
+      },
+    },
+  }),
+  ...checksOf(37, 'reference.md, "Time"', {
+    "all-together": {
+      title: "In lock-step an agent's step waits for those of the others.",
+      notFor: needsAll(needsSeveral(2), needsClock("lockstep")),
+      async run(stage) {
+        const { players } = await stage.running(2);
+        const [one, other] = players;
+        const step = one?.step() ?? Promise.resolve();
+        await stage.staysOpen(step, "a step");
+        await other?.step();
+        await step;
+      },
+    },
+    "one-after-the-other": {
+      title: "With turns an agent's step waits for the turn of the other.",
+      notFor: needsAll(needsSeveral(2), needsClock("turns")),
+      async run(stage) {
+        const { players } = await stage.running(2);
+        await stage.drive(players, () => players.every(({ states }) => states.length >= 4));
+        const counts = players.map(({ states }) => states.length);
+        const apart = Math.max(...counts) - Math.min(...counts);
+        expectThat(apart <= 1, "as many turns for each", counts.join(" and "));
+        const idle = players.find(({ outstanding }) => !outstanding);
+        const waiting = players.find(({ outstanding }) => outstanding);
+        if (waiting === undefined || idle === undefined) return;
+        await stage.staysOpen(waiting.keepStepping(), "the step of who is not to move");
+        await stage.drive(players, () => !waiting.outstanding);
+      },
+    },
+    "nobody-waits": {
+      title: "In real time, and running free, an agent's step waits for nobody else's.",
+      notFor: needsAll(needsSeveral(2), needsClock("realtime", "freeRunning")),
+      async run(stage) {
+        const { players } = await stage.running(2);
+        await players[0]?.step();
+        await players[0]?.step();
+        await players[1]?.step();
+      },
+    },
+    "others-wake": {
+      title: "With sleeps that the agents choose, all that sleep as long wake together.",
+      notFor: needsAll(needsSeveral(2), needsClock("wakeUp")),
+      async run(stage) {
+        const { players } = await stage.running(2);
+        await Promise.all(players.map((player) => player.step()));
+        await Promise.all(players.map((player) => player.step()));
+      },
+    },
+  }),
+];

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Settings } from "@dm-env-rpc/tensor-codec";
+
+/** How a server's worlds move. */
+export type ClockName = "lockstep" | "turns" | "realtime" | "freeRunning" | "wakeUp";
+
+/** Create settings under which something happens after a number of something. */
+export interface Counted {
+  /** Settings in place of `create`. */
+  readonly create: Settings;
+  readonly count: number;
+}
+
+/**
+ * What a server has, and what of it to use. All of it is optional: what is not said to be
+ * there is not checked. In a file of JSON a setting is a value, or has its dtype: `{"int32": 5}`.
+ */
+export interface ConformanceConfig {
+  /** Settings of every create. Its sequences must be long: a hundred steps at least. Default none. */
+  readonly create?: Settings;
+  /** Settings of every join. Default none. */
+  readonly join?: Settings;
+  /** Settings for a reset of the world. Default none. */
+  readonly resetWorld?: Settings;
+  /** How many worlds can be created at a time: `none`, `one` or `many` (default). */
+  readonly worlds?: "none" | "one" | "many";
+  /** A world that the server comes with. */
+  readonly premade?: string;
+  /** Names of settings without which a create, or a join, is refused. */
+  readonly required?: { readonly create?: readonly string[]; readonly join?: readonly string[] };
+  /** Settings each of which alone, beside the others, makes a create, or a join, be refused. */
+  readonly refused?: { readonly create?: Settings; readonly join?: Settings };
+  /** How many agents a world takes at least. Default 1. */
+  readonly agents?: number;
+  /** A world into which no more than `count` agents go. */
+  readonly fullWorld?: Counted;
+  /** A world whose first sequence needs `count` agents. */
+  readonly minAgents?: Counted;
+  /** A world whose sequences end within `count` steps, if agents do nothing. */
+  readonly shortSequence?: Counted;
+  /** How time goes by; without it nothing is checked about it. */
+  readonly clock?: ClockName;
+  /** What happens to the others when an agent leaves. Default: not checked. */
+  readonly onLeave?: "continue" | "block" | "terminate";
+  /** What happens to a destroy while agents are joined. Default: not checked. */
+  readonly onDestroy?: "refuse" | "drain" | "force";
+  /** What a reset of one agent waits for. Default: not checked. */
+  readonly onReset?: "respawn" | "wait";
+  /** Whether the server has properties: by the `extension`, the `legacy` requests, or `both`. Default none. */
+  readonly properties?: "none" | "extension" | "legacy" | "both";
+  /** Checks that this server is known to fail, by id. One that passes fails the run. */
+  readonly knownFailing?: readonly string[];
+  /** Milliseconds that an answer may take. Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Milliseconds in which nothing must come where an answer has to wait. Default 60. */
+  readonly quietMs?: number;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** What a check found: the server did not do what the protocol says. */
+export class Mismatch extends Error {
+  override readonly name = "Mismatch";
+  readonly expected: string;
+  readonly received: string;
+
+  constructor(expected: string, received: string) {
+    super(`expected ${expected}, received ${received}`);
+    this.expected = expected;
+    this.received = received;
+  }
+}
+
+/** Ends a check unless a condition holds. */
+export function expectThat(
+  condition: boolean,
+  expected: string,
+  received: string | (() => string),
+): asserts condition {
+  if (condition) return;
+  throw new Mismatch(expected, typeof received === "string" ? received : received());
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CheckResult, ConformanceReport, Outcome } from "../run.ts";
+
+const words: Readonly<Record<Outcome["kind"], string>> = {
+  passed: "pass",
+  failed: "FAIL",
+  "known-failure": "known",
+  "unexpected-pass": "FAIL",
+  "not-applicable": "n/a",
+};
+
+/** A result in a line, and what went wrong or why it was not run in the lines below. */
+export function resultText(result: CheckResult): string {
+  const { id, title, section, outcome } = result;
+  const head = `${words[outcome.kind].padEnd(5)} ${id.padEnd(30)} ${title}`;
+  switch (outcome.kind) {
+    case "passed":
+      return head;
+    case "not-applicable":
+      return `${head}\n        not checked: ${outcome.reason}`;
+    case "unexpected-pass":
+      return `${head}\n        it passes: take it off "knownFailing" in the config`;
+    default:
+      return [
+        head,
+        `        expected: ${outcome.expected}`,
+        `        received: ${outcome.received}`,
+        `        written in: ${section}`,
+      ].join("\n");
+  }
+}
+
+/** What came of it all, in a line. */
+export function summaryText({ address, protocol, counts, results }: ConformanceReport): string {
+  const seconds = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
+  return [
+    `${address} over ${protocol}: ${counts.passed} passed`,
+    `${counts.failed + counts["unexpected-pass"]} failed`,
+    `${counts["known-failure"]} known to fail`,
+    `${counts["not-applicable"]} not applicable (${seconds.toFixed(1)} s)`,
+  ].join(", ");
+}
+
+/** The whole report for people: what is not simply well, then the summary; with `all`, every result. */
+export function reportText(report: ConformanceReport, all: boolean): string {
+  const shown = report.results.filter(({ outcome }) => all || outcome.kind !== "passed");
+  return `${[...shown.map(resultText), "", summaryText(report)].join("\n")}\n`;
+}
+
+const barWidth = 24;
+
+/** How far the run is, in a line for terminals. */
+export function progressText(done: number, total: number, id: string): string {
+  const filled = total === 0 ? barWidth : Math.round((done / total) * barWidth);
+  const bar = `${"█".repeat(filled)}${"░".repeat(barWidth - filled)}`;
+  return `[${bar}] ${String(done).padStart(String(total).length)}/${total}  ${id}`;
+}

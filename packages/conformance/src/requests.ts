@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  CreateWorldRequestSchema,
+  DestroyWorldRequestSchema,
+  JoinWorldRequestSchema,
+  LeaveWorldRequestSchema,
+  ResetRequestSchema,
+  ResetWorldRequestSchema,
+} from "@dm-env-rpc/protocol";
+import {
+  type ProcessRequest,
+  type ProcessResponse,
+  packSettings,
+  type Settings,
+  type Uid,
+  type UidTensor,
+} from "@dm-env-rpc/tensor-codec";
+import type { RawRequest } from "./raw-request.ts";
+
+/** A request of the protocol, or bytes in the place of one. */
+export type AnyRequest = ProcessRequest | RawRequest;
+
+/** The kinds of requests, and of the responses in kind. */
+export type Kind = Exclude<ProcessResponse["case"], undefined | "error">;
+
+/** The requests of a kind. */
+export type RequestOf<K extends Kind> = Extract<ProcessRequest, { readonly case: K }>;
+
+/** The responses of a kind. */
+export type ResponseOf<K extends Kind> = Extract<
+  Exclude<ProcessResponse, { readonly case: undefined | "error" }>,
+  { readonly case: K }
+>;
+
+/** Makes the requests of the protocol. */
+export interface Requests {
+  createWorld(settings: Settings): RequestOf<"createWorld">;
+  join(worldName: string, settings: Settings): RequestOf<"joinWorld">;
+  step(requested: readonly Uid[], actions: readonly UidTensor[]): RequestOf<"step">;
+  reset(settings?: Settings): RequestOf<"reset">;
+  resetWorld(worldName: string, settings?: Settings): RequestOf<"resetWorld">;
+  leave(): RequestOf<"leaveWorld">;
+  destroyWorld(worldName: string): RequestOf<"destroyWorld">;
+}
+
+/** Makes the requests of the protocol. */
+export const requests: Requests = {
+  createWorld: (settings) => ({
+    case: "createWorld",
+    value: create(CreateWorldRequestSchema, { settings: packSettings(settings) }),
+  }),
+  join: (worldName, settings) => ({
+    case: "joinWorld",
+    value: create(JoinWorldRequestSchema, { worldName, settings: packSettings(settings) }),
+  }),
+  step: (requestedObservations, actions) => ({
+    case: "step",
+    value: { actions, requestedObservations },
+  }),
+  reset: (settings = {}) => ({
+    case: "reset",
+    value: create(ResetRequestSchema, { settings: packSettings(settings) }),
+  }),
+  resetWorld: (worldName, settings = {}) => ({
+    case: "resetWorld",
+    value: create(ResetWorldRequestSchema, { worldName, settings: packSettings(settings) }),
+  }),
+  leave: () => ({ case: "leaveWorld", value: create(LeaveWorldRequestSchema) }),
+  destroyWorld: (worldName) => ({
+    case: "destroyWorld",
+    value: create(DestroyWorldRequestSchema, { worldName }),
+  }),
+};

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as delay } from "node:timers/promises";
+import type { Settings } from "@dm-env-rpc/tensor-codec";
+import { openConnectStream, openStream } from "@dm-env-rpc/transport";
+import type { ConformanceConfig } from "./config.ts";
+import { expectThat, Mismatch } from "./mismatch.ts";
+import { Player } from "./player.ts";
+import type { ProtocolName } from "./protocol-name.ts";
+import { codecsWithRaw } from "./raw-request.ts";
+
+/** What a check plays with: connections and worlds, all of which are gone after it. */
+export class Stage {
+  readonly address: string;
+  readonly protocol: ProtocolName;
+  readonly config: ConformanceConfig;
+  readonly timeoutMs: number;
+  readonly quietMs: number;
+  readonly #players: Player[] = [];
+  readonly #worlds: string[] = [];
+
+  constructor(address: string, protocol: ProtocolName, config: ConformanceConfig) {
+    this.address = address;
+    this.protocol = protocol;
+    this.config = config;
+    this.timeoutMs = config.timeoutMs ?? 10_000;
+    this.quietMs = config.quietMs ?? 60;
+  }
+
+  /** One more connection. */
+  async connect(): Promise<Player> {
+    const options = { connectTimeoutMs: this.timeoutMs };
+    const stream =
+      this.protocol === "grpc"
+        ? await openStream(this.address, { ...options, codecs: codecsWithRaw() })
+        : await openConnectStream(this.address, { ...options, protocol: this.protocol });
+    const player = new Player(stream, this.timeoutMs);
+    this.#players.push(player);
+    return player;
+  }
+
+  /** A world to play in: a new one, or the one that the server comes with. */
+  async world(settings?: Settings, by?: Player): Promise<string> {
+    const { worlds = "many", premade, create = {} } = this.config;
+    if (worlds === "none") return premade ?? "";
+    const creator = by ?? (await this.connect());
+    const world = await creator.createWorld(settings ?? create);
+    this.#worlds.push(world);
+    return world;
+  }
+
+  /** A world that a check has made by itself, to be destroyed after it. */
+  owns(world: string): void {
+    this.#worlds.push(world);
+  }
+
+  /** An agent in a world, a new one by default. */
+  async agent(world?: string): Promise<Player> {
+    const where = world ?? (await this.world());
+    const player = await this.connect();
+    await player.join(where, this.config.join ?? {});
+    return player;
+  }
+
+  /** Several agents in one world. */
+  async agents(count: number, world?: string): Promise<{ world: string; players: Player[] }> {
+    const where = world ?? (await this.world());
+    const players: Player[] = [];
+    while (players.length < count) players.push(await this.agent(where));
+    return { world: where, players };
+  }
+
+  /** Several agents in one world, all of them RUNNING. */
+  async running(count: number, world?: string): Promise<{ world: string; players: Player[] }> {
+    const joined = await this.agents(count, world);
+    const { players } = joined;
+    const firstSteps = Promise.all(players.map((player) => player.keepStepping()));
+    firstSteps.catch(() => undefined);
+    const { clock } = this.config;
+    if (clock === undefined) await Promise.race([firstSteps, delay(this.quietMs)]);
+    else if (clock !== "turns") await firstSteps;
+    // With turns an agent must move before the next one is answered.
+    await this.drive(players, () => players.every(({ states }) => states.length > 0));
+    for (const { states } of players) {
+      expectThat(states[0] === "RUNNING", "RUNNING on an agent's first step", `${states[0]}`);
+    }
+    return joined;
+  }
+
+  /** Has each agent step, one step at a time, until a condition holds; some steps may stay outstanding. */
+  async drive(players: readonly Player[], until: () => boolean): Promise<void> {
+    let stop: () => void = () => undefined;
+    const stopped = new Promise<void>((resolve) => {
+      stop = resolve;
+    });
+    await Promise.all(
+      players.map(async (player) => {
+        while (!until()) await Promise.race([player.keepStepping(), stopped]);
+        stop();
+      }),
+    );
+  }
+
+  /** Makes sure that an answer stays away as long as nobody does anything. */
+  async staysOpen(answer: Promise<unknown>, what: string): Promise<void> {
+    const early = await Promise.race([
+      answer.then(
+        () => "an answer",
+        (error: unknown) => `an error: ${String(error)}`,
+      ),
+      delay(this.quietMs, undefined),
+    ]);
+    if (early !== undefined) throw new Mismatch(`${what} to wait`, early);
+  }
+
+  /** Ends all that the check has opened and made. */
+  async clear(): Promise<void> {
+    await Promise.all(this.#players.splice(0).map((player) => player.close()));
+    if (this.#worlds.length === 0) return;
+    const janitor = await this.connect();
+    for (const world of this.#worlds.splice(0)) {
+      // An agent that was dropped may be leaving yet; a world that is gone already is well.
+      for (let attempt = 0; attempt < 5; attempt++) {
+        try {
+          await janitor.destroyWorld(world);
+          break;
+        } catch {
+          await delay(20);
+        }
+      }
+    }
+    await janitor.close();
+    this.#players.length = 0;
+  }
+}

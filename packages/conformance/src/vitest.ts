@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The checks as a suite of Vitest. */
+import { afterAll, beforeAll, describe, it } from "vitest";
+import type { ConformanceConfig } from "./config.ts";
+import type { ProtocolName } from "./protocol-name.ts";
+import { resultText } from "./report/table.ts";
+import { runCheck, selectChecks } from "./run.ts";
+
+/** A server to check. */
+export interface ServerUnderTest {
+  /** `host:port`, or a URL. */
+  readonly address: string;
+  /** Stops it, after the last check. */
+  close?(): unknown;
+}
+
+/** What to check, and how. */
+export interface DescribeOptions {
+  /** What the suite is called. Default "conformance". */
+  readonly name?: string;
+  /** Starts the server, before the first check. */
+  readonly start: () => ServerUnderTest | Promise<ServerUnderTest>;
+  readonly config?: ConformanceConfig;
+  readonly protocol?: ProtocolName;
+  /** Only checks whose id or title has this in it. */
+  readonly filter?: string;
+}
+
+/**
+ * Declares a suite with a test for each check that applies to the server. One that is known to
+ * fail has to fail.
+ */
+export function describeConformance(options: DescribeOptions): void {
+  const { name = "conformance", start, config = {}, protocol = "grpc", filter } = options;
+  describe(name, () => {
+    let server: ServerUnderTest | undefined;
+    beforeAll(async () => {
+      server = await start();
+    });
+    afterAll(async () => {
+      await server?.close?.();
+    });
+    for (const check of selectChecks(filter)) {
+      if (check.notFor?.(config, protocol) !== undefined) continue;
+      it(`${check.id}: ${check.title}`, { timeout: 60_000 }, async () => {
+        const result = await runCheck(check, { address: server?.address ?? "", protocol, config });
+        const { kind } = result.outcome;
+        if (kind === "failed" || kind === "unexpected-pass") throw new Error(resultText(result));
+      });
+    }
+  });
+}
