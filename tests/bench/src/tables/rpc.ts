@@ -49,7 +49,7 @@ const largeBars: readonly Bar[] = [
   speed("lock1", "http2-echo", 0.65, 0.8),
 ];
 
-const quick: Effort = { repetitions: 5, turnMs: 80, warmUpMs: 300 };
+const quick: Effort = { repetitions: 5, turnMs: 70, warmUpMs: 300 };
 const thorough: Effort = { repetitions: 7, turnMs: 300, warmUpMs: 600 };
 
 /** Small steps: one int8 in, two float32 scalars and a uint8 [10,5] board out. */
@@ -72,6 +72,6 @@ export const largeSteps: RpcTable = {
   contenders: largeContenders,
   modes: [lock1],
   bars: largeBars,
-  quick: { ...quick, turnMs: 200 },
+  quick: { ...quick, turnMs: 150 },
   thorough: { ...thorough, turnMs: 700, warmUpMs: 1_000 },
 };
