@@ -186,8 +186,8 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
           this.seats.add(seat);
           this.#options.observer.agentJoined(seat.agent);
           if (this.sequence.vacancies > 0) this.sequence.vacancies -= 1;
-          this.sequence.changed();
           finish({ host: this, seat });
+          this.sequence.changed();
         },
         (error) => finish(clientError(error)),
       );

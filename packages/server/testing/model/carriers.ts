@@ -29,7 +29,7 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
     async settle() {
       run();
       if (!patient) return;
-      for (let quiet = 0; quiet < 8; quiet += 1) {
+      for (let quiet = 0; quiet < 24; quiet += 1) {
         await Promise.resolve();
         if (tasks.length > 0) quiet = 0;
         run();

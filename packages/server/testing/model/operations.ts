@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
+import type { Mishap } from "../patient.ts";
 import type { ClockOptions } from "./clock-models.ts";
 import {
   type CreateSettings,
@@ -29,6 +30,8 @@ export interface Scenario {
   /** How many agents join the first world before anything else happens. */
   readonly agents: number;
   readonly operations: readonly Operation[];
+  /** What goes wrong in the author's code, if anything. */
+  readonly mishap?: Mishap;
 }
 
 /** How many connections there are at a time. */
@@ -173,3 +176,10 @@ export function scenarios(kind: ClockOptions["kind"], maxLength = 60): fc.Arbitr
     operations: fc.array(operation, { maxLength, size: "max" }),
   });
 }
+
+/** What may go wrong in the author's code. */
+export const mishaps: fc.Arbitrary<Mishap> = fc.record({
+  call: fc.constantFrom("create" as const, "join" as const, "start" as const, "step" as const),
+  number: fc.integer({ min: 1, max: 6 }),
+  fate: fc.constantFrom("throws" as const, "rejects" as const, "hangs" as const),
+});

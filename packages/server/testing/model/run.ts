@@ -10,12 +10,16 @@ import { turns } from "../../src/clocks/turns.ts";
 import { wakeUp } from "../../src/clocks/wake-up.ts";
 import type { EnvironmentServer } from "../../src/environment-server.ts";
 import type { ManualTime } from "../manual-time.ts";
+import { oracleOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";
 import { toAnswer, toMessage } from "./messages.ts";
 import { connectionCount, type Draft, type Operation, type Scenario } from "./operations.ts";
 import { observationNames, type Request } from "./requests.ts";
 import { type ConnectionModel, ServerModel } from "./server-model.ts";
+
+/** Longer than every deadline of a sequence, and than any call of the author's code may take. */
+const patienceMs = 2100;
 
 /** The clock that the options of its model stand for. */
 export function clockOf(options: ClockOptions): Clock {
@@ -59,6 +63,11 @@ export interface Subject {
   readonly time: ManualTime;
   /** What the author's code was called with. */
   readonly log: readonly string[];
+  /**
+   * Whether a connection asks nothing more while it waits for an answer. What else it asks
+   * is taken in an order that depends on how long the calls of the author's code take.
+   */
+  readonly oneByOne: boolean;
 }
 
 /** Does to a server and to its model what a scenario says, and compares them all the way. */
@@ -79,7 +88,7 @@ class Run {
   constructor(scenario: Scenario, subject: Subject) {
     this.#scenario = scenario;
     this.#subject = subject;
-    this.#model = new ServerModel(scenario.policies);
+    this.#model = new ServerModel(scenario.policies, oracleOf(scenario.mishap));
   }
 
   async prepare(): Promise<void> {
@@ -113,6 +122,7 @@ class Run {
   async finish(): Promise<void> {
     for (let round = 0; round < 8; round++) await this.#everybodySteps();
     for (const link of this.#all) if (!link.model.closed) await this.#drop(link);
+    await this.#pass(patienceMs);
     const last = await this.#connect();
     this.#links.push(last);
     for (const [place] of this.#model.worlds.entries()) {
@@ -136,12 +146,14 @@ class Run {
       ]);
     }
     const waiting = this.#model.living
-      .filter(
-        ({ stuck, agents }) => !stuck && agents.length > 0 && agents.every(({ step }) => step),
-      )
-      .map((world) => ({ world, links: this.#all.filter(({ model }) => model.world === world) }));
+      .map((world) => ({ world, links: this.#all.filter(({ model }) => model.world === world) }))
+      .filter(({ world: { stuck, agents }, links }) => {
+        // An agent whose connection is gone leaves as soon as the world comes to it.
+        const present = links.length > 0 && links.length === agents.length;
+        return present && !stuck && agents.every(({ step }) => step);
+      });
     const before = new Map(this.#all.map(({ model }) => [model, model.answers.length]));
-    await this.#pass(1100);
+    await this.#pass(patienceMs);
     for (const { world, links } of waiting) {
       const moved = links.some(({ model }) => model.answers.length > (before.get(model) ?? 0));
       ok(moved, `the agents of ${world.name} all step, and nobody is answered`);
@@ -190,9 +202,11 @@ class Run {
 
   async #sendTo({ model, stream }: Link, requests: readonly Request[]): Promise<void> {
     for (const request of requests) {
+      if (this.#subject.oneByOne && model.outstanding > 0) return;
       const message = toMessage(request);
       this.#model.send(model, request);
       stream.send(message);
+      if (this.#subject.oneByOne) await this.#settle();
     }
     await this.#settle();
   }

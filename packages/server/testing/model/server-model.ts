@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { Oracle } from "../patient.ts";
 import type { AgentModel, Asker } from "./agent-model.ts";
 import { type Answer, codes, type Request } from "./requests.ts";
 import { Timers } from "./timers.ts";
-import { type Policies, WorldModel } from "./world-model.ts";
+import { type Policies, type Surroundings, WorldModel } from "./world-model.ts";
 
 /** One connection: its requests are taken in order, each when the one before was answered. */
 export class ConnectionModel implements Asker {
@@ -49,13 +51,23 @@ export class ServerModel {
   readonly worlds: WorldModel[] = [];
   readonly log: string[] = [];
   readonly #policies: Policies;
+  readonly #surroundings: Surroundings;
 
-  constructor(policies: Policies) {
+  constructor(policies: Policies, oracle: Oracle) {
     this.#policies = policies;
+    this.#surroundings = {
+      alarm: this.timers,
+      oracle,
+      log: (event) => void this.log.push(event),
+      onDismissed(agent, code) {
+        const { asker } = agent;
+        if (asker instanceof ConnectionModel && asker.agent === agent) asker.gone = code;
+      },
+    };
   }
 
   get living(): readonly WorldModel[] {
-    return this.worlds.filter(({ gone }) => !gone);
+    return this.worlds.filter(({ gone }) => gone === undefined);
   }
 
   connect(): ConnectionModel {
@@ -91,8 +103,10 @@ export class ServerModel {
       connection.busy = true;
       this.#take(connection, request);
     } else if (connection.ended) {
-      connection.closed = true;
-      this.#leave(connection);
+      connection.busy = true;
+      this.#leave(connection, () => {
+        connection.closed = true;
+      });
     }
   }
 
@@ -124,7 +138,7 @@ export class ServerModel {
         return;
       case "resetWorld": {
         const target = request.world;
-        if (target === undefined || target.gone) connection.fail(codes.notFound);
+        if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
         else {
           const caller = joined && target === world ? agent : undefined;
           target.turn(() => target.resetWorld(connection, caller, request.start));
@@ -136,7 +150,7 @@ export class ServerModel {
         return;
       case "destroy": {
         const target = request.world;
-        if (target === undefined || target.gone) connection.fail(codes.notFound);
+        if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
         else if (joined && target === world) connection.fail(codes.failedPrecondition);
         else target.turn(() => target.destroy(connection));
         return;
@@ -152,7 +166,8 @@ export class ServerModel {
     connection: ConnectionModel,
     request: Extract<Request, { kind: "step" | "reset" }>,
   ): void {
-    if (connection.gone !== undefined) connection.fail(connection.gone);
+    const gone = connection.gone ?? world.gone;
+    if (gone !== undefined) connection.fail(gone);
     else if (request.kind === "step") world.step(agent, request);
     else world.reset(agent, request.width);
   }
@@ -162,15 +177,17 @@ export class ServerModel {
       connection.fail(codes.invalidArgument);
       return;
     }
-    const evicted = (agent: AgentModel, code: number): void => {
-      const { asker } = agent;
-      if (asker instanceof ConnectionModel && asker.agent === agent) asker.gone = code;
+    const world = new WorldModel(this.#policies, settings, this.#surroundings);
+    const made: Asker = {
+      answer: (answer) => {
+        if (answer.kind === "createWorld") {
+          this.worlds.push(world);
+          connection.created.set(connection.answers.length, world);
+        }
+        connection.answer(answer);
+      },
     };
-    const log = (event: string): void => void this.log.push(event);
-    const world = new WorldModel(this.#policies, settings, this.timers, log, evicted);
-    this.worlds.push(world);
-    connection.created.set(connection.answers.length, world);
-    connection.answer({ kind: "createWorld" });
+    world.create(made);
   }
 
   #join(
@@ -182,20 +199,18 @@ export class ServerModel {
       connection.fail(codes.failedPrecondition);
       return;
     }
-    if (world === undefined || world.gone) {
+    if (world === undefined || world.gone !== undefined) {
       connection.fail(codes.notFound);
       return;
     }
-    world.turn(() => {
-      const agent = world.join(connection, width);
-      if (typeof agent === "number") {
-        connection.fail(agent);
-        return;
-      }
+    const joinedAs = (agent: AgentModel): void => {
       connection.agent = agent;
       connection.world = world;
       connection.gone = undefined;
-      connection.answer({ kind: "joinWorld", width: agent.width });
-    });
+    };
+    world.turn(
+      () => world.join(connection, width, joinedAs),
+      (code) => connection.busy && connection.fail(code),
+    );
   }
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { LeavePolicy } from "../../src/world.ts";
-import {
-  type Actions,
-  AgentModel,
-  type Asker,
-  type Observations,
-  outstanding,
-} from "./agent-model.ts";
+import type { Oracle } from "../patient.ts";
+import { type Actions, AgentModel, type Asker, outstanding } from "./agent-model.ts";
 import { type ClockModel, type ClockOptions, clockModel, type Sequenced } from "./clock-models.ts";
 import { type CreateSettings, codes, type Request } from "./requests.ts";
+import { TallyModel } from "./tally-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
+import { Turns } from "./turns.ts";
 
 /** The choices of a world under test. */
 export interface Policies {
@@ -32,51 +29,48 @@ interface WorldReset {
   start: number | undefined;
 }
 
-/** Told what the author's code must have been called with, in order. */
-export type Log = (event: string) => void;
+/** What a world shares with the others on its server. */
+export interface Surroundings {
+  readonly alarm: Alarm;
+  readonly oracle: Oracle;
+  /** Told what the author's code must have been called with, in order. */
+  readonly log: (event: string) => void;
+  /** Told that an agent has no place any more, and the code of the reason. */
+  readonly onDismissed: (agent: AgentModel, code: number) => void;
+}
 
 /** What the promises say about one world, told as simply as can be. */
 export class WorldModel implements Sequenced {
   /** As the server called it; learnt from its answer. */
   name: string | undefined;
-  gone = false;
+  /** Why it is there no more. */
+  gone: number | undefined;
   readonly policies: Policies;
   readonly settings: CreateSettings;
   readonly alarm: Alarm;
   agents: AgentModel[] = [];
   open = false;
-  readonly #log: Log;
+  readonly #surroundings: Surroundings;
+  readonly #turns: Turns;
+  readonly #log: (event: string) => void;
   readonly #clock: ClockModel;
   readonly #opening: Deadline;
   readonly #draining: Asker[] = [];
-  readonly #onEvicted: (agent: AgentModel, code: number) => void;
   #cancelDrain: (() => void) | undefined;
   #reset: WorldReset | undefined;
-  readonly #turns: (() => void)[] = [];
   #nextId = 1;
   #everOpened = false;
   #vacancies = 0;
-  #start: number;
-  #total = 0;
-  #tick = 0;
-  #sequence = 0;
-  readonly #finished = new Set<AgentModel>();
+  readonly #tally: TallyModel;
 
-  constructor(
-    policies: Policies,
-    settings: CreateSettings,
-    alarm: Alarm,
-    log: Log,
-    onEvicted: (agent: AgentModel, code: number) => void,
-  ) {
+  constructor(policies: Policies, settings: CreateSettings, surroundings: Surroundings) {
     this.policies = policies;
     this.settings = settings;
-    this.alarm = {
-      after: (delayMs, due) => alarm.after(delayMs, () => this.turn(due)),
-    };
-    this.#log = log;
-    this.#onEvicted = onEvicted;
-    this.#start = settings.start;
+    this.#surroundings = surroundings;
+    this.#log = surroundings.log;
+    this.#tally = new TallyModel(settings);
+    this.#turns = new Turns(surroundings.alarm, surroundings.oracle, (code) => this.#fail(code));
+    this.alarm = this.#turns;
     this.#clock = clockModel(policies.clock, this);
     const { deadlineMs, policy } = { deadlineMs: undefined, policy: "wait", ...policies.clock };
     this.#opening = new Deadline(this.alarm, policy === "wait" ? undefined : deadlineMs, () => {
@@ -86,7 +80,6 @@ export class WorldModel implements Sequenced {
       }
       this.progress();
     });
-    log(`create ${settings.length}`);
   }
 
   get blocked(): boolean {
@@ -104,30 +97,45 @@ export class WorldModel implements Sequenced {
   }
 
   /** Does one thing at a time, in the order in which they were asked. */
-  turn(operation: () => void): void {
-    this.#turns.push(operation);
-    if (this.#turns.length > 1) return;
-    for (let next = this.#turns[0]; next !== undefined; next = this.#turns[0]) {
-      next();
-      this.#turns.shift();
-    }
+  turn(operation: () => void, broken?: (code: number) => void): void {
+    this.#turns.take(operation, broken);
+  }
+
+  /** The author's world is made; whoever asked is told. */
+  create(asker: Asker): void {
+    const make = (): void => {
+      this.#turns.call("create");
+      this.#log(`create ${this.settings.length}`);
+      asker.answer({ kind: "createWorld" });
+    };
+    this.turn(make, (code) => asker.answer({ kind: "error", code }));
   }
 
   // ——— requests
 
-  /** An agent, or the code of the error. */
-  join(asker: Asker, width: number | "bad"): AgentModel | number {
-    if (this.gone) return codes.notFound;
-    if (this.#draining.length > 0) return codes.failedPrecondition;
-    if (this.agents.length >= this.settings.max_agents) return codes.resourceExhausted;
-    if (width === "bad") return codes.invalidArgument;
+  /** An agent joins, and is answered. */
+  join(asker: Asker, width: number | "bad", joined: (agent: AgentModel) => void): void {
+    const refused = this.#refusal(width);
+    if (refused !== undefined || width === "bad") {
+      asker.answer({ kind: "error", code: refused ?? codes.invalidArgument });
+      return;
+    }
     const agent = new AgentModel(this.#nextId, asker, width);
     this.#nextId += 1;
+    this.#turns.call("join");
     this.#log(`join ${agent.id}`);
     this.agents.push(agent);
     if (this.#vacancies > 0) this.#vacancies -= 1;
+    joined(agent);
+    asker.answer({ kind: "joinWorld", width });
     this.progress();
-    return agent;
+  }
+
+  #refusal(width: number | "bad"): number | undefined {
+    if (this.gone !== undefined) return this.gone;
+    if (this.#draining.length > 0) return codes.failedPrecondition;
+    if (this.agents.length >= this.settings.max_agents) return codes.resourceExhausted;
+    return width === "bad" ? codes.invalidArgument : undefined;
   }
 
   step(agent: AgentModel, request: Step): void {
@@ -148,7 +156,7 @@ export class WorldModel implements Sequenced {
       agent.outside = false;
       if (this.open && this.policies.lateEntry === "now") {
         this.#log(`enter ${agent.id}`);
-        this.#finished.delete(agent);
+        this.#tally.enter(agent);
         this.#admit(agent);
         this.#clock.entered(agent);
       }
@@ -175,8 +183,8 @@ export class WorldModel implements Sequenced {
   }
 
   resetWorld(asker: Asker, caller: AgentModel | undefined, start: WorldStart): void {
-    if (this.gone) {
-      asker.answer({ kind: "error", code: codes.notFound });
+    if (this.gone !== undefined) {
+      asker.answer({ kind: "error", code: this.gone });
       return;
     }
     if (start === "bad") {
@@ -213,8 +221,11 @@ export class WorldModel implements Sequenced {
     if (this.#everOpened && this.policies.onLeave === "block") this.#vacancies += 1;
     if (this.#everOpened && this.policies.onLeave === "terminate") this.#interrupt();
     this.#told(agent);
-    this.progress();
-    done();
+    try {
+      this.progress();
+    } finally {
+      done();
+    }
     if (this.#draining.length > 0 && this.agents.length === 0) this.#destroy();
   }
 
@@ -225,8 +236,8 @@ export class WorldModel implements Sequenced {
   }
 
   destroy(asker: Asker): void {
-    if (this.gone) {
-      asker.answer({ kind: "error", code: codes.notFound });
+    if (this.gone !== undefined) {
+      asker.answer({ kind: "error", code: this.gone });
       return;
     }
     const { onDestroy, drainDeadlineMs } = this.policies;
@@ -243,8 +254,8 @@ export class WorldModel implements Sequenced {
 
   /** Does whatever is due, until nothing is. */
   progress(): void {
-    while (!this.gone && this.#progressed());
-    this.#opening.holds(!this.open && !this.gone && this.#mayOpen());
+    while (this.gone === undefined && this.#progressed());
+    this.#opening.holds(!this.open && this.gone === undefined && this.#mayOpen());
     this.#clock.settled();
   }
 
@@ -269,13 +280,11 @@ export class WorldModel implements Sequenced {
 
   #openSequence(): void {
     const opening = this.agents.filter((agent) => agent.opening);
+    this.#turns.call("start");
     this.#log(`start ${opening.map(({ id }) => id).join(",")}`);
     this.open = true;
     this.#everOpened = true;
-    this.#total = this.#start;
-    this.#tick = 0;
-    this.#sequence += 1;
-    this.#finished.clear();
+    this.#tally.start();
     for (const agent of opening) this.#admit(agent);
     this.#clock.opened();
   }
@@ -287,45 +296,30 @@ export class WorldModel implements Sequenced {
   }
 
   tick(actions: ReadonlyMap<AgentModel, Actions>): void {
-    this.#tick += 1;
-    for (const [agent, { add = 0 }] of actions) {
-      this.#total += add;
-      if (add === 100) this.#finished.add(agent);
-    }
+    this.#turns.call("step");
+    this.#tally.tick(actions);
     const rows = [...actions].map(([{ id }, { add }]) => `${id}:${add ?? "-"}`);
     this.#log(`tick ${rows.sort().join(" ")}`);
     for (const agent of this.playing) agent.reward += actions.get(agent)?.add ?? 0;
     for (const agent of this.playing) {
-      if (this.#finished.has(agent)) this.#end(agent, "TERMINATED");
-      else if (this.#tick >= this.settings.length) {
-        this.#end(agent, this.settings.cut ? "INTERRUPTED" : "TERMINATED");
-      }
+      const state = this.#tally.stateOf(agent);
+      if (state !== "RUNNING") this.#end(agent, state);
     }
     if (this.playing.length > 0) this.#clock.ticked();
   }
 
   answer(agent: AgentModel): void {
-    agent.answerStep("RUNNING", this.#observations(agent));
-  }
-
-  #observations(agent: AgentModel): Observations {
-    return {
-      total: this.#total,
-      tick: this.#tick,
-      sequence: this.#sequence,
-      row: Array(agent.width).fill(agent.id),
-      reward: agent.reward,
-    };
+    agent.answerStep("RUNNING", this.#tally.observe(agent));
   }
 
   #end(agent: AgentModel, state: "TERMINATED" | "INTERRUPTED"): void {
     agent.playing = false;
     if (agent.running && agent.step !== undefined) {
-      agent.answerStep(state, this.#observations(agent));
+      agent.answerStep(state, this.#tally.observe(agent));
       return;
     }
     if (agent.step !== undefined) this.answer(agent);
-    agent.untold = { state, observations: this.#observations(agent) };
+    agent.untold = { state, observations: this.#tally.observe(agent) };
   }
 
   /** Cuts the sequence short; who waits to be told RUNNING waits on, for the next one. */
@@ -356,28 +350,35 @@ export class WorldModel implements Sequenced {
   #finishReset({ callers, deadline, start }: WorldReset): void {
     deadline.stop();
     this.#reset = undefined;
-    if (start !== undefined) this.#start = start;
+    if (start !== undefined) this.#tally.startAt = start;
     for (const caller of callers) caller.answer({ kind: "resetWorld" });
   }
 
   #destroy(): void {
-    this.gone = true;
-    this.#cancelDrain?.();
     this.#log("destroy");
-    for (const agent of this.agents) this.#dismiss(agent, codes.notFound);
+    this.#vanish(codes.notFound);
+    for (const asker of this.#draining) asker.answer({ kind: "destroyWorld" });
+  }
+
+  #fail(code: number): void {
+    this.#vanish(code);
+    for (const asker of this.#draining) asker.answer({ kind: "error", code });
+  }
+
+  #vanish(code: number): void {
+    this.gone = code;
+    this.#cancelDrain?.();
+    for (const agent of this.agents) this.#dismiss(agent, code);
     this.agents = [];
     this.open = false;
     this.#clock.closed();
     this.#opening.stop();
     this.#reset?.deadline.stop();
-    for (const caller of this.#reset?.callers ?? []) {
-      caller.answer({ kind: "error", code: codes.notFound });
-    }
-    for (const asker of this.#draining) asker.answer({ kind: "destroyWorld" });
+    for (const caller of this.#reset?.callers ?? []) caller.answer({ kind: "error", code });
   }
 
   #dismiss(agent: AgentModel, code: number): void {
-    this.#onEvicted(agent, code);
+    this.#surroundings.onDismissed(agent, code);
     const outstanding = agent.step !== undefined || agent.resetting;
     agent.step = undefined;
     agent.resetting = false;
