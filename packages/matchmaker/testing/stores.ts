@@ -49,7 +49,11 @@ const redis: StoreKind = {
     const { url } = await shared;
     const clock = new ManualClock(Date.now());
     const prefix = `{${randomUUID()}}:`;
-    const open = (): Promise<Store> => redisStore({ url, prefix, clock });
+    const open = async (): Promise<Store> => ({
+      ...(await redisStore({ url, prefix, clock })),
+      // Its time is a test's; that it is Redis's own has a test of its own.
+      now: () => clock.now(),
+    });
     const pass = async (ms: number): Promise<void> => {
       clock.advance(ms);
       // The leases are counted by Redis itself.

@@ -92,7 +92,6 @@ async function opened(
       return committed || now?.name === world.name;
     } catch (error) {
       if (!isStoreError(error)) throw error;
-      if (error.reason === "unavailable") await pause(clock, storeRetryMs);
       // An earlier attempt may have come through; and whoever leads now may have its own plans.
       const known = await view.refresh([{ kind: "world", id: world.id }]).then(
         () => true,
@@ -103,6 +102,7 @@ async function opened(
       }
       // Nobody knows: a world that nobody owns is found by its server's reports.
       if (!known && context.lease() === undefined) return true;
+      if (!known) await pause(clock, storeRetryMs);
     }
   }
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc, { type Scheduler } from "fast-check";
+import { describe, expect, it } from "vitest";
+import { House, profile } from "../testing/house.ts";
+import { recordsOf, violations } from "../testing/invariants.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { SimulatedServers } from "../testing/simulated-servers.ts";
+import { memoryStore } from "./store/memory-store.ts";
+import type { Store } from "./store/store.ts";
+
+const leaderLeaseMs = 1_000;
+
+/** What agents, servers and time do meanwhile. */
+const deed = fc.oneof(
+  { weight: 4, arbitrary: fc.constant("create" as const) },
+  { weight: 2, arbitrary: fc.constant("cancel" as const) },
+  { weight: 3, arbitrary: fc.constant("join" as const) },
+  { weight: 2, arbitrary: fc.constant("leave" as const) },
+  { weight: 3, arbitrary: fc.constant("report" as const) },
+  { weight: 2, arbitrary: fc.constant("lease runs out" as const) },
+  { weight: 1, arbitrary: fc.constant("server dies" as const) },
+  { weight: 1, arbitrary: fc.constant("create fails" as const) },
+);
+
+/** A store whose calls wait for their turn, before they have an effect and before they are answered. */
+function scheduled(store: Store, turn: (label: string) => Promise<void>): Store {
+  const call = async <T>(label: string, work: () => Promise<T>): Promise<T> => {
+    await turn(label);
+    const result = await work();
+    await turn(`${label} answered`);
+    return result;
+  };
+  return {
+    ...store,
+    commit: (changes, fence) => call("commit", () => store.commit(changes, fence)),
+    read: (keys) => call("read", () => store.read(keys)),
+    changes: (since, limit) => call("changes", () => store.changes(since, limit)),
+    acquire: (name, ttlMs) => call("acquire", () => store.acquire(name, ttlMs)),
+    renew: (lease, ttlMs) => call("renew", () => store.renew(lease, ttlMs)),
+    close: async () => {},
+  };
+}
+
+async function play(
+  scheduler: Scheduler,
+  deeds: readonly (typeof deed extends fc.Arbitrary<infer T> ? T : never)[],
+) {
+  const clock = new ManualClock();
+  const store = memoryStore({ clock });
+  const servers = new SimulatedServers();
+  let isRandom = false;
+  const turn = async (label: string): Promise<void> => {
+    if (isRandom) await scheduler.schedule(Promise.resolve(), label);
+  };
+  const wrong: string[] = [];
+  const watched: Store = {
+    ...store,
+    close: async () => {},
+    async commit(changes, fence) {
+      const result = await store.commit(changes, fence);
+      wrong.push(...(await violations(store, servers)));
+      return result;
+    },
+  };
+  let made = 0;
+  const open = (name: string): Promise<House> =>
+    House.open({
+      clock,
+      servers,
+      store: scheduled(watched, turn),
+      profiles: [profile({ backfill: true })],
+      settings: { leaderLeaseMs },
+      newId: () => `${name}-${++made}`,
+    });
+  const rivals = [await open("one"), await open("two")];
+  const agents = await open("agents");
+  await agents.serve("a", { maxWorlds: 1 });
+  await agents.serve("b", { maxWorlds: 2, maxAgents: 4 });
+  await agents.tickets(5);
+
+  isRandom = true;
+  const turns = async (rival: House): Promise<void> => {
+    for (let round = 0; round < 6; round++) await rival.settle(1);
+  };
+  const act = async (): Promise<void> => {
+    for (const what of deeds) {
+      await turn(what);
+      await happens(what, agents, servers, clock).catch((error: unknown) => {
+        // Agents may come too late, and dead servers do not answer; nothing else may go wrong.
+        if (
+          !/not assigned|expired|register it again|taken out|nobody listens/.test(String(error))
+        ) {
+          throw error;
+        }
+      });
+    }
+  };
+  servers.pace = turn;
+  await scheduler.waitFor(Promise.all([...rivals.map(turns), act()]));
+  isRandom = false;
+  await scheduler.waitIdle();
+  servers.pace = async () => {};
+
+  clock.advance(leaderLeaseMs);
+  for (const server of servers.all.values()) if (server.isUp) await agents.register(server);
+  await agents.pass(60_000, 5_000);
+  const { ticket, world } = await recordsOf(store);
+  const settled = {
+    wrong: [...wrong, ...(await violations(store, servers))],
+    unsettled: [...ticket.values()].filter(({ state }) => state === "matched"),
+    creating: [...world.values()].filter(({ state }) => state !== "open"),
+    // Worlds that are there and that nobody owns.
+    orphans: [...servers.all.values()]
+      .filter(({ isUp }) => isUp)
+      .flatMap(({ id, worlds }) =>
+        [...worlds.keys()].filter(
+          (name) =>
+            ![...world.values()].some((known) => known.serverId === id && known.name === name),
+        ),
+      ),
+    steps: [...rivals, agents].flatMap(({ events }) =>
+      events.filter(({ kind }) => kind === "step-failed"),
+    ),
+  };
+  for (const house of [...rivals, agents]) await house[Symbol.asyncDispose]();
+  return settled;
+}
+
+async function happens(
+  what: string,
+  house: House,
+  servers: SimulatedServers,
+  clock: ManualClock,
+): Promise<void> {
+  const some = async (state: string): Promise<string | undefined> => {
+    const { ticket } = await recordsOf(house.store);
+    return [...ticket.values()].find((candidate) => candidate.state === state)?.id;
+  };
+  const up = [...servers.all.values()].filter(({ isUp }) => isUp);
+  switch (what) {
+    case "create":
+      await house.tickets(1);
+      break;
+    case "cancel": {
+      const id =
+        (await some("matched")) ?? (await some("assigned")) ?? (await some("waiting")) ?? "";
+      if (id !== "") await house.frontend.cancelTicket({ ticketId: id });
+      break;
+    }
+    case "join": {
+      const id = await some("assigned");
+      if (id !== undefined) await house.join(id);
+      break;
+    }
+    case "leave": {
+      const world = up
+        .flatMap(({ worlds }) => [...worlds.values()])
+        .find(({ tickets }) => tickets.size > 0);
+      const [first] = world?.tickets ?? [];
+      if (first !== undefined) world?.tickets.delete(first);
+      break;
+    }
+    case "report":
+      await house.reportAll();
+      break;
+    case "lease runs out":
+      clock.advance(leaderLeaseMs);
+      break;
+    case "server dies":
+      if (up.length > 1 && up[0] !== undefined) up[0].isUp = false;
+      break;
+    case "create fails":
+      up[0]?.createErrors.push(new Error("the network is down"));
+      break;
+  }
+}
+
+describe("two matchmakers of one store", () => {
+  it("keep every promise however their steps, agents, servers and time interleave", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(deed, { maxLength: 20 }),
+        async (scheduler, deeds) => {
+          expect(await play(scheduler, deeds)).toEqual({
+            wrong: [],
+            unsettled: [],
+            creating: [],
+            orphans: [],
+            steps: [],
+          });
+        },
+      ),
+      { numRuns: 60, endOnFailure: true },
+    );
+  });
+});

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { afterAll, describe, expect, it } from "vitest";
+import { Mortal, mortalStore } from "../testing/chaos.ts";
+import { House, profile } from "../testing/house.ts";
+import { violations } from "../testing/invariants.ts";
+import { SimulatedServer, type SimulatedServers } from "../testing/simulated-servers.ts";
+import { type Place, stopStores, storeKinds } from "../testing/stores.ts";
+import type { Store } from "./store/store.ts";
+
+afterAll(stopStores);
+
+/** Short, because with Redis it passes for real. */
+const doomedLeaseMs = 60;
+const settings = { leaderLeaseMs: 60_000 } as const;
+
+async function houseAt(
+  place: Place,
+  options: Parameters<typeof House.open>[0] = {},
+): Promise<House> {
+  const store = options.store ?? (await place.open());
+  return await House.open({ clock: place.clock, settings, ...options, store });
+}
+
+describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
+  it("a burst that fits the capacity is assigned, every ticket of it", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ count: 4 })] });
+    for (const id of ["a", "b", "c"]) await house.serve(id, { maxWorlds: 5, maxAgents: 20 });
+    const ids = await house.tickets(60);
+    await house.settle(5);
+    expect(new Set(await house.states(ids))).toEqual(new Set(["ASSIGNED"]));
+    expect([...house.servers.all.values()].map(({ worlds }) => worlds.size)).toEqual([5, 5, 5]);
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("what does not fit waits, and is assigned when there is room", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a", { maxWorlds: 1 });
+    const ids = await house.tickets(4);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
+    for (const id of ids.slice(0, 2)) await house.join(id);
+    await house.pass(1_000);
+    server.worlds.get("gridworld-1")?.tickets.clear();
+    await house.pass(2_000);
+    expect(await house.states(ids.slice(2))).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("a matchmaker that dies at any step loses no ticket and doubles no match", async () => {
+    let isDead = true;
+    for (let dieAt = 1; isDead; dieAt++) {
+      await using place = await kind.place();
+      await using house = await houseAt(place);
+      const { servers } = house;
+      await house.serve("a");
+      await house.serve("b");
+      const ids = await house.tickets(7);
+      const mortal = new Mortal(dieAt);
+      await using store = await place.open();
+      const dying = live(place, mortal, mortalStore(store, mortal), servers);
+      await mortal.outlive(dying);
+      isDead = mortal.isDead;
+      servers.pace = async () => {};
+      await place.pass(doomedLeaseMs);
+      await house.settle();
+      const when = `killed at step ${dieAt}`;
+      expect(await house.states(ids), when).toEqual([...assigned(6), "WAITING"]);
+      for (const id of ids.slice(0, 6)) await house.join(id);
+      // Long enough for worlds that nobody owns to be found.
+      await house.pass(15_000, 2_500);
+      expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
+      expect(await violations(house.store, servers), when).toEqual([]);
+      const worlds = [...servers.all.values()].flatMap((server) => [...server.worlds.values()]);
+      expect(
+        worlds.map(({ tickets }) => tickets.size),
+        when,
+      ).toEqual([2, 2, 2]);
+    }
+  });
+
+  it("a matchmaker that sleeps through its lease wakes up to change nothing", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    const store = await place.open();
+    await using sleeper = await House.open({
+      clock: place.clock,
+      store,
+      servers: house.servers,
+      settings: { leaderLeaseMs: doomedLeaseMs },
+    });
+    let sleeps = (): void => {};
+    let wakes = (): void => {};
+    const asleep = new Promise<void>((resolve) => {
+      sleeps = resolve;
+    });
+    const awake = new Promise<void>((resolve) => {
+      wakes = resolve;
+    });
+    house.servers.pace = async (what) => {
+      if (what !== "created") return;
+      house.servers.pace = async () => {};
+      sleeps();
+      await awake;
+    };
+    const late = sleeper.settle();
+    await asleep;
+    await place.pass(doomedLeaseMs);
+    await house.settle();
+    const before = await Promise.all(ids.map((id) => house.ticket(id)));
+    expect(before.map(({ assignment }) => assignment?.worldName)).toEqual([
+      "gridworld-2",
+      "gridworld-2",
+    ]);
+    wakes();
+    await late;
+    expect(await Promise.all(ids.map((id) => house.ticket(id)))).toEqual(before);
+    expect(server.destroyed).toEqual(new Map([["gridworld-1", 1]]));
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("a ticket that is cancelled meanwhile gets no seat, and its match goes on", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    await house.serve("a");
+    const ids = await house.tickets(2);
+    const [first = ""] = ids;
+    house.servers.pace = async (what) => {
+      if (what === "create") await house.frontend.cancelTicket({ ticketId: first });
+    };
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["CANCELLED", "ASSIGNED"]);
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("a reservation that nobody takes expires, and its seat is given to the next", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
+    await house.serve("a");
+    const [present = "", absent = "", next = ""] = await house.tickets(3);
+    await house.settle();
+    await house.join(present);
+    await house.pass(25_000, 5_000);
+    expect(await house.states([present, absent, next])).toEqual(["JOINED", "ASSIGNED", "WAITING"]);
+    await house.pass(10_000, 5_000);
+    expect(await house.states([present, absent, next])).toEqual(["JOINED", "FAILED", "ASSIGNED"]);
+    expect((await house.ticket(absent)).error?.message).toMatch(/seat was reserved for 30000 ms/);
+    const { assignment } = await house.ticket(next);
+    expect(assignment?.worldName).toBe((await house.ticket(present)).assignment?.worldName);
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("a seat that an agent leaves is given to the next, once", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
+    const server = await house.serve("a");
+    const [first = "", second = "", ...others] = await house.tickets(5);
+    await house.settle();
+    const [third = "", fourth = "", fifth = ""] = others;
+    for (const id of [first, second, third, fourth]) await house.join(id);
+    await house.pass(1_000);
+    server.worlds.get("gridworld-1")?.tickets.delete(first);
+    await house.pass(2_000);
+    expect(await house.states([first, second, fifth])).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
+    expect((await house.ticket(fifth)).assignment?.worldName).toBe("gridworld-1");
+    const { backfills } = await house.admin.listBackfills({});
+    expect(backfills).toEqual([]);
+  });
+
+  it("a server that misses a renewal keeps its worlds, and a late one registers again with them", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    for (const id of ids) await house.join(id);
+    await house.pass(1_000);
+    // Not a word for longer than the lease.
+    for (let seconds = 0; seconds < 20; seconds += 5) {
+      place.clock.advance(5_000);
+      await house.settle(1);
+    }
+    expect((await house.admin.listServers({})).servers[0]?.state).toBe(3);
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await expect(house.report(server)).rejects.toThrow(/register it again/);
+    await house.register(server);
+    await house.pass(40_000, 5_000);
+    expect((await house.admin.listServers({})).servers[0]?.state).toBe(1);
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    expect(server.destroyed.size).toBe(0);
+  });
+
+  it.each([
+    ["requeue", 1, ["ASSIGNED", "ASSIGNED"]],
+    ["fail", 2, ["FAILED", "FAILED"]],
+  ] as const)(
+    "the tickets of a server that was killed %s, as the profile says",
+    async (_, lostPolicy, after) => {
+      await using place = await kind.place();
+      await using house = await houseAt(place, { profiles: [profile({ lostPolicy })] });
+      const server = await house.serve("a");
+      const ids = await house.tickets(2);
+      await house.settle();
+      for (const id of ids) await house.join(id);
+      await house.pass(1_000);
+      const other = await house.serve("b");
+      server.isUp = false;
+      await house.pass(50_000, 5_000);
+      expect(await house.states(ids)).toEqual(after);
+      const [first] = await Promise.all(ids.map((id) => house.ticket(id)));
+      if (lostPolicy === 1) expect(first?.assignment?.address).toBe(other.address);
+      else expect(first?.error?.message).toMatch(/the server at a\.test:1 is gone/);
+      expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["b"]);
+      expect(await violations(house.store, house.servers)).toEqual([]);
+    },
+  );
+
+  it("a server that is started anew at the same address replaces the old one at once", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const old = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    const anew = new SimulatedServer("a2", { address: old.address });
+    house.servers.add(anew);
+    await house.register(anew);
+    await house.pass(1_000);
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(anew.worlds.size).toBe(1);
+    expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
+  });
+
+  it("one bad item never fails the batch", async () => {
+    await using place = await kind.place();
+    const bad = profile({ name: "bad", pools: [pool("bad")] });
+    const picky = profile({ name: "picky", pools: [pool("picky")], seats: 2 });
+    await using house = await houseAt(place, {
+      profiles: [
+        profile({ pools: [pool("good")] }),
+        { ...bad, matchFunction: custom("throws"), seats: 2 },
+        { ...picky, matchFunction: custom("invents") },
+      ],
+      functions: {
+        // It proposes one match, and then fails.
+        *throws({ pools }) {
+          const [first, second] = pools.get("bad") ?? [];
+          if (first !== undefined && second !== undefined)
+            yield { teams: { all: [first, second] } };
+          throw new Error("the author's own fault");
+        },
+        *invents({ pools }) {
+          const [first] = pools.get("picky") ?? [];
+          if (first === undefined) return;
+          yield { teams: { all: [{ ...first, id: "nobody" }] } };
+          yield { teams: { all: [first, first] } };
+          yield { teams: {} };
+          yield { teams: { all: [first] } };
+          yield { teams: { all: [first] } };
+        },
+      },
+    });
+    await house.serve("a");
+    const server = await house.serve("b");
+    server.createErrors.push(new DmEnvRpcError("INTERNAL", "the author's own fault"));
+    const tags = (tag: string) => ({ searchFields: { tags: [tag] } });
+    const good = await house.tickets(4, tags("good"));
+    const thrown = await house.tickets(4, tags("bad"));
+    const invented = await house.tickets(1, tags("picky"));
+    await house.settle(5);
+    expect(await house.states(good)).toEqual(assigned(4));
+    expect(await house.states(thrown)).toEqual(assigned(4));
+    expect(await house.states(invented)).toEqual(assigned(1));
+    const faults = house.events.flatMap((event) =>
+      event.kind === "bad-proposal" ? [event.error.message] : [],
+    );
+    expect(new Set(faults)).toEqual(
+      new Set([
+        "the author's own fault",
+        'expected tickets of the profile\'s pools, received "nobody"',
+        "expected each ticket once, received one twice",
+        "expected a match of 1 to 2 tickets, received one of 0",
+        expect.stringMatching(/expected tickets of no earlier proposal/),
+      ]),
+    );
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("a create that fails by the server's fault is made elsewhere; by the settings' fault it fails its tickets", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const first = await house.serve("a");
+    const second = await house.serve("b");
+    first.isUp = false;
+    const ids = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(assigned(2));
+    expect(second.worlds.size).toBe(1);
+    second.createErrors.push(new DmEnvRpcError("INVALID_ARGUMENT", '"size": too large'));
+    const refused = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(refused)).toEqual(["FAILED", "FAILED"]);
+    expect((await house.ticket(refused[0] ?? "")).error?.message).toBe(
+      'the world settings of profile "any" were refused: "size": too large',
+    );
+    const again = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(again)).toEqual(assigned(2));
+  });
+
+  it("a world that fails at every create fails its tickets in the end, and says why", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a");
+    const fault = () => new DmEnvRpcError("INTERNAL", "division by zero");
+    server.createErrors.push(fault(), fault(), fault());
+    const ids = await house.tickets(2);
+    await house.pass(30_000, 2_500);
+    expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+    expect((await house.ticket(ids[0] ?? "")).error?.message).toMatch(
+      /could not be created in 3 attempts: division by zero/,
+    );
+  });
+
+  it("a world that nobody owns is adopted where the server came with it, else destroyed, once", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = house.servers.add(new SimulatedServer("a"));
+    server.create("gridworld", true);
+    server.create("gridworld");
+    await house.register(server);
+    await house.pass(30_000, 5_000);
+    expect([...server.worlds.keys()]).toEqual(["gridworld-1"]);
+    expect(server.destroyed).toEqual(new Map([["gridworld-2", 1]]));
+    const [first = ""] = await house.tickets(2);
+    await house.settle();
+    expect((await house.ticket(first)).assignment?.worldName).toBe("gridworld-1");
+    expect(server.created).toBe(2);
+  });
+});
+
+/** The life of a matchmaker that is killed. */
+async function live(
+  place: Place,
+  mortal: Mortal,
+  store: Store,
+  servers: SimulatedServers,
+): Promise<void> {
+  let next = 1;
+  const doomed = await House.open({
+    clock: place.clock,
+    store,
+    servers,
+    settings: { leaderLeaseMs: doomedLeaseMs },
+    newId: () => `doomed-${next++}`,
+  });
+  servers.pace = () => mortal.step(async () => {});
+  await doomed.settle();
+}
+
+const pool = (tag: string) => create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] });
+
+const custom = (name: string) =>
+  create(MatchFunctionSchema, { function: { case: "custom", value: { name } } });
+
+const assigned = (count: number): string[] => Array.from({ length: count }, () => "ASSIGNED");

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
+import { createClient, createRouterTransport } from "@connectrpc/connect";
+import { FrontendService, RegistryService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { profile } from "../../testing/house.ts";
+import { hasRedis, RedisServer, sayWhetherRedis } from "../../testing/redis-server.ts";
+import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
+import { systemClock } from "../clock.ts";
+import type { MatchmakerEvent } from "../events.ts";
+import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
+import { isStoreError } from "../store/store.ts";
+import { redisStore } from "./redis-store.ts";
+
+sayWhetherRedis();
+
+/** A matchmaker with a loop of its own, on real time. */
+class Running implements AsyncDisposable {
+  readonly events: MatchmakerEvent[] = [];
+  #matchmaker: Matchmaker | undefined;
+
+  get matchmaker(): Matchmaker {
+    if (this.#matchmaker === undefined) throw new Error("not open");
+    return this.#matchmaker;
+  }
+
+  static async open(url: string, servers: SimulatedServers, prefix: string): Promise<Running> {
+    const running = new Running();
+    running.#matchmaker = await createMatchmaker({
+      store: await redisStore({ url, prefix, commandMs: 300, pollMs: 100 }),
+      servers,
+      profiles: [profile()],
+      settings: { leaderLeaseMs: 1_000, tickMs: 50, minTickMs: 5, serverLeaseMs: 60_000 },
+      onEvent: (event) => running.events.push(event),
+    });
+    return running;
+  }
+
+  get frontend() {
+    return createClient(
+      FrontendService,
+      createRouterTransport((router) => this.matchmaker.routes(router)),
+    );
+  }
+
+  get registry() {
+    return createClient(
+      RegistryService,
+      createRouterTransport((router) => this.matchmaker.routes(router)),
+    );
+  }
+
+  async register(server: SimulatedServer): Promise<void> {
+    await this.registry.registerServer({
+      serverId: server.id,
+      address: server.address,
+      capacity: { maxWorlds: 100, maxAgents: 1_000 },
+      worldTypes: ["gridworld"],
+      joinTokens: true,
+    });
+  }
+
+  /** Resolves when a ticket is assigned. */
+  async assigned(ticketId: string): Promise<void> {
+    for await (const { ticket } of this.frontend.watchTicket({ ticketId })) {
+      if (ticket?.state === TicketState.ASSIGNED) return;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.matchmaker.close();
+  }
+}
+
+describe.skipIf(!hasRedis)("with a Redis that fails", () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await RedisServer.start();
+  });
+  afterAll(() => redis?.[Symbol.asyncDispose]());
+
+  it("a store that nobody answers for says so, in its time", async () => {
+    const opening = redisStore({ url: "redis://user:secret@127.0.0.1:1", connectMs: 300 });
+    await expect(opening).rejects.toSatisfy(
+      (error) =>
+        isStoreError(error, "unavailable") &&
+        /Redis at redis:\/\/127\.0\.0\.1:1 does not answer/.test(error.message),
+    );
+  });
+
+  it("its time is Redis's own, whatever the clock of a matchmaker says", async () => {
+    const offMs = 5 * 3_600_000;
+    const wrong = { ...systemClock, now: () => systemClock.now() + offMs };
+    await using store = await redisStore({ url: redis.url, clock: wrong });
+    expect(Math.abs(store.now() - Date.now())).toBeLessThan(1_000);
+  });
+
+  it.each([
+    ["restarted", () => redis.kill(), () => redis.start()],
+    ["unreachable", async () => redis.freeze(), async () => redis.thaw()],
+  ] as const)(
+    "a Redis that is %s crashes nobody and loses nothing, and all goes on",
+    async (_, fail, heal) => {
+      const servers = new SimulatedServers();
+      const prefix = randomUUID();
+      await using one = await Running.open(redis.url, servers, prefix);
+      await using two = await Running.open(redis.url, servers, prefix);
+      await one.register(servers.add(new SimulatedServer("a", { maxWorlds: 100 })));
+      const before = await create(one, 3);
+      await Promise.all(before.slice(0, 2).map((id) => two.assigned(id)));
+
+      await fail();
+      const mine = { ticketId: randomUUID() };
+      const failure = await one.frontend.createTicket(mine).catch((error: unknown) => error);
+      expect(String(failure)).toMatch(/\[unavailable\] the matchmaker cannot reach its store/);
+      await heard(one, "store-failed");
+      await heal();
+
+      // Asked until there is an answer, as the client does: with the same id it is one ticket.
+      await insist(() => two.frontend.createTicket(mine));
+      await Promise.all([...before, mine.ticketId].map((id) => one.assigned(id)));
+      expect([one, two].filter(({ matchmaker }) => matchmaker.isLeading)).toHaveLength(1);
+      const failed = [...one.events, ...two.events].filter(({ kind }) => kind === "step-failed");
+      expect(failed).toEqual([]);
+    },
+  );
+
+  it("another matchmaker takes over when the one that leads is closed", async () => {
+    const servers = new SimulatedServers();
+    const prefix = randomUUID();
+    const one = await Running.open(redis.url, servers, prefix);
+    await using two = await Running.open(redis.url, servers, prefix);
+    await one.register(servers.add(new SimulatedServer("b", { maxWorlds: 100 })));
+    await one.matchmaker.close();
+    const ids = await create(two, 2);
+    await Promise.all(ids.map((id) => two.assigned(id)));
+    expect(two.matchmaker.isLeading).toBe(true);
+  });
+});
+
+async function create({ frontend }: Running, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let made = 0; made < count; made++) {
+    const { ticket } = await frontend.createTicket({});
+    ids.push(ticket?.id ?? "");
+  }
+  return ids;
+}
+
+async function insist<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!/\[unavailable\]/.test(String(error))) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+async function heard({ events }: Running, kind: MatchmakerEvent["kind"]): Promise<void> {
+  while (!events.some((event) => event.kind === kind)) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hasEnded, type Kind, type Records } from "../src/model.ts";
+import type { Store } from "../src/store/store.ts";
+import type { SimulatedServers } from "./simulated-servers.ts";
+
+/** All records of a store, by kind and id. */
+export async function recordsOf(
+  store: Store,
+): Promise<{ readonly [K in Kind]: Map<string, Records[K]> }> {
+  const tables = {
+    profile: new Map(),
+    server: new Map(),
+    report: new Map(),
+    world: new Map(),
+    match: new Map(),
+    ticket: new Map(),
+    secret: new Map(),
+  };
+  for (let cursor = 0, more = true; more; ) {
+    const page = await store.changes(cursor, 1_000);
+    for (const { kind, id, value } of page.entries) {
+      if (value === undefined) tables[kind].delete(id);
+      else tables[kind].set(id, value);
+    }
+    ({ cursor, more } = page);
+  }
+  return tables;
+}
+
+/**
+ * What must be true of a store between any two commits.
+ *
+ * @returns What is not.
+ */
+export async function violations(store: Store, servers: SimulatedServers): Promise<string[]> {
+  const { ticket, match, world, server } = await recordsOf(store);
+  const found: string[] = [];
+  const matchOf = new Map<string, string>();
+  for (const { id, teams, worldId } of match.values()) {
+    if (world.get(worldId)?.matchId !== id) found.push(`match ${id} has no world`);
+    for (const ticketId of teams.flatMap(({ tickets }) => tickets)) {
+      const other = matchOf.get(ticketId);
+      if (other !== undefined) found.push(`ticket ${ticketId} is in ${other} and in ${id}`);
+      matchOf.set(ticketId, id);
+      if (ticket.get(ticketId)?.matchId !== id) {
+        found.push(`ticket ${ticketId} of match ${id} does not know it`);
+      }
+    }
+  }
+  for (const { id, matchId, state, assignment } of ticket.values()) {
+    const isSeated = state === "matched" || state === "assigned" || state === "joined";
+    if (isSeated && matchOf.get(id) !== matchId) found.push(`ticket ${id} is ${state} in no match`);
+    if ((state === "assigned" || state === "joined") !== (assignment !== undefined)) {
+      found.push(
+        `ticket ${id} is ${state} ${assignment === undefined ? "without" : "with"} a seat`,
+      );
+    }
+  }
+  const names = new Set<string>();
+  const seats = new Map<string, number>();
+  for (const { id, serverId, name, matchId, seats: count } of world.values()) {
+    seats.set(serverId, (seats.get(serverId) ?? 0) + count);
+    if (matchId !== undefined && !match.has(matchId)) found.push(`world ${id} is of no match`);
+    if (name === undefined) continue;
+    if (names.has(`${serverId}/${name}`)) found.push(`world ${name} on ${serverId} is there twice`);
+    names.add(`${serverId}/${name}`);
+  }
+  for (const [id, count] of seats) {
+    const most = server.get(id)?.maxAgents ?? Number.POSITIVE_INFINITY;
+    if (count > most) found.push(`server ${id} has ${count} seats placed, of ${most}`);
+    const placed = [...world.values()].filter(({ serverId }) => serverId === id).length;
+    const worlds = server.get(id)?.maxWorlds ?? Number.POSITIVE_INFINITY;
+    if (placed > worlds) found.push(`server ${id} has ${placed} worlds placed, of ${worlds}`);
+  }
+  for (const { id, destroyed } of servers.all.values()) {
+    for (const [name, times] of destroyed) {
+      if (times > 1) found.push(`world ${name} on ${id} was destroyed ${times} times`);
+    }
+  }
+  return found;
+}
+
+/** Tickets by where they stand, and how many are over. */
+export async function tally(
+  store: Store,
+): Promise<{ readonly live: number; readonly over: number }> {
+  const { ticket } = await recordsOf(store);
+  const over = [...ticket.values()].filter(hasEnded).length;
+  return { live: ticket.size - over, over };
+}
