@@ -34,8 +34,10 @@ const maxReconnectMs = 1_000;
 /** @throws StoreError `unavailable` when Redis does not answer within `connectMs`. */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, channel, connectMs, commandMs, onNews, onError } = options;
-  let isClosed = false;
+  /** At first there is one attempt; a connection that was there is made again for ever. */
+  let isLasting = false;
   const make = () => {
+    let isDown = false;
     const client = createClient({
       url,
       // What cannot be sent now is an error now: the director tries again by itself.
@@ -45,16 +47,23 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       socket: {
         connectTimeout: connectMs,
         reconnectStrategy: (retries) =>
-          isClosed ? false : Math.min(20 * 2 ** Math.min(retries, 10), maxReconnectMs),
+          isLasting && Math.min(20 * 2 ** Math.min(retries, 10), maxReconnectMs),
       },
     });
-    client.on("error", (error: unknown) => onError(toError(error)));
+    client.on("ready", () => {
+      isDown = false;
+    });
+    client.on("error", (error: unknown) => {
+      // Once, and not for each attempt to come back.
+      if (!isDown && isLasting) onError(toError(error));
+      isDown = true;
+    });
     return client;
   };
   const client = make();
   const subscriber = make();
   const destroy = (): void => {
-    isClosed = true;
+    isLasting = false;
     for (const each of [client, subscriber]) if (each.isOpen) each.destroy();
   };
   try {
@@ -68,6 +77,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     destroy();
     throw unavailable(error, `Redis at ${withoutPassword(url)}`);
   }
+  isLasting = true;
   subscriber.on("ready", onNews);
   client.on("ready", onNews);
 

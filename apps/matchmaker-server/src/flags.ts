@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseArgs } from "node:util";
+
+/** What the command line and the environment ask for. */
+export interface Flags {
+  readonly host: string;
+  readonly port: number;
+  readonly allowInsecure: boolean;
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
+  readonly ca: string | undefined;
+  readonly redis: string | undefined;
+  readonly redisPrefix: string | undefined;
+  readonly profiles: string | undefined;
+  readonly key: string | undefined;
+  readonly metricsPort: number | undefined;
+  readonly logLevel: (typeof logLevels)[number];
+  readonly show: "help" | "version" | undefined;
+}
+
+const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+/** What `--help` prints. */
+export const help = `Matches agents for dm_env_rpc, and creates worlds for them on the servers that register.
+
+usage: dm-env-rpc-matchmaker-server [options]
+
+  --host ADDRESS         address to listen on (127.0.0.1)
+  --port N               port to listen on; 0 picks one (8990)
+  --allow-insecure       listen beyond this machine in plain text, where everybody may use it
+  --tls-cert FILE        certificate to serve TLS with, as PEM
+  --tls-key FILE         its key
+  --ca FILE              whom the certificates of environment servers are checked against
+  --redis URL            keep the state in Redis, for several matchmakers (in memory)
+  --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
+  --profiles FILE        match profiles that are there from the start: a JSON list
+  --key FILE             Ed25519 key that join tokens are signed with, as PEM (one that is made
+                         and kept with the state)
+  --metrics-port N       serve metrics for Prometheus at /metrics; 0 picks a port (no metrics)
+  --log-level LEVEL      ${logLevels.join(", ")} (info)
+  --help, --version
+
+Each may be given in the environment, too: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
+`;
+
+const options = {
+  host: { type: "string" },
+  port: { type: "string" },
+  "allow-insecure": { type: "boolean" },
+  "tls-cert": { type: "string" },
+  "tls-key": { type: "string" },
+  ca: { type: "string" },
+  redis: { type: "string" },
+  "redis-prefix": { type: "string" },
+  profiles: { type: "string" },
+  key: { type: "string" },
+  "metrics-port": { type: "string" },
+  "log-level": { type: "string" },
+  help: { type: "boolean" },
+  version: { type: "boolean" },
+} as const;
+
+/**
+ * Reads the command line, and the environment where it says nothing.
+ *
+ * @throws Error saying which flag is wrong, what it takes, and what came.
+ */
+export function readFlags(
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Flags {
+  const { values } = parseArgs({ args: [...args], options });
+  const text = (flag: keyof typeof options): string | undefined => {
+    const given = values[flag];
+    if (typeof given === "string") return given;
+    const named = environment[`MATCHMAKER_${flag.toUpperCase().replaceAll("-", "_")}`];
+    return named === "" ? undefined : named;
+  };
+  const port = (flag: "port" | "metrics-port"): number | undefined => {
+    const given = text(flag);
+    if (given === undefined) return undefined;
+    const value = /^\d+$/.test(given) ? Number(given) : Number.NaN;
+    if (value <= 65_535) return value;
+    throw new Error(`--${flag} takes an integer from 0 to 65535, received "${given}"; see --help`);
+  };
+  const tls = [text("tls-cert"), text("tls-key")] as const;
+  if ((tls[0] === undefined) !== (tls[1] === undefined)) {
+    throw new Error("--tls-cert and --tls-key go together, received one of them; see --help");
+  }
+  const logLevel = text("log-level") ?? "info";
+  const level = logLevels.find((known) => known === logLevel);
+  if (level === undefined) {
+    throw new Error(`--log-level takes one of ${logLevels.join(", ")}, received "${logLevel}"`);
+  }
+  const insecure = values["allow-insecure"] ?? text("allow-insecure");
+  return {
+    host: text("host") ?? "127.0.0.1",
+    port: port("port") ?? 8990,
+    allowInsecure: insecure === true || insecure === "true" || insecure === "1",
+    tlsCert: tls[0],
+    tlsKey: tls[1],
+    ca: text("ca"),
+    redis: text("redis"),
+    redisPrefix: text("redis-prefix"),
+    profiles: text("profiles"),
+    key: text("key"),
+    metricsPort: port("metrics-port"),
+    logLevel: level,
+    show: values.help === true ? "help" : values.version === true ? "version" : undefined,
+  };
+}

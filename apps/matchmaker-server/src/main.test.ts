@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
+import { AdminService, FrontendService } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+
+const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+const oneLine = /^[^\n]+\n$/;
+
+/** The app as a process. */
+class Program implements AsyncDisposable {
+  readonly process: ChildProcess;
+  readonly ended: Promise<number | string>;
+  stdout = "";
+  stderr = "";
+  #watch = (): void => {};
+
+  constructor(args: readonly string[], env: Record<string, string> = {}) {
+    this.process = spawn(process.execPath, [main, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...env },
+    });
+    this.process.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.stdout += text;
+      this.#watch();
+    });
+    this.process.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.stderr += text;
+    });
+    this.ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
+  }
+
+  /** Waits until it has printed something. */
+  async says(pattern: RegExp): Promise<string> {
+    const said = new Promise<string>((resolve) => {
+      this.#watch = () => {
+        const found = pattern.exec(this.stdout)?.[1];
+        if (found !== undefined) resolve(found);
+      };
+      this.#watch();
+    });
+    const ended = this.ended.then(() => {
+      throw new Error(`ended before it said ${pattern}: ${this.stdout}${this.stderr}`);
+    });
+    return await Promise.race([said, ended]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.process.kill("SIGKILL");
+    await this.ended;
+  }
+}
+
+describe("matchmaker-server", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "serves, and ends cleanly on %s while somebody watches",
+    async (signal) => {
+      await using program = new Program(["--port", "0"]);
+      const baseUrl = await program.says(/^listening on (http:\/\/\S+)\n/);
+      const transport = createGrpcTransport({ baseUrl });
+      const health = createClient(Health, transport);
+      const { status } = await health.check({ service: "matchmaker.v1.FrontendService" });
+      expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
+      const frontend = createClient(FrontendService, transport);
+      const { ticket } = await frontend.createTicket({});
+      const watch = frontend.watchTicket({ ticketId: ticket?.id ?? "" })[Symbol.asyncIterator]();
+      await watch.next();
+      program.process.kill(signal);
+      expect(await program.ended).toBe(0);
+      await watch.next().catch(() => {});
+    },
+  );
+
+  it("takes profiles from a file and flags from the environment, and serves metrics", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "matchmaker-server-"));
+    try {
+      const file = join(folder, "profiles.json");
+      const profile = {
+        name: "four",
+        pools: [{ name: "all" }],
+        matchFunction: { byCount: { count: 4 } },
+        worldType: "gridworld",
+      };
+      await writeFile(file, JSON.stringify([profile]));
+      await using program = new Program(["--port", "0", "--profiles", file], {
+        MATCHMAKER_METRICS_PORT: "0",
+        MATCHMAKER_LOG_LEVEL: "silent",
+      });
+      const baseUrl = await program.says(/^listening on (\S+)\n/);
+      const admin = createClient(AdminService, createGrpcTransport({ baseUrl }));
+      const { profiles } = await admin.listProfiles({});
+      expect(profiles.map(({ name }) => name)).toEqual(["four"]);
+      const metrics = await fetch(await program.says(/^metrics at (\S+)\n/m));
+      const text = await metrics.text();
+      expect(text).toContain('dm_env_rpc_matchmaker_tickets{state="waiting"} 0\n');
+      expect(text).toContain("dm_env_rpc_matchmaker_tick_seconds_bucket");
+      expect(program.stderr).toBe("");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it.each([
+    [["--port", "eighty"], /--port.*eighty/],
+    [["--prot", "1"], /--prot/],
+    [["--host", "0.0.0.0", "--port", "0"], /0\.0\.0\.0.*allowInsecure/],
+    [["--log-level", "loud"], /--log-level.*loud/],
+    [["--profiles", "/no/such/file"], /\/no\/such\/file/],
+    [["--key", main], /Ed25519/],
+    [["--tls-cert", "only.pem"], /--tls-key/],
+    [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
+  ])("says in one line what is wrong with %j", async (args, message) => {
+    await using program = new Program(args);
+    expect(await program.ended).toBe(1);
+    expect(program.stderr).toMatch(oneLine);
+    expect(program.stderr).toMatch(message);
+    expect(program.stdout).toBe("");
+  });
+
+  it("tells its flags and its version", async () => {
+    await using help = new Program(["--help"]);
+    await using version = new Program(["--version"]);
+    expect(await help.ended).toBe(0);
+    expect(help.stdout).toMatch(/--redis URL/);
+    expect(await version.ended).toBe(0);
+    expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});

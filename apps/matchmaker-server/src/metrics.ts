@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { Matchmaker, MatchmakerEvent } from "@dm-env-rpc/matchmaker";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** What Prometheus can ask for. */
+export interface Metrics {
+  /** Counts an event. */
+  note(event: MatchmakerEvent): void;
+  /** Takes gauges from a matchmaker whenever it is asked. */
+  watch(matchmaker: Matchmaker): void;
+  /** Serves `/metrics` and returns where. */
+  serve(host: string, port: number): Promise<{ readonly url: string; close(): Promise<void> }>;
+}
+
+const prefix = "dm_env_rpc_matchmaker_";
+
+/** Makes the metrics of one process. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const matches = new Counter({
+    name: `${prefix}matches_total`,
+    help: "Matches that were made",
+    labelNames: ["profile"],
+    registers,
+  });
+  const assignments = new Counter({
+    name: `${prefix}assignments_total`,
+    help: "Tickets that were assigned",
+    labelNames: ["profile"],
+    registers,
+  });
+  const waits = new Histogram({
+    name: `${prefix}ticket_wait_seconds`,
+    help: "From the creation of a ticket to its assignment",
+    labelNames: ["profile"],
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    registers,
+  });
+  const ticks = new Histogram({
+    name: `${prefix}tick_seconds`,
+    help: "How long one look of the director took",
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+    registers,
+  });
+  const ended = new Counter({
+    name: `${prefix}tickets_ended_total`,
+    help: "Tickets that have ended before or after a match",
+    labelNames: ["state"],
+    registers,
+  });
+  const worlds = new Counter({
+    name: `${prefix}world_calls_total`,
+    help: "Calls to environment servers, by what came of them",
+    labelNames: ["what", "outcome"],
+    registers,
+  });
+  const faults = new Counter({
+    name: `${prefix}faults_total`,
+    help: "What went wrong",
+    labelNames: ["kind"],
+    registers,
+  });
+  const leading = new Gauge({
+    name: `${prefix}leading`,
+    help: "1 in the matchmaker that makes the matches",
+    registers,
+  });
+
+  return {
+    note(event) {
+      switch (event.kind) {
+        case "matched":
+          matches.inc({ profile: event.profile });
+          break;
+        case "assigned":
+          assignments.inc({ profile: event.profile }, event.tickets);
+          for (const ms of event.waitedMs) waits.observe({ profile: event.profile }, ms / 1_000);
+          break;
+        case "ticked":
+          ticks.observe(event.tookMs / 1_000);
+          break;
+        case "ticket-ended":
+          ended.inc({ state: event.state });
+          break;
+        case "world-created":
+        case "world-reset":
+        case "world-destroyed":
+          worlds.inc({ what: event.kind.slice("world-".length), outcome: "done" });
+          break;
+        case "world-failed":
+          worlds.inc({ what: event.what, outcome: "failed" });
+          break;
+        case "leading":
+        case "following":
+          leading.set(event.kind === "leading" ? 1 : 0);
+          break;
+        case "bad-proposal":
+        case "store-failed":
+        case "step-failed":
+        case "server-lost":
+          faults.inc({ kind: event.kind });
+          break;
+        default:
+          break;
+      }
+    },
+    watch(matchmaker) {
+      new Gauge({
+        name: `${prefix}tickets`,
+        help: "Tickets by state",
+        labelNames: ["state"],
+        registers,
+        collect() {
+          const { tickets: byState } = matchmaker.counts();
+          for (const [state, count] of Object.entries(byState)) this.set({ state }, count);
+        },
+      });
+      for (const what of ["servers", "worlds", "matches"] as const) {
+        new Gauge({
+          name: `${prefix}${what}`,
+          help: `How many ${what} there are`,
+          registers,
+          collect() {
+            this.set(matchmaker.counts()[what]);
+          },
+        });
+      }
+    },
+    async serve(host, port) {
+      const server = createServer((request, response) => {
+        if (request.method !== "GET" || request.url?.split("?")[0] !== "/metrics") {
+          response.writeHead(404).end("metrics are at /metrics\n");
+          return;
+        }
+        registry.metrics().then(
+          (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
+          () => response.writeHead(500).end(),
+        );
+      });
+      server.listen(port, host);
+      await once(server, "listening");
+      const address = server.address();
+      const bound = typeof address === "object" && address !== null ? address.port : port;
+      return {
+        url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}/metrics`,
+        async close() {
+          server.close();
+          server.closeAllConnections();
+          await once(server, "close");
+        },
+      };
+    },
+  };
+}
