@@ -118,3 +118,19 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
   expect(performance.now() - began).toBeLessThan(1_500);
   await open;
 });
+
+test("when one slot cannot be made, those that are being made are given up", async () => {
+  const { factory, servers } = scripted((slot) => ({
+    answer: ({ case: kind }) => {
+      if (kind !== "joinWorld") return undefined;
+      return slot === 2 ? status("RESOURCE_EXHAUSTED", "the world is full") : undefined;
+    },
+  }));
+  const stuck: typeof factory = ({ signal }) =>
+    new Promise((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  const making = vectorize(3, (request) => (request.slot === 1 ? stuck : factory)(request));
+  await expect(making).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  expect(await servers[0]?.closed).toBeUndefined();
+});

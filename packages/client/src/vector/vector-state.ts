@@ -74,10 +74,19 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     );
   }
 
-  /** Makes all slots. */
+  /** Makes all slots; when one cannot be made, gives up those that are being made. */
   async make(): Promise<void> {
-    const made = await Promise.allSettled(this.#slots.map((slot) => slot.make()));
-    for (const outcome of made) if (outcome.status === "rejected") throw outcome.reason;
+    let failure: { readonly reason: unknown } | undefined;
+    const making = this.#slots.map(async (slot) => {
+      try {
+        await slot.make();
+      } catch (reason) {
+        failure ??= { reason };
+        this.#parts.closed.abort(reason);
+      }
+    });
+    await Promise.all(making);
+    if (failure !== undefined) throw failure.reason;
     this.#batcher = new Batcher(this.#parts.checker.stacker, this.#parts.reuse);
   }
 
