@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
 import { type PeerOptions, startPeer } from "./testing/peer.ts";
 
@@ -59,6 +59,22 @@ test("a world that is gone is one line on stderr", async () => {
   const { code, stderr } = await run(["--address", peer.address, "--world", "ruin"]).done;
   expect(code).toBe(1);
   expect(stderr).toMatch(/^random-agent: there is no world "ruin" at .*leave --world out/);
+  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+});
+
+test("a world without room for all agents is one line on stderr, and the end of all of them", async () => {
+  let joins = 0;
+  await using peer = await startPeer({
+    ...world,
+    onRequest: ({ case: kind }) => {
+      if (kind === "joinWorld" && ++joins > 4)
+        throw new DmEnvRpcError("RESOURCE_EXHAUSTED", "the world has room for 4 agents");
+      return undefined;
+    },
+  });
+  const { code, stderr } = await run(["--address", peer.address, "--agents", "32"]).done;
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^random-agent: .*room for 4 agents/);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 
