@@ -69,10 +69,10 @@ export class Channel<Action, Observation> {
     this.#status = "resetting";
     const generation = ++this.#generation;
     const sentAt = this.#options.clock.now();
-    this.#environment.reset().then(
-      (step) => this.#came(step, generation, sentAt, undefined),
-      (error: unknown) => this.#failed(error),
-    );
+    this.#environment
+      .reset()
+      .then((step) => this.#came(step, generation, sentAt, undefined))
+      .catch((error: unknown) => this.#failed(error));
   }
 
   /** @throws DmEnvRpcError FAILED_PRECONDITION before the first reset. */
@@ -135,16 +135,15 @@ export class Channel<Action, Observation> {
     this.#inFlight++;
     const generation = this.#generation;
     const sentAt = this.#options.clock.now();
-    this.#environment.step(action).then(
-      (step) => {
-        this.#inFlight--;
-        this.#came(step, generation, sentAt, givenAt);
-      },
-      (error: unknown) => {
-        this.#inFlight--;
-        this.#failed(error);
-      },
-    );
+    const answered = (): void => {
+      this.#inFlight--;
+    };
+    this.#environment
+      .step(action)
+      .finally(answered)
+      // What `remoteTimeMs` throws fails the environment too: nobody else would be told.
+      .then((step) => this.#came(step, generation, sentAt, givenAt))
+      .catch((error: unknown) => this.#failed(error));
   }
 
   #came(

@@ -59,7 +59,15 @@ export function realtime<Action, Observation>(
   let closing: Promise<void> | undefined;
 
   const peek = (): (Observation | null)[] => channels.map(({ observation }) => observation);
+  const refuseClosed = (): void => {
+    if (closing === undefined) return;
+    throw new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      "cannot act or reset after close; make another real-time environment",
+    );
+  };
   const act = (actions: readonly Action[]): void => {
+    refuseClosed();
     if (actions.length !== channels.length) throw wrongCount(channels.length, actions.length);
     if (takenAt !== undefined) thinkingMs = clock.now() - takenAt;
     takenAt = undefined;
@@ -84,6 +92,7 @@ export function realtime<Action, Observation>(
   return {
     size: channels.length,
     reset: async ({ mask } = {}) => {
+      refuseClosed();
       channels.forEach((channel, index) => {
         if (mask === undefined || mask[index] === true) channel.reset();
       });
