@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our codec as a filter: a request a line of JSON on standard input, an answer a line on
+// standard output. Bytes are base64; an answer is {bytes} or {refused: reason}.
+import { createInterface } from "node:readline";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { TensorSpecSchema } from "@dm-env-rpc/protocol";
+import {
+  type DType,
+  dtypes,
+  isTensorError,
+  type PackValue,
+  pack,
+  packSpec,
+  type Tensor,
+  type TensorSpec,
+  unpack,
+  unpackSpec,
+} from "@dm-env-rpc/tensor-codec";
+import { decodeTensor, encodeTensor } from "@dm-env-rpc/tensor-codec/wire";
+
+type Request =
+  /** Reads a Tensor and packs what it says, whole. */
+  | { readonly do: "unpack"; readonly bytes: string }
+  /** Packs raw elements of a dtype and a shape. */
+  | {
+      readonly do: "pack";
+      readonly dtype: DType;
+      readonly shape: readonly number[];
+      readonly raw: string;
+      readonly strings?: readonly string[];
+      readonly compress: boolean;
+    }
+  /** Packs nested lists of numbers. */
+  | { readonly do: "pack lists"; readonly dtype: DType; readonly value: unknown }
+  /** Reads a TensorSpec and writes it again. */
+  | { readonly do: "spec"; readonly bytes: string };
+
+const bytesOf = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "base64"));
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
+
+/** The elements of a dtype in little-endian bytes, as NumPy has them. */
+function elementsOf(dtype: DType, raw: Uint8Array): Tensor["data"] {
+  const { bytes } = dtypes[dtype];
+  const data = dtypes[dtype].allocate(raw.length / bytes);
+  new Uint8Array((data as Uint8Array).buffer).set(raw);
+  return data;
+}
+
+function answer(request: Request): Uint8Array {
+  switch (request.do) {
+    case "unpack":
+      return encodeTensor(unpack(decodeTensor(bytesOf(request.bytes))));
+    case "pack": {
+      const { dtype, shape, raw, strings, compress } = request;
+      const data = strings ?? elementsOf(dtype, bytesOf(raw));
+      return encodeTensor(pack({ dtype, shape, data } as Tensor, { compress }));
+    }
+    case "pack lists": {
+      return encodeTensor(pack(request.value as PackValue, { dtype: request.dtype }));
+    }
+    case "spec": {
+      const { name, spec } = unpackSpec(fromBinary(TensorSpecSchema, bytesOf(request.bytes)));
+      return toBinary(TensorSpecSchema, packSpec(name, spec as TensorSpec));
+    }
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let result: { bytes: string } | { refused: string };
+  try {
+    result = { bytes: textOf(answer(JSON.parse(line) as Request)) };
+  } catch (error) {
+    if (!isTensorError(error)) throw error;
+    result = { refused: `${error.reason}: ${error.message}` };
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
