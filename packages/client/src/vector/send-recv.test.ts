@@ -57,3 +57,13 @@ describe("send and recv", () => {
     await expect(vector.recv()).rejects.toThrow(/nothing sent/);
   });
 });
+
+test("a recv that was answered at once does not take the next one's place", async () => {
+  await using vector = await vectorize(2, scripted().factory, { batchSize: 1 });
+  vector.sendReset();
+  const { ids } = await vector.recv();
+  await new Promise((resolve) => setImmediate(resolve));
+  vector.send(moves(1), ids);
+  const both = await Promise.all([vector.recv(), vector.recv({ timeoutMs: 5_000 })]);
+  expect(both.map((batch) => batch.ids.length)).toEqual([1, 1]);
+});

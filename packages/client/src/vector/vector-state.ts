@@ -166,16 +166,21 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   async #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
-    const arrivals = await waitFor(
-      new Promise<Arrival<Observation>[]>((resolve, reject) => {
-        this.#waiting = { count, resolve, reject };
-        this.#wake();
-      }),
-      `${count} of ${this.size} slots`,
-      options,
-    ).finally(() => {
-      this.#waiting = undefined;
+    let waiting: Waiting<Observation> | undefined;
+    const coming = new Promise<Arrival<Observation>[]>((resolve, reject) => {
+      waiting = { count, resolve, reject };
+      this.#waiting = waiting;
+      this.#wake();
     });
+    let arrivals: Arrival<Observation>[];
+    try {
+      // Where nothing ends the wait but an arrival, there is nothing to watch.
+      arrivals = await (options === undefined
+        ? coming
+        : waitFor(coming, `${count} of ${this.size} slots`, options));
+    } finally {
+      if (this.#waiting === waiting) this.#waiting = undefined;
+    }
     if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
     const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
     const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
