@@ -86,6 +86,10 @@ export interface ReportedWorld {
   readonly agents: number;
   readonly sequences: number;
   readonly tickets: readonly string[];
+  /** Tickets whose agents have left since the report before. */
+  readonly left: readonly string[];
+  /** Agents that have ever joined. */
+  readonly joins: number;
   readonly premade: boolean;
 }
 

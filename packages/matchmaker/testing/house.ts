@@ -195,5 +195,7 @@ export function reports(server: SimulatedServer) {
     sequences,
     ticketIds: [...tickets],
     premade,
+    joins: tickets.size,
+    leftTicketIds: [],
   }));
 }

@@ -31,4 +31,19 @@ describe("a match", () => {
     expect(server.worlds.size).toBe(0);
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
+
+  it("whose agents come and go between two reports is over all the same", async () => {
+    await using house = await House.open();
+    const server = await house.serve("one");
+    const ids = await house.tickets(2);
+    await house.settle();
+    const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 1 };
+    const worlds = [{ ...world, joins: 2, leftTicketIds: ids }];
+    for (let report = 0; report < 2; report++) {
+      await house.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
+      await house.settle();
+    }
+    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+    expect(server.worlds.size).toBe(0);
+  });
 });

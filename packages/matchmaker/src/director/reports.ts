@@ -35,6 +35,7 @@ async function takeWorld(
 ): Promise<void> {
   const { view, picture, emit } = context;
   const inside = new Set(seen.tickets);
+  const gone = new Set(seen.left);
   let endings: { readonly ticketId: string; readonly state: "completed" | "failed" }[] = [];
   const make = (): Change[] | undefined => {
     endings = [];
@@ -52,7 +53,7 @@ async function takeWorld(
       const { id, state, assignment } = ticket.value;
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
-      } else if (state === "joined" && !inside.has(id)) {
+      } else if (!inside.has(id) && (state === "joined" || gone.has(id))) {
         left = vacated(left, id);
         changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", view.now())));
         endings.push({ ticketId: id, state: "completed" });
@@ -82,7 +83,7 @@ async function takeWorld(
 function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   const isEmpty = seen.agents === 0;
   const emptySinceMs = isEmpty ? (world.emptySinceMs ?? nowMs) : undefined;
-  const used = world.used || !isEmpty;
+  const used = world.used || seen.joins > 0 || !isEmpty;
   if (emptySinceMs === world.emptySinceMs && used === world.used) return world;
   return { ...world, emptySinceMs, used };
 }

@@ -2,6 +2,7 @@
 /** An environment server's side of matchmaking: it registers, reports its worlds, and seats whom it is sent. */
 export type { JoinClaims } from "../tokens/verifier.ts";
 export {
+  bearerToken,
   type Registration,
   type RegistrationEvent,
   type RegistrationOptions,

@@ -15,6 +15,8 @@ export interface ServedWorld {
   readonly name: string;
   readonly type: string;
   readonly agents: number;
+  /** Agents that have ever joined. */
+  readonly joins: number;
   /** Sequences that have begun. */
   readonly sequences: number;
   /** The server came with it, and nobody need create it. Default false. */
@@ -110,14 +112,19 @@ export function register(options: RegistrationOptions): Registration {
   const seats = createSeats(verifier, now, changed);
 
   const worlds = () =>
-    options.worlds().map(({ name, type, agents, sequences, premade = false }) => ({
+    options.worlds().map(({ name, type, agents, joins, sequences, premade = false }) => ({
       name,
       type,
       agents,
+      joins,
       sequences,
       premade,
       ticketIds: [...seats.ticketsIn(name)],
+      leftTicketIds: [...seats.leftFrom(name)],
     }));
+  const told = (reported: ReturnType<typeof worlds>): void => {
+    for (const { name, leftTicketIds } of reported) seats.told(name, leftTicketIds);
+  };
   const learn = (terms: Terms): void => {
     if (terms.serverTime !== undefined) aheadMs = timestampMs(terms.serverTime) - clock.now();
     leaseMs = milliseconds(terms.lease) ?? leaseMs;
@@ -125,6 +132,7 @@ export function register(options: RegistrationOptions): Registration {
   };
 
   const enroll = async (): Promise<void> => {
+    const reported = worlds();
     const answer = await callers.client.registerServer(
       {
         serverId,
@@ -132,11 +140,12 @@ export function register(options: RegistrationOptions): Registration {
         capacity: { maxWorlds: options.maxWorlds, maxAgents: options.maxAgents },
         worldTypes: [...options.worldTypes],
         joinTokens: options.joinTokens ?? true,
-        worlds: worlds(),
+        worlds: reported,
       },
       callOptions(ended.signal, callMs),
     );
     learn(answer);
+    told(reported);
     if (isDraining) {
       await callers.client.drainServer({ serverId }, callOptions(ended.signal, callMs));
     }
@@ -147,6 +156,7 @@ export function register(options: RegistrationOptions): Registration {
   const renew = async (current: bigint): Promise<void> => {
     const request = { serverId, epoch: current, worlds: worlds() };
     learn(await callers.client.renewServer(request, callOptions(ended.signal, callMs)));
+    told(request.worlds);
   };
 
   const hold = async (): Promise<void> => {

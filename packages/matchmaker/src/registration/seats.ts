@@ -24,30 +24,40 @@ export interface Seats {
   take(token: string | undefined, worldName: string): Promise<Seat>;
   /** Whose agents are in a world. */
   ticketsIn(worldName: string): readonly string[];
+  /** Whose agents have left a world, since that was last told to the matchmaker. */
+  leftFrom(worldName: string): readonly string[];
 }
 
 /** Most seats that are remembered as taken, until their tokens expire. */
 const maxRemembered = 100_000;
+
+/** Seats whose leavers are forgotten once they have been told. */
+export interface ReportedSeats extends Seats {
+  /** Forgets those who had left a world by then. */
+  told(worldName: string, tickets: readonly string[]): void;
+}
 
 /** @param onChange Called after a seat is taken or left. */
 export function createSeats(
   verifier: TokenVerifier,
   now: () => number,
   onChange: () => void,
-): Seats {
+): ReportedSeats {
   /** Seats that were taken: of those that were left too, until nobody could use the token any more. */
   const taken = new Map<string, number>();
   const inside = new Map<string, Map<string, string>>();
+  const left = new Map<string, string[]>();
 
   const sweep = (): void => {
     if (taken.size < maxRemembered) return;
     const nowMs = now();
     for (const [seatId, expiresMs] of taken) if (expiresMs < nowMs) taken.delete(seatId);
   };
-  const remove = (claims: JoinClaims): void => {
-    const world = inside.get(claims.worldName);
-    if (world?.delete(claims.seatId) !== true) return;
-    if (world.size === 0) inside.delete(claims.worldName);
+  const remove = ({ worldName, seatId, ticketId }: JoinClaims, hasPlayed: boolean): void => {
+    const world = inside.get(worldName);
+    if (world?.delete(seatId) !== true) return;
+    if (world.size === 0) inside.delete(worldName);
+    if (hasPlayed) left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
     onChange();
   };
 
@@ -68,13 +78,19 @@ export function createSeats(
       onChange();
       return {
         claims,
-        leave: () => remove(claims),
+        leave: () => remove(claims, true),
         giveBack: () => {
           taken.delete(claims.seatId);
-          remove(claims);
+          remove(claims, false);
         },
       };
     },
     ticketsIn: (worldName) => [...(inside.get(worldName)?.values() ?? [])],
+    leftFrom: (worldName) => left.get(worldName) ?? [],
+    told(worldName, tickets) {
+      const rest = (left.get(worldName) ?? []).filter((ticket) => !tickets.includes(ticket));
+      if (rest.length === 0) left.delete(worldName);
+      else left.set(worldName, rest);
+    },
   };
 }

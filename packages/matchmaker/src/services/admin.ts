@@ -157,6 +157,7 @@ async function* watch(
     for (const kind of watched) {
       for (const id of [...view.table(kind).keys()]) {
         if (signal.aborted) return;
+        due.delete(`${kind}/${id}`);
         const response = changeMessage(context, kind, id);
         if (response !== undefined) yield response;
       }

@@ -100,13 +100,10 @@ export function serverMessage(
     worldTypes: [...server.worldTypes],
     joinTokens: server.joinTokens,
     state: serverStates[server.state],
-    worlds: worlds.map(({ name, type, agents, sequences, tickets, premade }) => ({
-      name,
-      type,
-      agents,
-      sequences,
+    worlds: worlds.map(({ tickets, left, ...world }) => ({
+      ...world,
       ticketIds: [...tickets],
-      premade,
+      leftTicketIds: [...left],
     })),
     placedWorlds: load.worlds,
     placedSeats: load.seats,

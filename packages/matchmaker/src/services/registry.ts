@@ -222,6 +222,6 @@ async function setState(
 }
 
 function reportedWorld(world: WorldReport): ReportedWorld {
-  const { name, type, agents, sequences, ticketIds, premade } = world;
-  return { name, type, agents, sequences, tickets: ticketIds, premade };
+  const { name, type, agents, sequences, ticketIds, leftTicketIds, joins, premade } = world;
+  return { name, type, agents, sequences, tickets: ticketIds, left: leftTicketIds, joins, premade };
 }

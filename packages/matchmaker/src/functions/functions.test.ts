@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { byCount } from "./by-count.ts";
+import type { MatchFunction, WaitingTicket } from "./match-function.ts";
+import { skillWindow } from "./skill-window.ts";
+import { teams } from "./teams.ts";
+
+const nowMs = 1_000_000;
+
+function ticket(id: string, { waitedMs = 0, skill = 0 } = {}): WaitingTicket {
+  return {
+    id,
+    createdMs: nowMs - waitedMs,
+    search: { doubles: { skill }, strings: {}, tags: [] },
+    extensions: {},
+  };
+}
+
+/** The ids of each match, team by team. */
+function matches(match: MatchFunction, pools: Record<string, readonly WaitingTicket[]>) {
+  const context = { profile: "p", parameters: {}, pools: new Map(Object.entries(pools)), nowMs };
+  return [...match(context)].map((proposal) =>
+    Object.values(proposal.teams).map((team) => team.map(({ id }) => id)),
+  );
+}
+
+describe("byCount", () => {
+  it("matches the oldest tickets of all pools first, and leaves the rest waiting", () => {
+    const pools = {
+      new: [ticket("c", { waitedMs: 10 }), ticket("e", { waitedMs: 5 })],
+      old: [
+        ticket("a", { waitedMs: 30 }),
+        ticket("b", { waitedMs: 20 }),
+        ticket("c", { waitedMs: 10 }),
+      ],
+    };
+    expect(matches(byCount(2), pools)).toEqual([[["a", "b"]], [["c", "e"]]]);
+  });
+});
+
+describe("teams", () => {
+  it("takes each team from its pool, and a ticket of two pools once", () => {
+    const both = ticket("both", { waitedMs: 9 });
+    const pools = {
+      hunters: [both, ticket("h1"), ticket("h2")],
+      prey: [both, ticket("p1"), ticket("p2")],
+    };
+    const sizes = [
+      { name: "left", pool: "hunters", size: 2 },
+      { name: "right", pool: "prey", size: 1 },
+    ];
+    expect(matches(teams(sizes), pools)).toEqual([[["both", "h1"], ["p1"]]]);
+  });
+});
+
+describe("skillWindow", () => {
+  const options = { count: 2, double: "skill", window: 10, widenPerSecond: 1 };
+
+  it("matches neighbours, and nobody who is too far apart", () => {
+    const pool = [0, 100, 8, 109].map((skill) => ticket(`s${skill}`, { skill }));
+    expect(matches(skillWindow(options), { pool })).toEqual([[["s0", "s8"]], [["s100", "s109"]]]);
+    const apart = [0, 50].map((skill) => ticket(`s${skill}`, { skill }));
+    expect(matches(skillWindow(options), { apart })).toEqual([]);
+  });
+
+  it("widens as the longest waiting ticket waits, up to where it stops", () => {
+    const pool = [ticket("old", { skill: 0, waitedMs: 40_000 }), ticket("new", { skill: 50 })];
+    expect(matches(skillWindow(options), { pool })).toEqual([[["old", "new"]]]);
+    expect(matches(skillWindow({ ...options, maxWindow: 49 }), { pool })).toEqual([]);
+  });
+});
+
+describe("every built-in function", () => {
+  it("gives each ticket at most one seat, whatever waits", () => {
+    const waiting = fc.uniqueArray(
+      fc.record({ id: fc.nat(99), waitedMs: fc.nat(99_999), skill: fc.nat(200) }),
+      { selector: ({ id }) => id, maxLength: 40 },
+    );
+    fc.assert(
+      fc.property(waiting, fc.integer({ min: 1, max: 5 }), (drawn, count) => {
+        const pool = drawn.map(({ id, ...rest }) => ticket(`${id}`, rest));
+        pool.sort((a, b) => a.createdMs - b.createdMs);
+        for (const match of [
+          byCount(count),
+          teams([{ name: "t", pool: "one", size: count }]),
+          skillWindow({ count, double: "skill", window: 20, widenPerSecond: 1 }),
+        ]) {
+          const found = matches(match, { one: pool, two: pool.slice(3) });
+          const seated = found.flat(2);
+          expect(new Set(seated).size).toBe(seated.length);
+          for (const teams of found) expect(teams.flat()).toHaveLength(count);
+        }
+      }),
+    );
+  });
+});

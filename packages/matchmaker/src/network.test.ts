@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { connect } from "@dm-env-rpc/client";
+import {
+  FrontendService,
+  MatchProfileSchema,
+  RegistryService,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { counting, serveRegistered } from "../testing/world-server.ts";
+import { joinMatch, matchmakerClient } from "./client/index.ts";
+import type { MatchmakerEvent } from "./events.ts";
+import { serveMatchmaker } from "./serve-matchmaker.ts";
+
+const pairs = create(MatchProfileSchema, {
+  name: "pairs",
+  pools: [{ name: "all" }],
+  matchFunction: { function: { case: "byCount", value: { count: 2 } } },
+  worldType: "counting",
+  worldSettings: packSettings({ start: 100 }, counting.settings),
+});
+
+describe("on the network", () => {
+  it("agents find a match, play it and leave, and its world is destroyed", async () => {
+    const events: MatchmakerEvent[] = [];
+    let onEvent = (_event: MatchmakerEvent): void => {};
+    await using served = await serveMatchmaker({
+      profiles: [pairs],
+      onEvent: (event) => {
+        events.push(event);
+        onEvent(event);
+      },
+    });
+    await using registered = await serveRegistered(served.url);
+    await registered.registration.registered;
+    const matchmaker = matchmakerClient(served.url);
+
+    const play = async (): Promise<{ world: string; totals: unknown[] }> => {
+      const assignment = await matchmaker.findMatch();
+      await using env = await joinMatch(assignment, { as: counting });
+      const totals: unknown[] = [];
+      for (let step = await env.reset(); ; step = await env.step({ add: 1 })) {
+        totals.push(step.observation.total);
+        if (step.last()) return { world: env.world, totals };
+      }
+    };
+    const destroyed = new Promise<void>((resolve) => {
+      onEvent = ({ kind }) => {
+        if (kind === "world-destroyed") resolve();
+      };
+    });
+    const [one, two] = await Promise.all([play(), play()]);
+    expect(one).toEqual({ world: "counting-1", totals: [100, 102, 104, 106] });
+    expect(two).toEqual(one);
+    await destroyed;
+    expect(registered.server.worldNames()).toEqual([]);
+    expect(events.filter(({ kind }) => kind.endsWith("failed"))).toEqual([]);
+  });
+
+  it("nobody but the matchmaker creates worlds on its servers", async () => {
+    await using served = await serveMatchmaker();
+    await using registered = await serveRegistered(served.url);
+    await registered.registration.registered;
+    await using stranger = await connect(registered.server.url);
+    await expect(stranger.createWorld({ settings: { start: 1 } })).rejects.toThrow(/operator/);
+  });
+
+  it("tells of a ticket from waiting to assigned, and goes on to the next matchmaker when one is gone", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    const matchmaker = matchmakerClient(["127.0.0.1:1", served.url]);
+    const other = matchmakerClient(served.url);
+    await using registered = await serveRegistered(served.url);
+    await registered.registration.registered;
+    const states: string[] = [];
+    let partner: Promise<unknown> | undefined;
+    for await (const { state } of matchmaker.find()) {
+      states.push(state);
+      partner ??= other.findMatch();
+      if (state === "assigned") break;
+    }
+    await partner;
+    expect(states[0]).toBe("waiting");
+  });
+
+  it("a ticket that nobody follows any more is cancelled, unless it is assigned", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    const matchmaker = matchmakerClient(served.url);
+    let ticketId = "";
+    for await (const update of matchmaker.find()) {
+      ({ ticketId } = update);
+      break;
+    }
+    expect(await matchmaker.get(ticketId)).toMatchObject({ state: "cancelled" });
+    const ended = AbortSignal.abort(new Error("enough"));
+    await expect(matchmaker.findMatch({}, { signal: ended })).rejects.toThrow(/canceled/);
+  });
+
+  it("an address where nobody listens is not registered, and the error says what to do", async () => {
+    await using served = await serveMatchmaker();
+    const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
+    const request = {
+      serverId: "lost",
+      address: "127.0.0.1:1",
+      capacity: { maxWorlds: 1, maxAgents: 1 },
+      worldTypes: ["counting"],
+    };
+    await expect(registry.registerServer(request)).rejects.toThrow(
+      /\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:1".*register the address/,
+    );
+    // A server that is none of ours does not do either.
+    await expect(registry.registerServer({ ...request, address: served.url })).rejects.toThrow(
+      /failed_precondition/,
+    );
+  });
+
+  it("a ticket of a megabyte is refused, and nobody else notices", async () => {
+    await using served = await serveMatchmaker();
+    const frontend = createClient(FrontendService, createGrpcTransport({ baseUrl: served.url }));
+    const value = new Uint8Array(1_000_000);
+    const extensions = { large: { typeUrl: "type.googleapis.com/large", value } };
+    await expect(frontend.createTicket({ extensions })).rejects.toThrow(
+      /\[resource_exhausted\] expected a ticket of at most 16384 bytes, received one of 1000/,
+    );
+    await frontend.createTicket({});
+  });
+});

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import * as client from "./client/index.ts";
+import * as matchmaker from "./index.ts";
+import * as redis from "./redis/index.ts";
+import * as registration from "./registration/index.ts";
+
+test("the public names are these", () => {
+  expect({
+    matchmaker: Object.keys(matchmaker).sort(),
+    client: Object.keys(client).sort(),
+    redis: Object.keys(redis).sort(),
+    registration: Object.keys(registration).sort(),
+  }).toEqual({
+    matchmaker: [
+      "StoreError",
+      "byCount",
+      "createMatchmaker",
+      "defaultSettings",
+      "generateSigningKey",
+      "isStoreError",
+      "memoryStore",
+      "networkServers",
+      "serveMatchmaker",
+      "signingKeyFromPem",
+      "skillWindow",
+      "systemClock",
+      "teams",
+    ],
+    client: ["joinMatch", "matchmakerClient"],
+    redis: ["redisStore"],
+    registration: ["bearerToken", "register"],
+  });
+});

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  DoubleRangeFilter_Exclude as Exclude,
+  MatchFunctionSchema,
+  PoolSchema,
+  WatchResponse_Kind,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+
+const pool = (init: MessageInitShape<typeof PoolSchema>) => [create(PoolSchema, init)];
+const match = (init: MessageInitShape<typeof MatchFunctionSchema>) =>
+  create(MatchFunctionSchema, init);
+const range = (min: number, max: number, exclude: Exclude = Exclude.UNSPECIFIED) =>
+  pool({ name: "p", doubleRangeFilters: [{ doubleArg: "skill", min, max, exclude }] });
+
+describe("bad input", () => {
+  it.each([
+    ["no name", { name: "" }, /name: expected a name/],
+    ["no kind of world", { worldType: "" }, /world_type/],
+    ["no pool", { pools: [] }, /pools: expected 1 to 100/],
+    ["a range with nothing in it", { pools: range(2, 1) }, /range with a number.*min 2 and max 1/],
+    [
+      "an open range of one point",
+      { pools: range(1, 1, Exclude.BOTH) },
+      /min 1 and max 1, excluded/,
+    ],
+    [
+      "a bound that is no number",
+      { pools: range(Number.NaN, 1) },
+      /expected a number, received NaN/,
+    ],
+    [
+      "a string of two values",
+      {
+        pools: pool({
+          name: "p",
+          stringEqualsFilters: [
+            { stringArg: "map", value: "a" },
+            { stringArg: "map", value: "b" },
+          ],
+        }),
+      },
+      /"a" and "b"/,
+    ],
+    ["no function", { matchFunction: match({}) }, /match_function: expected by_count/],
+    ["a match of nobody", { count: 0 }, /by_count.count: expected a number from 1/],
+    ["fewer seats than players", { count: 4, seats: 3 }, /seats: expected at least the 4/],
+    [
+      "a team without a pool",
+      {
+        matchFunction: match({
+          function: { case: "teams", value: { teams: [{ name: "a", pool: "none", size: 1 }] } },
+        }),
+      },
+      /pool of team "a": expected one of "all", received "none"/,
+    ],
+    [
+      "a function that nobody knows",
+      { matchFunction: match({ function: { case: "custom", value: { name: "mine" } } }), seats: 2 },
+      /custom match function.*received "mine"/,
+    ],
+  ])("a profile with %s is refused", async (_, init, message) => {
+    await using house = await House.open({ profiles: [] });
+    const put = house.admin.putProfile({ profile: profile(init) });
+    await expect(put).rejects.toThrow(message);
+    await expect(put).rejects.toThrow(/\[invalid_argument\]/);
+    expect((await house.admin.listProfiles({})).profiles).toEqual([]);
+  });
+
+  it("a ticket for a profile that there is not is told which there are", async () => {
+    await using house = await House.open();
+    await expect(house.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
+      /\[not_found\] there is no profile "chess"; there are: "any"/,
+    );
+  });
+
+  it("a ticket with a number that is none is refused", async () => {
+    await using house = await House.open();
+    const searchFields = { doubles: { skill: Number.NaN } };
+    await expect(house.frontend.createTicket({ searchFields })).rejects.toThrow(
+      /\[invalid_argument\] search_fields.doubles "skill": expected a finite number, received NaN/,
+    );
+  });
+
+  it("a ticket that nobody knows is not found", async () => {
+    await using house = await House.open();
+    const call = { ticketId: "nobody" };
+    for (const asked of [
+      house.frontend.getTicket(call),
+      house.frontend.cancelTicket(call),
+      house.frontend.watchTicket(call)[Symbol.asyncIterator]().next(),
+    ]) {
+      await expect(asked).rejects.toThrow(/\[not_found\] there is no ticket "nobody"/);
+    }
+  });
+
+  it("a ticket that is asked for twice is one, with another content it is refused", async () => {
+    await using house = await House.open();
+    const request = { ticketId: "mine", searchFields: { tags: ["red"] } };
+    await house.frontend.createTicket(request);
+    await house.frontend.createTicket(request);
+    expect((await house.admin.listTickets({})).tickets).toHaveLength(1);
+    await expect(
+      house.frontend.createTicket({ ticketId: "mine", searchFields: { tags: ["blue"] } }),
+    ).rejects.toThrow(/\[already_exists\]/);
+  });
+
+  it("more tickets than there is room for are refused, and those that wait are matched", async () => {
+    await using house = await House.open({ settings: { maxTickets: 2 } });
+    await house.serve("a");
+    const ids = await house.tickets(2);
+    await expect(house.tickets(1)).rejects.toThrow(/\[resource_exhausted\].*limit: maxTickets/);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("a ticket that has waited too long fails, and is forgotten later", async () => {
+    await using house = await House.open({ settings: { maxWaitMs: 10_000, retainMs: 5_000 } });
+    const [id = ""] = await house.tickets(1);
+    await house.pass(11_000);
+    expect(await house.states([id])).toEqual(["FAILED"]);
+    expect((await house.ticket(id)).error?.message).toMatch(/no match was found within 10000 ms/);
+    await house.pass(6_000);
+    await expect(house.ticket(id)).rejects.toThrow(/not_found/);
+  });
+
+  it.each([
+    [{ serverId: "" }, /server_id/],
+    [{ address: "not an address" }, /\[invalid_argument\].*host:port/],
+    [{ capacity: { maxWorlds: 0, maxAgents: 1 } }, /capacity/],
+    [{ worldTypes: [] }, /world_types/],
+  ])("a server that registers %j is refused", async (wrong, message) => {
+    await using house = await House.open();
+    const right = {
+      serverId: "s",
+      address: "s.test:1",
+      capacity: { maxWorlds: 1, maxAgents: 1 },
+      worldTypes: ["gridworld"],
+    };
+    await expect(house.registry.registerServer({ ...right, ...wrong })).rejects.toThrow(message);
+    expect((await house.admin.listServers({})).servers).toEqual([]);
+  });
+
+  it("an operator who watches sees what there is, and what changes", async () => {
+    await using house = await House.open();
+    const ended = new AbortController();
+    const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
+    const next = async () => (await watch.next()).value?.change;
+    expect((await next())?.case).toBe("profile");
+    const [ticketId = ""] = await house.tickets(1);
+    expect(await next()).toMatchObject({ case: "ticket", value: { id: ticketId } });
+    await house.admin.deleteProfile({ name: "any" });
+    expect(await next()).toMatchObject({
+      case: "removed",
+      value: { kind: WatchResponse_Kind.PROFILE, id: "any" },
+    });
+    ended.abort();
+    await expect(next()).rejects.toThrow(/canceled/);
+  });
+
+  it("lists come in pages", async () => {
+    await using house = await House.open();
+    const ids = await house.tickets(5);
+    const seen: string[] = [];
+    let pageToken = "";
+    do {
+      const page = await house.admin.listTickets({ pageSize: 2, pageToken });
+      expect(page.tickets.length).toBeLessThanOrEqual(2);
+      seen.push(...page.tickets.map(({ id }) => id));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    expect(seen.sort()).toEqual(ids.sort());
+    await expect(house.admin.listTickets({ pageSize: 5_000 })).rejects.toThrow(/at most 1000/);
+  });
+});

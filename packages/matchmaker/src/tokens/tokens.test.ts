@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { createSeats } from "../registration/seats.ts";
+import { tokenIssuer } from "./issuer.ts";
+import { generateSigningKey, signingKeyFromPem } from "./keys.ts";
+import { tokenVerifier } from "./verifier.ts";
+
+const nowMs = Date.UTC(2030, 0, 1);
+
+async function setup({ serverId = "server", at = nowMs } = {}) {
+  const issuer = await tokenIssuer(await generateSigningKey());
+  let now = at;
+  let seat = 0;
+  const verifier = tokenVerifier({ serverId, jwks: () => issuer.jwks, now: () => now });
+  return {
+    issuer,
+    verifier,
+    seats: createSeats(
+      verifier,
+      () => now,
+      () => {},
+    ),
+    token: (over = {}) =>
+      issuer.joinToken({
+        ticketId: "ticket",
+        serverId: "server",
+        worldName: "world",
+        seatId: `seat-${++seat}`,
+        nowMs,
+        expiresMs: nowMs + 30_000,
+        ...over,
+      }),
+    pass: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+const refused = (code: string, message: RegExp) => (error: unknown) =>
+  isDmEnvRpcError(error) && error.code === code && message.test(error.message);
+
+describe("a join token", () => {
+  it("lets its ticket's agent into its world", async () => {
+    const { verifier, token } = await setup();
+    expect(await verifier.join(await token(), "world")).toEqual({
+      ticketId: "ticket",
+      worldName: "world",
+      seatId: "seat-1",
+      expiresMs: nowMs + 30_000,
+    });
+  });
+
+  it("is refused once it has expired, by the matchmaker's time", async () => {
+    const { verifier, token, pass } = await setup();
+    const mine = await token();
+    pass(30_001);
+    await expect(verifier.join(mine, "world")).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", /expired at 2030-01-01T00:00:30.*ask for another assignment/),
+    );
+  });
+
+  it("is refused for another world, another server, and when somebody else signed it", async () => {
+    const { verifier, token } = await setup();
+    const stranger = await setup();
+    await expect(verifier.join(await token(), "other")).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /is for the world "world", not for "other"/),
+    );
+    await expect(verifier.join(await token({ serverId: "old" }), "world")).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /for another server, or for an earlier run/),
+    );
+    await expect(verifier.join(await stranger.token(), "world")).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", /no token of the matchmaker's/),
+    );
+  });
+
+  it.each([
+    ["none", undefined],
+    ["an empty one", ""],
+    ["no token at all", "let me in"],
+    ["one that nobody signed", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
+  ])("is needed: %s is refused", async (_, token) => {
+    const { verifier } = await setup();
+    await expect(verifier.join(token, "world")).rejects.toSatisfy(refused("UNAUTHENTICATED", /./));
+  });
+
+  it("is no operator's, and the operator's is no agent's", async () => {
+    const { verifier, issuer, token } = await setup();
+    const operator = await issuer.operatorToken("server", nowMs, nowMs + 1_000);
+    await verifier.operator(operator);
+    await expect(verifier.operator(await token())).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /role "operator", received one of role "agent"/),
+    );
+    await expect(verifier.join(operator, "world")).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /role "operator"/),
+    );
+  });
+
+  it("cannot be checked before the matchmaker has been reached", async () => {
+    const verifier = tokenVerifier({ serverId: "s", jwks: () => undefined, now: () => nowMs });
+    await expect(verifier.join("x", "world")).rejects.toSatisfy(
+      refused("UNAVAILABLE", /try again/),
+    );
+  });
+
+  it("may be signed with a key of one's own", async () => {
+    await expect(signingKeyFromPem("no key")).rejects.toThrow(/openssl genpkey/);
+  });
+});
+
+describe("a seat", () => {
+  it("is taken once, however often and at once its token is shown", async () => {
+    const { seats, token } = await setup();
+    const mine = await token();
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 8 }, () => seats.take(mine, "world")),
+    );
+    const taken = attempts.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    expect(taken).toHaveLength(1);
+    expect(seats.ticketsIn("world")).toEqual(["ticket"]);
+    taken[0]?.leave();
+    expect(seats.ticketsIn("world")).toEqual([]);
+    await expect(seats.take(mine, "world")).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /has been taken/),
+    );
+  });
+
+  it("that the world refused may be taken again", async () => {
+    const { seats, token } = await setup();
+    const mine = await token();
+    const seat = await seats.take(mine, "world");
+    seat.giveBack();
+    expect(seats.ticketsIn("world")).toEqual([]);
+    await seats.take(mine, "world");
+  });
+});
