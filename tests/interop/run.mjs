@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// npm run interop: everything that needs Python. Their client on our server with both lines
+// of NumPy, then our client, and the conformance suite, on theirs. Each part leaves a report.
+import { spawnSync } from "node:child_process";
+
+const reports = "tests/interop/reports";
+const withNumPy1 = [
+  "compliance",
+  "dm_env",
+  "echo",
+  "settings",
+  "official_client",
+  "codec_difference",
+];
+
+const parts = [
+  [
+    "node",
+    "scripts/python.mjs",
+    "-m",
+    "pytest",
+    "-q",
+    "tests/interop",
+    `--junitxml=${reports}/pytest.xml`,
+  ],
+  [
+    ...["node", "scripts/python.mjs", "--numpy-1", "-m", "pytest", "-q"],
+    ...withNumPy1.map((name) => `tests/interop/test_${name}.py`),
+    `--junitxml=${reports}/pytest-numpy-1.xml`,
+  ],
+  ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
+];
+
+const failed = [];
+for (const [program, ...args] of parts) {
+  const line = [program, ...args].join(" ");
+  process.stdout.write(`\n> ${line}\n`);
+  const { status, error } = spawnSync(program, args, { stdio: "inherit" });
+  if (error !== undefined) process.stderr.write(`${error.message}\n`);
+  if (status !== 0) failed.push(line);
+}
+for (const line of failed) process.stderr.write(`failed: ${line}\n`);
+process.exitCode = failed.length === 0 ? 0 : 1;
