@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { manualTime } from "../testing/manual-time.ts";
-import { memoryCarrier } from "../testing/model/carriers.ts";
+import { http2Carrier, memoryCarrier } from "../testing/model/carriers.ts";
 import { mishaps, type Scenario, scenarios } from "../testing/model/operations.ts";
 import { clockOf, runScenario } from "../testing/model/run.ts";
 import { callMs } from "../testing/model/turns.ts";
@@ -21,6 +21,15 @@ const limits = {
 
 /** How many scenarios are run on each clock; more with the environment variable. */
 const runs = Number(process.env["MODEL_RUNS"] ?? 300);
+
+/** How many on worlds that answer with promises, and on those that break. */
+const patientRuns = Math.ceil(runs / 3);
+
+/** How many over HTTP/2. */
+const http2Runs = Number(process.env["MODEL_HTTP2_RUNS"] ?? 10);
+
+/** A long run takes as long as it takes. */
+const timeout = 60_000 + 100 * runs + 5000 * http2Runs;
 
 /** The clocks, each with a model of its own. */
 const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
@@ -47,29 +56,44 @@ async function overMemory(scenario: Scenario): Promise<void> {
   await runScenario(scenario, { server, carrier, time, log, oneByOne: false });
 }
 
-function check(scenario: fc.Arbitrary<Scenario>, run: (scenario: Scenario) => Promise<void>) {
-  const seed = process.env["MODEL_SEED"];
-  const property = fc.asyncProperty(scenario, run);
-  return fc.assert(property, { numRuns: runs, ...(seed ? { seed: Number(seed) } : {}) });
+async function overHttp2(scenario: Scenario): Promise<void> {
+  const log: TallyEvent[] = [];
+  const time = manualTime();
+  const worlds = [tallyOf(scenario.policies, log)];
+  const server = createEnvironmentServer({ worlds, time, limits });
+  await using carrier = await http2Carrier(server);
+  await runScenario(scenario, { server, carrier, time, log, oneByOne: false });
 }
 
-describe("the model of a server", () => {
-  it.each(clocks)("agrees with the server on random requests, on the clock %s", async (kind) => {
-    await check(scenarios(kind), overMemory);
+function check(
+  scenario: fc.Arbitrary<Scenario>,
+  numRuns: number,
+  run: (scenario: Scenario) => Promise<void>,
+  options: { readonly endOnFailure?: boolean } = {},
+): Promise<void> {
+  const seed = process.env["MODEL_SEED"];
+  const property = fc.asyncProperty(scenario, run);
+  return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
+}
+
+describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
+  it("agrees with the server on random requests", { timeout }, async () => {
+    await check(scenarios(kind), runs, overMemory);
   });
 
-  it.each(clocks)("agrees when the world answers with promises, on the clock %s", async (kind) => {
-    await check(scenarios(kind), withPatience);
+  it("agrees over HTTP/2", { timeout }, async () => {
+    // Each answer that does not come is waited for, which is too long to look for a shorter scenario.
+    await check(scenarios(kind, 30), http2Runs, overHttp2, { endOnFailure: true });
   });
 
-  it.each(clocks)(
-    "behaviour 24: agrees when a world throws, rejects or hangs, on the clock %s",
-    async (kind) => {
-      const scenario = fc.tuple(scenarios(kind), mishaps);
-      await check(
-        scenario.map(([healthy, mishap]) => ({ ...healthy, mishap })),
-        withPatience,
-      );
-    },
-  );
+  it("agrees when the world answers with promises", { timeout }, async () => {
+    await check(scenarios(kind), patientRuns, withPatience);
+  });
+
+  it("behaviour 24: agrees when a world throws, rejects or hangs", { timeout }, async () => {
+    const broken = fc
+      .tuple(scenarios(kind), mishaps)
+      .map(([healthy, mishap]) => ({ ...healthy, mishap }));
+    await check(broken, patientRuns, withPatience);
+  });
 });

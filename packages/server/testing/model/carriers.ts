@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ClientStream, memoryStreamPair } from "@dm-env-rpc/transport";
+import { setImmediate } from "node:timers/promises";
+import {
+  type ClientStream,
+  listen,
+  memoryStreamPair,
+  openStream,
+  type ServerStream,
+} from "@dm-env-rpc/transport";
 import type { EnvironmentServer } from "../../src/environment-server.ts";
 
 /** What carries the streams of a model's run. */
@@ -36,5 +43,111 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
       }
     },
     async [Symbol.asyncDispose]() {},
+  };
+}
+
+/** What was done at the client's side of a stream, and what the server has seen of it. */
+interface Progress {
+  accepted: boolean;
+  sent: number;
+  seen: number;
+  ended: boolean;
+  seenEnd: boolean;
+  aborted: boolean;
+  seenClose: boolean;
+}
+
+/** Whether the server has seen everything. */
+function upToDate({ sent, seen, ended, seenEnd, aborted, seenClose }: Progress): boolean {
+  return seenClose || (!aborted && sent === seen && ended === seenEnd);
+}
+
+/** How long the network may take, in milliseconds. */
+const networkMs = 5000;
+
+/** Streams over HTTP/2, each on a connection of its own. */
+export async function http2Carrier(server: EnvironmentServer): Promise<Carrier> {
+  const all: Progress[] = [];
+  const listener = await listen({
+    onStream: (stream) => {
+      const progress = all[Number(stream.peer.metadata.get("place"))];
+      if (progress === undefined) return;
+      server.accept(watched(stream, progress));
+      progress.accepted = true;
+    },
+  });
+  return {
+    async connect() {
+      const progress = {
+        accepted: false,
+        sent: 0,
+        seen: 0,
+        ended: false,
+        seenEnd: false,
+        aborted: false,
+        seenClose: false,
+      };
+      all.push(progress);
+      const metadata = { place: String(all.length - 1) };
+      const stream = await openStream(listener.url, { metadata });
+      // A stream that is dropped before the server has heard of it never was.
+      while (!progress.accepted) await setImmediate();
+      return counted(stream, progress);
+    },
+    async settle(done) {
+      const end = performance.now() + networkMs;
+      while (!(all.every(upToDate) && done()) && performance.now() < end) await setImmediate();
+      for (let turn = 0; turn < 3; turn++) await setImmediate();
+    },
+    async [Symbol.asyncDispose]() {
+      await listener.close({ graceMs: 0 });
+    },
+  };
+}
+
+function counted(stream: ClientStream, progress: Progress): ClientStream {
+  return {
+    start: (receiver) => stream.start(receiver),
+    pause: () => stream.pause(),
+    resume: () => stream.resume(),
+    send(message) {
+      progress.sent += 1;
+      return stream.send(message);
+    },
+    end() {
+      progress.ended = true;
+      stream.end();
+    },
+    abort(error) {
+      progress.aborted = true;
+      stream.abort(error);
+    },
+  };
+}
+
+function watched(stream: ServerStream, progress: Progress): ServerStream {
+  return {
+    peer: stream.peer,
+    send: (message) => stream.send(message),
+    pause: () => stream.pause(),
+    resume: () => stream.resume(),
+    end: () => stream.end(),
+    abort: (error) => stream.abort(error),
+    start: (receiver) =>
+      stream.start({
+        onMessage(message) {
+          receiver.onMessage(message);
+          progress.seen += 1;
+        },
+        onEnd() {
+          receiver.onEnd();
+          progress.seenEnd = true;
+        },
+        onDrain: () => receiver.onDrain(),
+        onClose(error) {
+          receiver.onClose(error);
+          progress.seenClose = true;
+        },
+      }),
   };
 }
