@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
-import {
-  FrontendService,
-  MatchProfileSchema,
-  RegistryService,
-} from "@dm-env-rpc/protocol/matchmaker";
-import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
+import { pairs } from "../testing/pairs.ts";
 import { counting, serveRegistered } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import type { MatchmakerEvent } from "./events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
-
-const pairs = create(MatchProfileSchema, {
-  name: "pairs",
-  pools: [{ name: "all" }],
-  matchFunction: { function: { case: "byCount", value: { count: 2 } } },
-  worldType: "counting",
-  worldSettings: packSettings({ start: 100 }, counting.settings),
-});
 
 describe("on the network", () => {
   it("agents find a match, play it and leave, and its world is destroyed", async () => {

@@ -36,7 +36,9 @@ export interface RegisteredServer extends AsyncDisposable {
 }
 
 /** Serves and registers. Only the matchmaker may create worlds. */
-export async function serveRegistered(matchmakers: string): Promise<RegisteredServer> {
+export async function serveRegistered(
+  matchmakers: string | readonly string[],
+): Promise<RegisteredServer> {
   const worlds = new Map<string, ServedWorld>();
   let registration: Registration | undefined;
   const change = (name: string, by: number): void => {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { Program } from "../testing/program.ts";
+import { hasRedis, RedisServer, sayWhetherRedis } from "../testing/redis-server.ts";
+import { counting } from "../testing/world-server.ts";
+import { joinMatch, type MatchmakerClient, matchmakerClient } from "./client/index.ts";
+
+sayWhetherRedis();
+
+/** Half of them come before, half of them after. */
+const agents = 40;
+
+/** Plays until a sequence has come to its end, whoever dies meanwhile. */
+async function playOne(matchmaker: MatchmakerClient): Promise<void> {
+  for (;;) {
+    const assignment = await matchmaker.findMatch();
+    try {
+      await using env = await joinMatch(assignment, { as: counting });
+      let step = await env.reset();
+      while (!step.last()) step = await env.step({ add: 1 });
+      return;
+    } catch {
+      // The server is gone: this ticket is not followed any more, so it must not wait again.
+      await matchmaker.cancel(assignment.ticketId).catch(() => {});
+    }
+  }
+}
+
+describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
+  it("every agent ends with a finished sequence when the matchmaker that leads and a server are killed", async () => {
+    await using redis = await RedisServer.start();
+    await using first = await Program.start("matchmaker", [redis.url]);
+    await using second = await Program.start("matchmaker", [redis.url]);
+    await using third = await Program.start("matchmaker", [redis.url]);
+    const matchmakers = [first, second, third].map(({ url }) => url);
+    await using doomed = await Program.start("world-server", matchmakers);
+    await using _other = await Program.start("world-server", [...matchmakers].reverse());
+    await using _another = await Program.start("world-server", [...matchmakers].reverse());
+    const matchmaker = matchmakerClient(matchmakers);
+    let finished = 0;
+    let isTime = (): void => {};
+    const underWay = new Promise<void>((resolve) => {
+      isTime = resolve;
+    });
+    const play = async (): Promise<void> => {
+      await playOne(matchmaker);
+      finished += 1;
+      if (finished === 4) isTime();
+    };
+    const early = Array.from({ length: agents / 2 }, play);
+    await underWay;
+    expect(first.lines).toContain("leading");
+    await Promise.all([first.kill(), doomed.kill()]);
+    const late = Array.from({ length: agents / 2 }, play);
+    await Promise.all([...early, ...late]);
+    expect(finished).toBe(agents);
+    // Exactly one of those that are left has taken over.
+    const heirs = [second, third].filter(({ lines }) => lines.includes("leading"));
+    expect(heirs).toHaveLength(1);
+  });
+});

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matchmaker as a process: node matchmaker.ts REDIS_URL
+
+import { redisStore } from "../../src/redis/index.ts";
+import { serveMatchmaker } from "../../src/serve-matchmaker.ts";
+import { pairs } from "../pairs.ts";
+
+const served = await serveMatchmaker({
+  store: await redisStore({ url: process.argv[2] ?? "" }),
+  profiles: [pairs],
+  settings: { leaderLeaseMs: 1_000, serverLeaseMs: 1_500, lostServerMs: 500, tickMs: 100 },
+  onEvent: ({ kind }) => {
+    if (kind === "leading") process.stdout.write("leading\n");
+  },
+});
+process.stdout.write(`listening on ${served.url}\n`);
