@@ -94,11 +94,23 @@ const retryMs = 500;
 export async function createMatchmaker(
   options: MatchmakerOptions & { readonly run?: boolean | undefined } = {},
 ): Promise<Matchmaker> {
+  const store = options.store ?? memoryStore(options);
+  try {
+    return await start(store, options);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function start(
+  store: Store,
+  options: MatchmakerOptions & { readonly run?: boolean | undefined },
+): Promise<Matchmaker> {
   const { clock = systemClock, functions = {}, newId = randomUUID, onEvent } = options;
   const settings = settingsFrom(options.settings);
   const profiles = options.profiles ?? [];
   for (const profile of profiles) checkProfile(profile, functions);
-  const store = options.store ?? memoryStore({ clock });
   const emit: Emit = (event) => onEvent?.(event);
   const issuer = await tokenIssuer(options.signingKey ?? (await sharedSigningKey(store)));
   const view = new View(store);

@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { pairs } from "../testing/pairs.ts";
 import { counting, serveRegistered } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
+import { systemClock } from "./clock.ts";
 import type { MatchmakerEvent } from "./events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 
@@ -112,5 +113,26 @@ describe("on the network", () => {
       /\[resource_exhausted\] expected a ticket of at most 16384 bytes, received one of 1000/,
     );
     await frontend.createTicket({});
+  });
+
+  it("a server whose clock is hours off checks tokens by the matchmaker's time", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    const behind = { ...systemClock, now: () => systemClock.now() - 5 * 3_600_000 };
+    const ahead = { ...systemClock, now: () => systemClock.now() + 5 * 3_600_000 };
+    const matchmaker = matchmakerClient(served.url);
+    for (const clock of [behind, ahead]) {
+      await using registered = await serveRegistered(served.url, { clock, joinTokens: true });
+      const { registration } = registered;
+      await registration.registered;
+      const [one, two] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+      const { seats } = registration;
+      await expect(seats.take(one.joinToken, "counting-2")).rejects.toThrow(/not for "counting-2"/);
+      const seat = await seats.take(one.joinToken, one.worldName);
+      expect(seat.claims.ticketId).toBe(one.ticketId);
+      await seats.take(two.joinToken, two.worldName);
+      await expect(seats.take(two.joinToken, two.worldName)).rejects.toThrow(/has been taken/);
+      seat.leave();
+      await Promise.all([one, two].map(({ ticketId }) => matchmaker.cancel(ticketId)));
+    }
   });
 });

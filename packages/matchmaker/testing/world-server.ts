@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineWorld, lockstep, type Server, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
-import { type Registration, register, type ServedWorld } from "../src/registration/index.ts";
+import {
+  type Registration,
+  type RegistrationOptions,
+  register,
+  type ServedWorld,
+} from "../src/registration/index.ts";
 
 /** Counts the steps of two agents, three to a sequence. */
 export const counting = defineWorld({
@@ -38,6 +43,7 @@ export interface RegisteredServer extends AsyncDisposable {
 /** Serves and registers. Only the matchmaker may create worlds. */
 export async function serveRegistered(
   matchmakers: string | readonly string[],
+  options: Partial<RegistrationOptions> = {},
 ): Promise<RegisteredServer> {
   const worlds = new Map<string, ServedWorld>();
   let registration: Registration | undefined;
@@ -84,6 +90,7 @@ export async function serveRegistered(
     worldTypes: [counting.name],
     worlds: () => [...worlds.values()],
     joinTokens: false,
+    ...options,
   });
   registration = made;
   return {
