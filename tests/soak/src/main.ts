@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { type Server, serve } from "@dm-env-rpc/server";
+import { expectOpenFiles } from "./files.ts";
+import type { Job, Told } from "./play.ts";
+import { counting, type Done, nothingDone } from "./world.ts";
+
+const usage = `Usage: npm run soak -- [--quick]
+
+Plays with one server process over HTTP/2, from another process, and adds up:
+  crowds  1,000 agents in one world in lockstep, then 2,000 agents in 500 worlds, a minute each
+  churn   100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
+  --quick a tenth of the agents for 3 s each, and 4,000 worlds
+Exits 1 when anything is lost, wrong or left behind.
+`;
+
+/** How far the heap may end from where it began. */
+const heapTolerance = 0.1;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+const failures: string[] = [];
+const print = (text: string): void => void process.stdout.write(text);
+
+function expectEqual(what: string, value: number, expected: number): void {
+  if (value !== expected) failures.push(`${what}: expected ${expected}, received ${value}`);
+}
+
+function row(name: string, value: string | number): void {
+  const text = typeof value === "number" ? Math.round(value).toLocaleString("en") : value;
+  print(`  ${name.padEnd(34)} ${text.padStart(12)}\n`);
+}
+
+/** Has another process do a job; `onPlaying` is called when everybody plays. */
+async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told> {
+  const child = fork(fileURLToPath(new URL("./player.js", import.meta.url)), { stdio: "inherit" });
+  let told: Told | undefined;
+  child.on("message", (message: Told | "playing") => {
+    if (message === "playing") onPlaying();
+    else told = message;
+  });
+  child.send(job);
+  await once(child, "exit");
+  if (told === undefined) throw new Error("the process that plays ended without a word");
+  return told;
+}
+
+/** A server over nothing done yet. */
+async function serving(): Promise<{ readonly server: Server; readonly done: Done }> {
+  const done = nothingDone();
+  return { server: await serve({ worlds: [counting(done)] }), done };
+}
+
+async function crowds(worlds: number, agents: number, seconds: number): Promise<void> {
+  const { server, done } = await serving();
+  const from = performance.now();
+  const told = await played({ kind: "crowds", url: server.url, worlds, agents, seconds });
+  const tookMs = performance.now() - from;
+  print(`crowds: ${worlds} × ${agents} agents, ${seconds} s\n`);
+  row("agents", told.agents);
+  row("steps answered", told.answered);
+  row("steps a second", told.answered / seconds);
+  row("ticks", done.ticks);
+  row("sequences", done.sequences);
+  row("longest wait, ms", told.longestMs);
+  row("resident memory, MB", process.memoryUsage().rss / 1e6);
+  row("seconds, all in all", tookMs / 1000);
+  expectEqual("agents", told.agents, worlds * agents);
+  expectEqual("answers", told.answered, told.sent);
+  expectEqual("answers of either kind", told.firsts + told.taken, told.answered);
+  expectEqual("actions that worlds took", done.actions, told.taken);
+  expectEqual("wrong observations", told.wrong, 0);
+  await settled(server, done);
+}
+
+/** Everybody has left, and every world is gone. */
+async function settled(server: Server, done: Done): Promise<void> {
+  const end = performance.now() + 5000;
+  while (server.sessionCount > 0 && performance.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expectEqual("connections left behind", server.sessionCount, 0);
+  expectEqual("worlds left behind", server.worldNames().length, 0);
+  expectEqual("agents left behind", done.joined - done.left, 0);
+  expectEqual("worlds destroyed", done.destroyed, done.created);
+  await server.close();
+}
+
+function heapBytes(): number {
+  for (let i = 0; i < 4; i++) collect();
+  return process.memoryUsage().heapUsed;
+}
+
+async function churn(worlds: number): Promise<void> {
+  const { server, done } = await serving();
+  const job = { kind: "churn", url: server.url, connections: 16 } as const;
+  await played({ ...job, worlds: 2000 });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const before = heapBytes();
+  const from = performance.now();
+  const told = await played({ ...job, worlds });
+  const tookMs = performance.now() - from;
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const after = heapBytes();
+  print(`churn: ${worlds.toLocaleString("en")} worlds, after 2,000 to warm up\n`);
+  row("worlds", told.worlds);
+  row("worlds a second", (told.worlds * 1000) / tookMs);
+  row("heap before, kB", before / 1000);
+  row("heap after, kB", after / 1000);
+  row("change", `${(((after - before) / before) * 100).toFixed(1)} %`);
+  row("resident memory, MB", process.memoryUsage().rss / 1e6);
+  expectEqual("worlds", told.worlds, worlds);
+  expectEqual("steps answered", told.answered, told.sent);
+  expectEqual("wrong observations", told.wrong, 0);
+  if (Math.abs(after - before) > before * heapTolerance) {
+    failures.push(`the heap went from ${before} to ${after} bytes, more than ±10 %`);
+  }
+  await settled(server, done);
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  if (args.includes("--help")) {
+    print(usage);
+    return;
+  }
+  const unknown = args.find((arg) => arg !== "--quick");
+  if (unknown !== undefined) throw new Error(`unknown argument "${unknown}"\n${usage}`);
+  const quick = args.includes("--quick");
+  expectOpenFiles(quick ? 512 : 2500);
+  await crowds(1, quick ? 100 : 1000, quick ? 3 : 60);
+  await crowds(quick ? 50 : 500, 4, quick ? 3 : 60);
+  await churn(quick ? 4000 : 100_000);
+  for (const failure of failures) print(`FAILED ${failure}\n`);
+  print(failures.length === 0 ? "nothing lost, nothing left behind\n" : "");
+  process.exitCode = failures.length === 0 ? 0 : 1;
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

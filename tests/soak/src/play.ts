@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Connection, connect } from "@dm-env-rpc/client";
+import { counting, nothingDone } from "./world.ts";
+
+/** What the agents were told, all together. */
+export interface Told {
+  /** Agents that played. */
+  agents: number;
+  /** Steps that were sent, and those that were answered. */
+  sent: number;
+  answered: number;
+  /** Answers that began a sequence, and those that said what became of an action. */
+  firsts: number;
+  taken: number;
+  /** Answers whose observation was not the agent's own count. */
+  wrong: number;
+  /** Longest time that an agent waited for an answer, in milliseconds. */
+  longestMs: number;
+  worlds: number;
+}
+
+/** The jobs of a process that plays. */
+export type Job =
+  | {
+      readonly kind: "crowds";
+      readonly url: string;
+      /** How many worlds of how many agents. */
+      readonly worlds: number;
+      readonly agents: number;
+      readonly seconds: number;
+    }
+  | {
+      readonly kind: "churn";
+      readonly url: string;
+      readonly worlds: number;
+      readonly connections: number;
+    };
+
+/** What an agent expects of the world. */
+const as = counting(nothingDone());
+
+/** Agents step for a while, all at once; then they leave. */
+export async function crowds(
+  job: Extract<Job, { kind: "crowds" }>,
+  told: Told,
+  onPlaying: () => void,
+): Promise<void> {
+  const names: string[] = [];
+  {
+    await using host = await connect(job.url);
+    for (let i = 0; i < job.worlds; i++) {
+      names.push(await host.createWorld({ settings: { agents: job.agents } }));
+    }
+  }
+  const connections: Connection[] = [];
+  for (let i = 0; i < job.worlds * job.agents; i += 50) {
+    const batch = Math.min(50, job.worlds * job.agents - i);
+    connections.push(...(await Promise.all(Array.from({ length: batch }, () => connect(job.url)))));
+  }
+  const end = { at: Number.POSITIVE_INFINITY };
+  const playing = connections.map((connection, i) =>
+    play(connection, names[Math.floor(i / job.agents)] ?? "", told, end),
+  );
+  end.at = performance.now() + job.seconds * 1000;
+  onPlaying();
+  await Promise.all(playing);
+  await using host = await connect(job.url);
+  for (const name of names) await host.destroyWorld(name);
+  told.worlds += names.length;
+}
+
+async function play(
+  connection: Connection,
+  world: string,
+  told: Told,
+  end: { readonly at: number },
+): Promise<void> {
+  const environment = await connection.join(world, { as });
+  told.agents += 1;
+  let mine = 0;
+  while (performance.now() < end.at) {
+    const sentAt = performance.now();
+    told.sent += 1;
+    const step = await environment.step({ add: 1 });
+    told.answered += 1;
+    told.longestMs = Math.max(told.longestMs, performance.now() - sentAt);
+    if (step.first()) told.firsts += 1;
+    else {
+      told.taken += 1;
+      mine += 1;
+    }
+    if (step.observation.mine !== mine) told.wrong += 1;
+  }
+  await environment.close();
+  await connection.close();
+}
+
+/** Worlds are created, joined, stepped, left and destroyed, one after the other on each connection. */
+export async function churn(job: Extract<Job, { kind: "churn" }>, told: Told): Promise<void> {
+  let left = job.worlds;
+  const lives = Array.from({ length: job.connections }, async () => {
+    await using connection = await connect(job.url);
+    while (left > 0) {
+      left -= 1;
+      const world = await connection.createWorld();
+      const environment = await connection.join(world, { as });
+      const steps = await Promise.all([0, 1, 2].map(() => environment.step({ add: 1 })));
+      told.sent += 3;
+      told.answered += steps.length;
+      told.firsts += steps.filter((step) => step.first()).length;
+      told.taken += steps.filter((step) => !step.first()).length;
+      if (steps.at(-1)?.observation.mine !== 2) told.wrong += 1;
+      await environment.close();
+      await connection.destroyWorld(world);
+      told.agents += 1;
+      told.worlds += 1;
+    }
+  });
+  await Promise.all(lives);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import { defineWorld, withDefault } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+
+/** What the worlds of a server have done, all together. */
+export interface Done {
+  /** Actions that came to a world's `step`. */
+  actions: number;
+  ticks: number;
+  sequences: number;
+  /** Agents that joined, and that left or went with their world. */
+  joined: number;
+  left: number;
+  created: number;
+  destroyed: number;
+}
+
+/** What the worlds of a server have done before it served. */
+export function nothingDone(): Done {
+  return { actions: 0, ticks: 0, sequences: 0, joined: 0, left: 0, created: 0, destroyed: 0 };
+}
+
+/** The world of the soak: it counts, for itself and for each agent. A sequence has 50 ticks. */
+export function counting(done: Done) {
+  return defineWorld({
+    name: "counting",
+    settings: { agents: withDefault(t.int32({ min: 1, max: 1000 }), 1) },
+    actions: { add: t.int32() },
+    observations: { mine: t.int32(), reward: t.float32() },
+    agents: ({ agents }) => ({ min: agents, max: agents }),
+    create() {
+      const mine = new Map<number, number>();
+      let tick = 0;
+      done.created += 1;
+      return {
+        join(agent) {
+          done.joined += 1;
+          mine.set(agent, 0);
+        },
+        leave(agent) {
+          done.left += 1;
+          mine.delete(agent);
+        },
+        start() {
+          done.sequences += 1;
+          tick = 0;
+        },
+        step(actions) {
+          tick += 1;
+          done.ticks += 1;
+          for (const [agent, { add = 0 }] of actions) {
+            done.actions += add;
+            mine.set(agent, (mine.get(agent) ?? 0) + add);
+          }
+        },
+        status: () => (tick < 50 ? "running" : "terminated"),
+        observe: { mine: (agent) => mine.get(agent) ?? 0, reward: () => 1 },
+        destroy() {
+          done.destroyed += 1;
+        },
+      };
+    },
+  });
+}
