@@ -34,35 +34,35 @@ const timeout = 60_000 + 100 * runs + 5000 * http2Runs;
 /** The clocks, each with a model of its own. */
 const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
 
-function tallyOf({ clock, ...policies }: Scenario["policies"], log: TallyEvent[]) {
-  return tally({ ...policies, clock: clockOf(clock), log });
+function tallyOf({ clock, ...policies }: Scenario["policies"], logs: TallyEvent[][]) {
+  return tally({ ...policies, clock: clockOf(clock), logs });
 }
 
 async function withPatience(scenario: Scenario): Promise<void> {
-  const log: TallyEvent[] = [];
+  const logs: TallyEvent[][] = [];
   const time = manualTime();
-  const worlds = [patient(tallyOf(scenario.policies, log), oracleOf(scenario.mishap))];
+  const worlds = [patient(tallyOf(scenario.policies, logs), oracleOf(scenario.mishap))];
   const server = createEnvironmentServer({ worlds, time, limits });
   await using carrier = memoryCarrier(server, true);
-  await runScenario(scenario, { server, carrier, time, log, oneByOne: true });
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: true });
 }
 
 async function overMemory(scenario: Scenario): Promise<void> {
-  const log: TallyEvent[] = [];
+  const logs: TallyEvent[][] = [];
   const time = manualTime();
-  const worlds = [tallyOf(scenario.policies, log)];
+  const worlds = [tallyOf(scenario.policies, logs)];
   const server = createEnvironmentServer({ worlds, time, limits });
   await using carrier = memoryCarrier(server, false);
-  await runScenario(scenario, { server, carrier, time, log, oneByOne: false });
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: false });
 }
 
 async function overHttp2(scenario: Scenario): Promise<void> {
-  const log: TallyEvent[] = [];
+  const logs: TallyEvent[][] = [];
   const time = manualTime();
-  const worlds = [tallyOf(scenario.policies, log)];
+  const worlds = [tallyOf(scenario.policies, logs)];
   const server = createEnvironmentServer({ worlds, time, limits });
   await using carrier = await http2Carrier(server);
-  await runScenario(scenario, { server, carrier, time, log, oneByOne: false });
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: false });
 }
 
 function check(

@@ -24,14 +24,24 @@ export type TallyOptions = Partial<
     WorldDefinition,
     "onLeave" | "onReset" | "lateEntry" | "onDestroy" | "resetDeadlineMs" | "drainDeadlineMs"
   >
-> & { readonly clock?: Clock; readonly log?: TallyEvent[] };
+> & {
+  readonly clock?: Clock;
+  readonly log?: TallyEvent[];
+  /** The log of each world, as they are created. */
+  readonly logs?: TallyEvent[][];
+};
 
 /**
  * A world that a test can foretell: each agent adds to a total that all share.
  * A sequence is TERMINATED after `length` ticks, or INTERRUPTED with `cut`; an
  * agent that adds 100 is TERMINATED alone.
  */
-export function tally({ log = [], clock = lockstep(), ...policies }: TallyOptions = {}) {
+export function tally({
+  log: all = [],
+  logs = [],
+  clock = lockstep(),
+  ...policies
+}: TallyOptions = {}) {
   return defineWorld({
     name: "tally",
     settings: {
@@ -63,6 +73,14 @@ export function tally({ log = [], clock = lockstep(), ...policies }: TallyOption
       const widths = new Map<AgentId, number>();
       const rewards = new Map<AgentId, number>();
       const finished = new Set<AgentId>();
+      const own: TallyEvent[] = [];
+      logs.push(own);
+      const log = {
+        push(event: TallyEvent) {
+          all.push(event);
+          own.push(event);
+        },
+      };
       log.push(`create ${settings.length}`);
       return {
         join(agent, { width }) {

@@ -49,7 +49,8 @@ export class ConnectionModel implements Asker {
 export class ServerModel {
   readonly timers: Timers = new Timers();
   readonly worlds: WorldModel[] = [];
-  readonly log: string[] = [];
+  /** What each world was told. */
+  readonly logs: string[][] = [];
   readonly #policies: Policies;
   readonly #surroundings: Surroundings;
 
@@ -58,7 +59,11 @@ export class ServerModel {
     this.#surroundings = {
       alarm: this.timers,
       oracle,
-      log: (event) => void this.log.push(event),
+      openLog: () => {
+        const log: string[] = [];
+        this.logs.push(log);
+        return (event) => void log.push(event);
+      },
       onDismissed(agent, code) {
         const { asker } = agent;
         if (asker instanceof ConnectionModel && asker.agent === agent) asker.gone = code;

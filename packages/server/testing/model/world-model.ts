@@ -34,7 +34,8 @@ export interface Surroundings {
   readonly alarm: Alarm;
   readonly oracle: Oracle;
   /** Told what the author's code must have been called with, in order. */
-  readonly log: (event: string) => void;
+  /** Where a world notes what it is told. */
+  readonly openLog: () => (event: string) => void;
   /** Told that an agent has no place any more, and the code of the reason. */
   readonly onDismissed: (agent: AgentModel, code: number) => void;
 }
@@ -67,7 +68,7 @@ export class WorldModel implements Sequenced {
     this.policies = policies;
     this.settings = settings;
     this.#surroundings = surroundings;
-    this.#log = surroundings.log;
+    this.#log = surroundings.openLog();
     this.#tally = new TallyModel(settings);
     this.#turns = new Turns(surroundings.alarm, surroundings.oracle, (code) => this.#fail(code));
     this.alarm = this.#turns;
