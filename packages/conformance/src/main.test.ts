@@ -28,7 +28,7 @@ describe("dm-env-rpc-conformance", () => {
   };
 
   beforeAll(async () => {
-    server = await serve({ worlds: [meadow] });
+    server = await serve({ worlds: [meadow()] });
     folder = mkdtempSync(join(tmpdir(), "conformance-"));
   });
   afterAll(async () => {

@@ -1,51 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-import { defineWorld, optional, withDefault } from "@dm-env-rpc/server";
+import { type Clock, defineWorld, lockstep, optional, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import type { ConformanceConfig } from "../src/config.ts";
 
 /** A world that has what the checks look for: bounds, shapes, several agents, sequences of any length. */
-export const meadow = defineWorld({
-  name: "meadow",
-  settings: {
-    length: t.int32({ min: 1, max: 1_000_000 }),
-    max_agents: withDefault(t.int32(), 8),
-    min_agents: withDefault(t.int32(), 1),
-  },
-  joinSettings: { name: withDefault(t.string(), "nobody") },
-  resetWorldSettings: { seed: optional(t.uint64()) },
-  agents: ({ min_agents, max_agents }) => ({ min: min_agents, max: max_agents }),
-  actions: {
-    walk: t.int8({ min: -1, max: 1 }),
-    aim: t.float32([2, 2], { min: -1, max: 1 }),
-    say: t.string(),
-    path: t.int32([-1]),
-    note: t.proto(),
-  },
-  observations: {
-    tick: t.int32({ min: 0, max: 1_000_000 }),
-    view: t.uint8([3, 3]),
-    names: t.string([2]),
-    reward: t.float32(),
-  },
-  create({ settings }) {
-    let tick = 0;
-    return {
-      start() {
-        tick = 0;
-      },
-      step() {
-        tick += 1;
-      },
-      status: () => (tick < settings.length ? "running" : "terminated"),
-      observe: {
-        tick: () => tick,
-        view: () => new Uint8Array(9),
-        names: () => ["a", "b"],
-        reward: () => 1,
-      },
-    };
-  },
-});
+export const meadow = (clock: Clock = lockstep()) =>
+  defineWorld({
+    clock,
+    name: "meadow",
+    settings: {
+      length: t.int32({ min: 1, max: 1_000_000 }),
+      max_agents: withDefault(t.int32(), 8),
+      min_agents: withDefault(t.int32(), 1),
+    },
+    joinSettings: { name: withDefault(t.string(), "nobody") },
+    resetWorldSettings: { seed: optional(t.uint64()) },
+    agents: ({ min_agents, max_agents }) => ({ min: min_agents, max: max_agents }),
+    actions: {
+      walk: t.int8({ min: -1, max: 1 }),
+      aim: t.float32([2, 2], { min: -1, max: 1 }),
+      say: t.string(),
+      sleep: t.int32({ min: 1, max: 9 }),
+      path: t.int32([-1]),
+      note: t.proto(),
+    },
+    observations: {
+      tick: t.int32({ min: 0, max: 1_000_000 }),
+      view: t.uint8([3, 3]),
+      names: t.string([2]),
+      reward: t.float32(),
+    },
+    create({ settings }) {
+      let tick = 0;
+      return {
+        start() {
+          tick = 0;
+        },
+        step() {
+          tick += 1;
+        },
+        status: () => (tick < settings.length ? "running" : "terminated"),
+        observe: {
+          tick: () => tick,
+          view: () => new Uint8Array(9),
+          names: () => ["a", "b"],
+          reward: () => 1,
+        },
+      };
+    },
+  });
 
 /** What the meadow has. */
 export const meadowConfig: ConformanceConfig = {

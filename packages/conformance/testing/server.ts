@@ -8,7 +8,7 @@ import { meadow } from "./meadow.ts";
 export async function serveWithFault(
   make: () => Fault,
 ): Promise<{ address: string } & AsyncDisposable> {
-  const environments = createEnvironmentServer({ worlds: [meadow] });
+  const environments = createEnvironmentServer({ worlds: [meadow()] });
   const listener = await listen({
     host: "127.0.0.1",
     port: 0,
