@@ -22,6 +22,14 @@ const limits = {
 /** How many scenarios are run on each clock; more with the environment variable. */
 const runs = Number(process.env["MODEL_RUNS"] ?? 300);
 
+/**
+ * Where the scenarios come from: the same every time in a short run, others in every long one. The
+ * order in which requests of two connections are taken is not promised, and in one of some
+ * ten thousand scenarios an answer depends on it: a divergence is to be read, not counted.
+ */
+const seed =
+  process.env["MODEL_SEED"] ?? (process.env["MODEL_RUNS"] === undefined ? "1" : undefined);
+
 /** How many on worlds that answer with promises, and on those that break. */
 const patientRuns = Math.ceil(runs / 3);
 
@@ -71,7 +79,6 @@ function check(
   run: (scenario: Scenario) => Promise<void>,
   options: { readonly endOnFailure?: boolean } = {},
 ): Promise<void> {
-  const seed = process.env["MODEL_SEED"];
   const property = fc.asyncProperty(scenario, run);
   return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
 }
