@@ -12,6 +12,8 @@ export class ConnectionModel implements Asker {
   /** Requests that came and were not taken. */
   readonly queue: Request[] = [];
   busy = false;
+  /** Whether requests are being taken just now. */
+  taking = false;
   /** Whether the peer has ended its side. */
   ended = false;
   /** Whether the stream is gone. */
@@ -101,18 +103,23 @@ export class ServerModel {
     return this.timers.next(end);
   }
 
+  /** Takes what is next; what an answer makes possible comes when the world has come to rest. */
   #next(connection: ConnectionModel): void {
-    if (connection.busy || connection.closed) return;
-    const request = connection.queue.shift();
-    if (request !== undefined) {
+    if (connection.taking) return;
+    connection.taking = true;
+    for (;;) {
+      if (connection.busy || connection.closed) break;
+      const request = connection.queue.shift();
+      if (request === undefined) break;
       connection.busy = true;
       this.#take(connection, request);
-    } else if (connection.ended) {
-      connection.busy = true;
-      this.#leave(connection, () => {
-        connection.closed = true;
-      });
     }
+    connection.taking = false;
+    if (connection.busy || connection.closed || !connection.ended) return;
+    connection.busy = true;
+    this.#leave(connection, () => {
+      connection.closed = true;
+    });
   }
 
   /** The agent leaves, if there is one; `done` before anything that follows from it. */
@@ -208,14 +215,18 @@ export class ServerModel {
       connection.fail(codes.notFound);
       return;
     }
+    let answered = false;
     const joinedAs = (agent: AgentModel): void => {
+      answered = true;
       connection.agent = agent;
       connection.world = world;
       connection.gone = undefined;
     };
     world.turn(
       () => world.join(connection, width, joinedAs),
-      (code) => connection.busy && connection.fail(code),
+      (code) => {
+        if (!answered) connection.fail(code);
+      },
     );
   }
 }
