@@ -129,7 +129,14 @@ export class ServerModel {
     connection.world = undefined;
     connection.gone = undefined;
     if (agent === undefined || world === undefined || gone !== undefined) done();
-    else world.turn(() => world.leave(agent, done));
+    else {
+      let left = false;
+      const leave = (): void => {
+        if (!left) done();
+        left = true;
+      };
+      world.turn(() => world.leave(agent, leave), leave);
+    }
   }
 
   #take(connection: ConnectionModel, request: Request): void {
@@ -146,14 +153,17 @@ export class ServerModel {
       case "reset":
         if (agent === undefined || world === undefined) connection.fail(codes.failedPrecondition);
         else if (request.kind === "reset" && gone !== undefined) connection.fail(gone);
-        else world.turn(() => this.#play(world, agent, connection, request));
+        else if (request.kind === "step")
+          world.turn(() => this.#play(world, agent, connection, request));
+        else world.turn(() => this.#play(world, agent, connection, request), once(connection));
         return;
       case "resetWorld": {
         const target = request.world;
         if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
         else {
           const caller = joined && target === world ? agent : undefined;
-          target.turn(() => target.resetWorld(connection, caller, request.start));
+          const reset = (): void => target.resetWorld(connection, caller, request.start);
+          target.turn(reset, once(connection));
         }
         return;
       }
@@ -164,7 +174,7 @@ export class ServerModel {
         const target = request.world;
         if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
         else if (joined && target === world) connection.fail(codes.failedPrecondition);
-        else target.turn(() => target.destroy(connection));
+        else target.turn(() => target.destroy(connection), once(connection));
         return;
       }
       case "nothing":
@@ -215,18 +225,19 @@ export class ServerModel {
       connection.fail(codes.notFound);
       return;
     }
-    let answered = false;
     const joinedAs = (agent: AgentModel): void => {
-      answered = true;
       connection.agent = agent;
       connection.world = world;
       connection.gone = undefined;
     };
-    world.turn(
-      () => world.join(connection, width, joinedAs),
-      (code) => {
-        if (!answered) connection.fail(code);
-      },
-    );
+    world.turn(() => world.join(connection, width, joinedAs), once(connection));
   }
+}
+
+/** Answers a request with an error, if it has not been answered by then. */
+function once(connection: ConnectionModel): (code: number) => void {
+  const answered = connection.answers.length;
+  return (code) => {
+    if (connection.answers.length === answered) connection.fail(code);
+  };
 }

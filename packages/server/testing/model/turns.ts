@@ -16,9 +16,9 @@ class Broken {
 }
 
 interface Turn {
-  readonly operation: () => void;
-  /** Tells who asked that the world broke instead. */
-  readonly broken: (code: number) => void;
+  operation: () => void;
+  /** Answers whoever asked when the world ends before the turn is over. */
+  ended: ((code: number) => void) | undefined;
 }
 
 /** What is asked of a world is done one thing at a time, in the order in which it was asked. */
@@ -35,9 +35,23 @@ export class Turns implements Alarm {
     this.#fail = fail;
   }
 
-  take(operation: () => void, broken: (code: number) => void = () => {}): void {
-    this.#waiting.push({ operation, broken });
+  /** @param ended Answers whoever asked when the world ends first; without it the turn still comes. */
+  take(operation: () => void, ended?: (code: number) => void): void {
+    this.#waiting.push({ operation, ended });
     if (this.#waiting.length === 1) this.#run();
+  }
+
+  /** The world has ended: those who wait for a turn are told at once. */
+  abandon(code: number): void {
+    for (const turn of this.#waiting.slice(1)) this.#abandon(turn, code);
+  }
+
+  #abandon(turn: Turn, code: number): void {
+    const { ended } = turn;
+    if (ended === undefined) return;
+    turn.ended = undefined;
+    turn.operation = () => {};
+    ended(code);
   }
 
   #run(): void {
@@ -47,22 +61,22 @@ export class Turns implements Alarm {
       } catch (error) {
         if (!(error instanceof Broken)) throw error;
         if (error.fate === "hangs") {
-          this.#alarm.after(callMs, () => this.#end(codes.deadlineExceeded));
+          this.#alarm.after(callMs, () => {
+            this.#break(codes.deadlineExceeded);
+            this.#waiting.shift();
+            this.#run();
+          });
           return;
         }
-        this.#fail(codes.internal);
-        next.broken(codes.internal);
+        this.#break(codes.internal);
       }
       this.#waiting.shift();
     }
   }
 
-  /** The turn that hangs ends with the patience; then come the others. */
-  #end(code: number): void {
+  #break(code: number): void {
     this.#fail(code);
-    this.#waiting[0]?.broken(code);
-    this.#waiting.shift();
-    this.#run();
+    for (const turn of [...this.#waiting]) this.#abandon(turn, code);
   }
 
   /** The author's code is called; what comes after it in a turn comes only if that goes well. */

@@ -98,8 +98,8 @@ export class WorldModel implements Sequenced {
   }
 
   /** Does one thing at a time, in the order in which they were asked. */
-  turn(operation: () => void, broken?: (code: number) => void): void {
-    this.#turns.take(operation, broken);
+  turn(operation: () => void, ended?: (code: number) => void): void {
+    this.#turns.take(operation, ended);
   }
 
   /** The author's world is made; whoever asked is told. */
@@ -358,6 +358,7 @@ export class WorldModel implements Sequenced {
   #destroy(): void {
     this.#log("destroy");
     this.#vanish(codes.notFound);
+    this.#turns.abandon(codes.notFound);
     for (const asker of this.#draining) asker.answer({ kind: "destroyWorld" });
   }
 
