@@ -115,4 +115,19 @@ describe("defineEnvironment", () => {
     await expect.poll(() => host.destroyWorld(world).then(() => "gone", String)).toBe("gone");
     expect(server.worldNames()).toEqual([]);
   });
+
+  it("behaviour 30: answers everybody who asks for its end while it drains", async () => {
+    const draining: typeof walk = { ...walk, onDestroy: "drain" };
+    await using server = createEnvironmentServer({ worlds: [draining] });
+    const world = await connectPeer(server).createWorld();
+    const [one] = (await joinedPeers(server, world, 1)) as [Peer];
+    const destroys = [
+      connectPeer(server).destroyWorld(world),
+      connectPeer(server).destroyWorld(world),
+    ];
+    expect(await isBlocked(Promise.race(destroys))).toBe(true);
+    await one.leave();
+    await Promise.all(destroys);
+    expect(server.worldNames()).toEqual([]);
+  });
 });

@@ -20,6 +20,8 @@ export class PerAgentWorlds implements HostedWorld {
   readonly #maxAgents: number;
   /** The world of each agent; empty ones are on their way out. */
   readonly #worlds = new Set<WorldHost>();
+  /** Those who asked for the end of the world, each of whom is answered when it has come. */
+  readonly #destroyers: (() => void)[] = [];
   #draining: (() => void) | undefined;
   #cancelDrain: (() => void) | undefined;
   #gone = false;
@@ -120,15 +122,15 @@ export class PerAgentWorlds implements HostedWorld {
       );
       return;
     }
+    this.#destroyers.push(() => done(undefined));
     const finish = (): void => {
-      if (this.#gone) return;
-      done(undefined);
-      this.#end((host) => host.forceDestroy());
+      if (!this.#gone) this.#end((host) => host.forceDestroy());
     };
     if (size === 0 || policy === "force") {
       finish();
       return;
     }
+    if (this.#draining !== undefined) return;
     this.#draining = finish;
     this.#cancelDrain = this.#options.time.after(this.definition.drainDeadlineMs ?? 30_000, finish);
   }
@@ -158,6 +160,7 @@ export class PerAgentWorlds implements HostedWorld {
     this.#cancelDrain?.();
     for (const host of [...this.#worlds]) destroy(host);
     this.#options.onGone("destroyed");
+    for (const told of this.#destroyers.splice(0)) told();
   }
 
   #over(): DmEnvRpcError {
