@@ -9,7 +9,9 @@ Where the two differ, and why the scenarios keep clear of it:
   never spawns any, and breaks: no food there;
 - the reference's rewards are float64, ours the same rounded to float32;
 - the reference calls both ends done: here food that is gone is TERMINATED, even in the last
-  tick, and the limit is INTERRUPTED.
+  tick, and the limit is INTERRUPTED;
+- with `--clock wakeUp` there is an action more here, `sleep`, by which an agent says in how
+  many ticks it is answered: the scenarios are played in lock-step, where there is none.
 """
 
 import base64

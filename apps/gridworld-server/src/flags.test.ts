@@ -35,11 +35,14 @@ describe("flags", () => {
       idleWorldMs: 0,
       graceMs: 1,
     });
-    expect(readFlags(["--clock", "turns", "--deadline-ms", "5"])).toMatchObject({ deadlineMs: 5 });
+    for (const clock of ["lockstep", "turns", "wakeUp"]) {
+      const flags = readFlags(["--clock", clock, "--deadline-ms", "5"]);
+      expect(flags).toMatchObject({ clock, deadlineMs: 5 });
+    }
   });
 
   it.each([
-    [["--clock", "sundial"], /--clock takes one of lockstep, turns, .*"sundial"/],
+    [["--clock", "sundial"], /--clock takes one of lockstep, turns, .*wakeUp.*"sundial"/],
     [["--destroy", "maybe"], /--destroy takes one of refuse, drain, force.*"maybe"/],
     [["--ticks-per-second", "5"], /--ticks-per-second goes with --clock realtime, not lockstep/],
     [["--clock", "freeRunning", "--deadline-ms", "5"], /--deadline-ms goes with .*not freeRunning/],

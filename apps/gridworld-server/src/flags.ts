@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 
 /** When the board advances. */
-export const clocks = ["lockstep", "turns", "realtime", "freeRunning"] as const;
+export const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
 
 /** What a destroy does to a board with agents on it. */
 export const destroyPolicies = ["refuse", "drain", "force"] as const;
@@ -48,9 +48,12 @@ where
 when
   --clock CLOCK          the board advances when every agent has stepped (lockstep, the
                          default), for one agent after the other (turns), at a rate
-                         (realtime), or with each step (freeRunning)
-  --deadline-ms N        milliseconds that lockstep and turns wait for a slow agent,
-                         which then does nothing in that tick; 0 waits for ever (10000)
+                         (realtime), with each step (freeRunning), or on to when the
+                         first agent wakes, of those that sleep as long as their action
+                         "sleep" says (wakeUp)
+  --deadline-ms N        milliseconds that lockstep, turns and wakeUp wait for a slow
+                         agent, which then does nothing in that tick; 0 waits for ever
+                         (10000)
   --ticks-per-second N   rate of the clock realtime (10)
 
 worlds
@@ -97,8 +100,10 @@ export function readFlags(args: readonly string[]): Flags {
   if (rate !== undefined && clock !== "realtime") {
     throw new Error(`--ticks-per-second goes with --clock realtime, not ${clock}; see --help`);
   }
-  if (deadline !== undefined && clock !== "lockstep" && clock !== "turns") {
-    throw new Error(`--deadline-ms goes with --clock lockstep or turns, not ${clock}; see --help`);
+  if (deadline !== undefined && (clock === "realtime" || clock === "freeRunning")) {
+    throw new Error(
+      `--deadline-ms goes with --clock lockstep, turns or wakeUp, not ${clock}; see --help`,
+    );
   }
   return {
     host: values.host,

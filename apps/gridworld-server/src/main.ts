@@ -11,9 +11,10 @@ import {
   type ServerEvent,
   serve,
   turns,
+  wakeUp,
 } from "@dm-env-rpc/server";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
-import { gridworld } from "./world.ts";
+import { gridworld, sleepAction } from "./world.ts";
 
 async function main(): Promise<void> {
   const flags = readFlags(process.argv.slice(2));
@@ -52,6 +53,8 @@ function clockOf({ clock, deadlineMs, ticksPerSecond }: Flags): Clock {
       return realtime({ ticksPerSecond, onMissedDeadline: "default-action" });
     case "freeRunning":
       return freeRunning();
+    case "wakeUp":
+      return wakeUp({ action: sleepAction, ...deadline });
   }
 }
 

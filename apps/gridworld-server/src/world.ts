@@ -41,11 +41,17 @@ type Settings = {
   readonly [K in keyof typeof settings]?: number | bigint | boolean | string | undefined;
 };
 
+/** What an agent says with how many ticks it sleeps, where the clock is `wakeUp`. */
+export const sleepAction = "sleep";
+
 /**
  * Level-Based Foraging (Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021) as a world:
  * agents walk a grid and load food together that none could carry alone.
  *
- * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load.
+ * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load. With the
+ * clock `wakeUp` also `sleep` int32, 1…max_steps: the agent moves in the first of so many
+ * ticks, does nothing in the others, and is answered after the last, or when the sequence
+ * ends; without it, 1.
  *
  * @param clock When the board advances, and what happens to slow agents.
  * @param onDestroy What a destroy does while agents are joined.
@@ -61,7 +67,10 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
       level: optional(t.int32({ min: 1, max: maxLevel })),
     },
     resetWorldSettings: { seed: optional(t.uint64()) },
-    actions: { move: t.int8({ min: foragingActions.none, max: foragingActions.load }) },
+    actions: ({ create }) => ({
+      move: t.int8({ min: foragingActions.none, max: foragingActions.load }),
+      ...sleepSpecs(clock, resolved(create)),
+    }),
     observations: ({ create }) => observationSpecs(resolved(create)),
     agents: (create) => {
       const { minAgents, maxAgents } = resolved(create);
@@ -118,6 +127,11 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
       };
     },
   });
+}
+
+/** The action of agents that sleep, if the clock lets them. Those that do declare it themselves. */
+function sleepSpecs(clock: Clock, { maxSteps }: ForagingSettings): Record<never, never> {
+  return clock.name === "wakeUp" ? { [sleepAction]: t.int32({ min: 1, max: maxSteps }) } : {};
 }
 
 function observationSpecs({ sight, maxAgents, food, height, width, maxSteps }: ForagingSettings) {

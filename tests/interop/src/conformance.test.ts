@@ -9,11 +9,12 @@ function configOf(name: string) {
   return parseConfig(readFileSync(new URL(`../conformance/${name}.json`, import.meta.url), "utf8"));
 }
 
-const clocks: Readonly<Partial<Record<ClockName, readonly string[]>>> = {
+const clocks: Readonly<Record<ClockName, readonly string[]>> = {
   lockstep: [],
   turns: [],
   realtime: ["--ticks-per-second", "200"],
   freeRunning: [],
+  wakeUp: [],
 };
 
 for (const [clock, flags] of Object.entries(clocks)) {
