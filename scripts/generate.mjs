@@ -3,7 +3,9 @@
 // good: it fails when what is committed is not what proto/ generates, when the
 // protocol breaks the released one, or when proto/ does not pass buf's lint.
 import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 
+process.chdir(join(import.meta.dirname, ".."));
 const generated = "packages/protocol/src/gen";
 const run = (program, ...args) =>
   execFileSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
