@@ -13,10 +13,12 @@ import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import type { Extension } from "./extension.ts";
 import type { HostedWorld } from "./hosted-world.ts";
+import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
 import type { ObservationChecks } from "./observing.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
+import type { ServedWorld } from "./served-worlds.ts";
 import { Sessions } from "./sessions.ts";
 import { createSideChannel } from "./side-channel.ts";
 import { software } from "./software.ts";
@@ -53,6 +55,14 @@ export interface EnvironmentServerOptions {
   /** Says what each connection may do. Default: every connection may do everything. */
   readonly authorize?: Authorize;
   /**
+   * Takes the seat that an agent shows a join token for. Nobody joins whom it refuses;
+   * it may take as long as a world's join (limit `joinMs`). Default: every seat is free.
+   *
+   * The join setting `join_token` is reserved for tokens, and no world sees it, with
+   * this option or without: so an agent joins in the same way wherever it is sent.
+   */
+  readonly joinToken?: JoinToken;
+  /**
    * Told of what happens, for logs. Called at once, so it must be quick; the same events
    * are published on `node:diagnostics_channel` (see `channelName`).
    */
@@ -75,6 +85,8 @@ export interface EnvironmentServer extends AsyncDisposable {
   accept(stream: ServerStream): void;
   /** Names of the worlds that there are. */
   worldNames(): readonly string[];
+  /** The worlds that there are and who is in them, as it is now. */
+  worlds(): readonly ServedWorld[];
   /** Streams that are open. */
   readonly sessionCount: number;
   /** Makes the premade worlds; called by `serve`. */
@@ -90,9 +102,13 @@ export interface EnvironmentServer extends AsyncDisposable {
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** Makes an environment server without a network; `serve` puts one on a port. */
+/**
+ * Makes an environment server without a network; `serve` puts one on a port.
+ *
+ * @throws Error when a world declares the join setting `join_token`.
+ */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
-  const { authorize, time = systemTime } = options;
+  const { authorize, joinToken, time = systemTime } = options;
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
   const registry = new WorldRegistry({
@@ -119,6 +135,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     ...limits,
     registry,
     sideChannel,
+    takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time }),
     admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),
     time,
     emit,
@@ -153,6 +170,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   return {
     accept: (stream) => sessions.accept(stream),
     worldNames: () => registry.names(),
+    worlds: () => registry.served(),
     get sessionCount() {
       return sessions.size;
     },

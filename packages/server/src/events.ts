@@ -2,6 +2,7 @@
 import { channel } from "node:diagnostics_channel";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
+import { tell } from "./tell.ts";
 
 /** A stream was taken: an agent's connection, or that of whoever creates worlds. */
 export interface ConnectionOpened {
@@ -43,7 +44,7 @@ export interface WorldDestroyed {
   readonly why: "requested" | "idle" | "closing";
 }
 
-/** A world's code threw, took too long or broke its own specs, and the world is gone. */
+/** A world's code threw, took too long or broke its own specs, and the world is gone; with `perAgent`, that of one agent. */
 export interface WorldFailed {
   readonly kind: "world-failed";
   readonly worldName: string;
@@ -66,6 +67,12 @@ export interface AgentLeft {
   readonly agent: AgentId;
   /** Why, unless it left by itself or its stream ended. */
   readonly error: DmEnvRpcError | undefined;
+}
+
+/** A sequence of a world began. */
+export interface SequenceStarted {
+  readonly kind: "sequence-started";
+  readonly worldName: string;
 }
 
 /** An agent did not step before its clock's deadline. */
@@ -97,6 +104,7 @@ export type ServerEvent =
   | WorldFailed
   | AgentJoined
   | AgentLeft
+  | SequenceStarted
   | DeadlineMissed
   | TransportFailed
   | ServerClosing;
@@ -119,15 +127,7 @@ export function channelName<K extends ServerEvent["kind"]>(kind: K): `dm-env-rpc
  */
 export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined): Emit {
   return (event) => {
-    if (onEvent !== undefined) {
-      try {
-        onEvent(event);
-      } catch (error) {
-        process.nextTick(() => {
-          throw error;
-        });
-      }
-    }
+    if (onEvent !== undefined) tell(() => onEvent(event));
     // A channel whose subscribers are gone is collected, so it is looked up each time.
     const published = channel(channelName(event.kind));
     if (published.hasSubscribers) published.publish(event);

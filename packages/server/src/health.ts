@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import { Environment } from "@dm-env-rpc/protocol";
 import { type Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
@@ -17,11 +16,11 @@ export interface HealthBoard {
 }
 
 /**
- * Makes the health of a server: of all of it (the empty name), of the service
- * `dm_env_rpc.v1.Environment`, and of each kind of world by its name.
+ * Makes the health of a server: of all of it (the empty name) and of each of some
+ * services by its name. `serve` has one already.
  */
-export function createHealthBoard(worldTypes: readonly string[]): HealthBoard {
-  const services: ReadonlySet<string> = new Set(["", Environment.typeName, ...worldTypes]);
+export function createHealthBoard(names: readonly string[]): HealthBoard {
+  const services: ReadonlySet<string> = new Set(["", ...names]);
   const watchers = new Set<() => void>();
   let serving = true;
   let closed = false;

@@ -39,6 +39,7 @@ export {
   type ConnectionRefused,
   channelName,
   type DeadlineMissed,
+  type SequenceStarted,
   type ServerClosing,
   type ServerEvent,
   type TransportFailed,
@@ -47,6 +48,8 @@ export {
   type WorldFailed,
 } from "./events.ts";
 export { type Extension, type ExtensionContext, extension } from "./extension.ts";
+export { createHealthBoard, type HealthBoard } from "./health.ts";
+export type { JoinToken, TakenSeat } from "./join-tokens.ts";
 export { type CallLimits, defaultLimits, type ServerLimits } from "./limits.ts";
 export type { ObservationChecks } from "./observing.ts";
 export {
@@ -56,8 +59,10 @@ export {
   property,
 } from "./properties/property.ts";
 export { type SeededRandom, seededRandom } from "./random.ts";
+export { addReflection } from "./reflection.ts";
 export { type RequestAnswered, requestChannelName } from "./request-metrics.ts";
 export { type ServeOptions, type Server, serve } from "./serve.ts";
+export type { ServedWorld } from "./served-worlds.ts";
 export {
   type DefaultedSetting,
   type OptionalSetting,

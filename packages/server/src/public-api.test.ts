@@ -5,8 +5,10 @@ import * as api from "./index.ts";
 test("the public names are these", () => {
   expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
     [
+      "addReflection",
       "channelName",
       "createEnvironmentServer",
+      "createHealthBoard",
       "defaultLimits",
       "defineEnvironment",
       "defineWorld",

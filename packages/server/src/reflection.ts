@@ -30,7 +30,7 @@ type Answer =
 
 /**
  * Adds reflection, v1 and v1alpha, to a router: of every service that the router has
- * when it is first asked, and of `files` (grpc.reflection.v1).
+ * when it is first asked, and of `files` (grpc.reflection.v1). `serve` has it already.
  */
 export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
   let described: Described | undefined;

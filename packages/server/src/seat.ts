@@ -60,6 +60,8 @@ export class Seat {
   rewardTick = 0;
   /** The actions of its last step in this sequence. */
   lastActions: ActionValues | undefined;
+  /** Told once, when it is out of the world, however that came. */
+  onLeft: () => void = () => {};
   /** Why it has no place in the world any more. */
   gone: DmEnvRpcError | undefined;
 

@@ -29,6 +29,7 @@ export interface SequenceHost {
   evict(seat: Seat, reason: DmEnvRpcError): void;
   /** An agent has been told that its sequence is over. */
   told(seat: Seat): void;
+  sequenceStarted(): void;
   /** An agent did not step before the deadline. */
   deadlineMissed(seat: Seat): void;
 }
@@ -166,6 +167,7 @@ export class Sequence implements SequenceControl {
       this.#highest = 0;
       this.everOpened = true;
       this.sequences += 1;
+      this.#host.sequenceStarted();
       for (const seat of opening) this.#admit(seat);
       this.#driver.opened();
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DescFile } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { Environment } from "@dm-env-rpc/protocol";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-env-rpc/protocol/properties";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
@@ -15,6 +16,7 @@ import { createEmit } from "./events.ts";
 import { createHealthBoard } from "./health.ts";
 import { limitsFrom } from "./limits.ts";
 import { addReflection } from "./reflection.ts";
+import type { ServedWorld } from "./served-worlds.ts";
 
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
@@ -42,6 +44,8 @@ export interface Server extends AsyncDisposable {
   /** Such as `http://127.0.0.1:8980`. */
   readonly url: string;
   worldNames(): readonly string[];
+  /** The worlds that there are and who is in them, as it is now. */
+  worlds(): readonly ServedWorld[];
   readonly sessionCount: number;
   /**
    * Closes in steps: health says NOT_SERVING, and new streams are refused; agents are told,
@@ -59,7 +63,7 @@ export interface Server extends AsyncDisposable {
  *
  * @throws ConnectError when the port cannot be had, or a certificate not be used.
  * @throws DmEnvRpcError when a premade world cannot be made.
- * @throws Error when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
+ * @throws Error when a world declares the join setting `join_token`, or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {
   const { host = "127.0.0.1", port = 0, allowInsecure = false, tls } = options;
@@ -71,7 +75,10 @@ export async function serve(options: ServeOptions): Promise<Server> {
   }
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
-  const health = createHealthBoard(options.worlds.map(({ name }) => name));
+  const health = createHealthBoard([
+    Environment.typeName,
+    ...options.worlds.map(({ name }) => name),
+  ]);
   const environments = createEnvironmentServer(options);
   let listener: Listener;
   try {
@@ -100,6 +107,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
     port: listener.port,
     url: listener.url,
     worldNames: () => environments.worldNames(),
+    worlds: () => environments.worlds(),
     get sessionCount() {
       return environments.sessionCount;
     },

@@ -17,7 +17,8 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { checkRequest, type Roles } from "./authorize.ts";
-import type { PackedSettings } from "./hosted-world.ts";
+import type { Joined, PackedSettings } from "./hosted-world.ts";
+import { joinTokenSetting, shownToken, type TakenSeat, type TakeSeat } from "./join-tokens.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
@@ -32,6 +33,7 @@ type Request = ProcessRequest | Malformed;
 export interface SessionHost extends TensorLimits {
   readonly registry: WorldRegistry;
   readonly sideChannel: SideChannel;
+  readonly takeSeat: TakeSeat;
   readonly maxQueuedRequests: number;
   /** Told once, when the stream is gone and the agent has left. */
   readonly onClosed: (session: Session, error: Error | undefined) => void;
@@ -65,6 +67,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #idle = 0;
   #world: WorldHost | undefined;
   #seat: Seat | undefined;
+  /** Gives up waiting for the seat of a join token. */
+  #stopTaking = (): void => {};
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
     this.#stream = stream;
@@ -124,6 +128,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#closed = true;
     this.#queue = [];
     this.#next = 0;
+    this.#stopTaking();
     this.#leave(() => {});
     this.#host.onClosed(this, error);
   }
@@ -296,17 +301,27 @@ export class Session implements StreamReceiver<ProcessRequest> {
       );
     }
     const world = this.#host.registry.get(request.worldName);
-    world.join(this.#settings(request.settings), (result) => {
-      if (!isDmEnvRpcError(result)) {
-        this.#world = result.host;
-        this.#seat = result.seat;
-        if (this.#closed) this.#leave(() => {});
-      }
-      this.#answer(result, ({ seat }) => ({
-        case: "joinWorld",
-        value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
-      }));
+    const settings = new Map(this.#settings(request.settings));
+    const token = shownToken(settings.get(joinTokenSetting), this.#stream.peer);
+    settings.delete(joinTokenSetting);
+    this.#stopTaking = this.#host.takeSeat(token, world.name, (taken) => {
+      if (isDmEnvRpcError(taken)) this.#reply(errorResponse(taken));
+      else world.join(settings, (result) => this.#joinedWorld(result, taken));
     });
+  }
+
+  #joinedWorld(result: Joined | DmEnvRpcError, taken: TakenSeat): void {
+    if (isDmEnvRpcError(result)) taken.giveBack();
+    else {
+      this.#world = result.host;
+      this.#seat = result.seat;
+      result.seat.onLeft = this.#closed ? taken.giveBack : taken.leave;
+      if (this.#closed) this.#leave(() => {});
+    }
+    this.#answer(result, ({ seat }) => ({
+      case: "joinWorld",
+      value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
+    }));
   }
 
   /** Leaves the world, if one is joined; otherwise it is a no-op. */

@@ -226,7 +226,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #remove(seat: Seat): void {
     if (!this.seats.delete(seat)) return;
-    this.#options.observer.agentLeft(seat.agent, seat.gone);
+    this.#left(seat, seat.gone);
     const { sequence } = this;
     sequence.take(seat);
     sequence.saveOwed();
@@ -238,6 +238,11 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     this.#resetBarrier.paid(seat);
     sequence.changed();
     if (this.seats.size === 0) this.#options.observer.emptied();
+  }
+
+  #left(seat: Seat, reason: DmEnvRpcError | undefined): void {
+    this.#options.observer.agentLeft(seat.agent, reason);
+    seat.onLeft();
   }
 
   /** Takes no more agents, and ends when those that are there have left. */
@@ -349,6 +354,10 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   told(seat: Seat): void {
     this.#resetBarrier.paid(seat);
+  }
+
+  sequenceStarted(): void {
+    this.#options.observer.sequenceStarted();
   }
 
   deadlineMissed(seat: Seat): void {
@@ -489,7 +498,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     this.#barrier?.stop();
     const seats = [...this.seats];
     this.seats.clear();
-    for (const seat of seats) this.#options.observer.agentLeft(seat.agent, reason);
+    for (const seat of seats) this.#left(seat, reason);
     this.#options.onGone(how);
     for (const seat of seats) this.#dismiss(seat, reason);
     const destroyers = how === "destroyed" ? this.#destroyers : [];

@@ -10,6 +10,7 @@ export interface WorldObserver {
   agentJoined(agent: AgentId): void;
   /** @param reason Why, unless the agent asked for it or its stream ended. */
   agentLeft(agent: AgentId, reason: DmEnvRpcError | undefined): void;
+  sequenceStarted(): void;
   /** Nobody is in it any more. */
   emptied(): void;
   deadlineMissed(agent: AgentId): void;

@@ -3,9 +3,11 @@ import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rp
 import type { Emit, WorldDestroyed } from "./events.ts";
 import type { Done, HostedWorld, PackedSettings } from "./hosted-world.ts";
 import { createIdleTimer } from "./idle-timer.ts";
+import { checkJoinSettings } from "./join-tokens.ts";
 import type { ServerLimits } from "./limits.ts";
 import type { ObservationChecks } from "./observing.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
+import type { ServedWorld } from "./served-worlds.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldHost } from "./world-host.ts";
@@ -29,12 +31,18 @@ export interface WorldRegistryOptions {
 /** The worlds of a server, by name. */
 export class WorldRegistry {
   readonly #worlds = new Map<string, HostedWorld>();
+  /** Those that have been made and have not ended. */
+  readonly #served = new Map<string, ServedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
   /** Why no world is created any more. */
   #closing: DmEnvRpcError | undefined;
 
+  /** @throws Error when a world has a join setting whose name is reserved. */
   constructor(options: WorldRegistryOptions) {
+    for (const { name, joinSettings = {} } of options.definitions) {
+      checkJoinSettings(name, joinSettings);
+    }
     this.#options = options;
   }
 
@@ -44,6 +52,10 @@ export class WorldRegistry {
 
   names(): readonly string[] {
     return [...this.#worlds.keys()];
+  }
+
+  served(): readonly ServedWorld[] {
+    return [...this.#served.values()].map((world) => ({ ...world }));
   }
 
   /** @throws DmEnvRpcError NOT_FOUND naming the worlds that are there. */
@@ -87,6 +99,14 @@ export class WorldRegistry {
     this.#created += 1;
     const worldName = singleWorld ? "" : `${definition.name}-${this.#created}`;
     const worldType = definition.name;
+    const served = {
+      name: worldName,
+      type: worldType,
+      agents: 0,
+      joins: 0,
+      sequences: 0,
+      premade,
+    };
     let why: WorldDestroyed["why"] = "requested";
     const idle = createIdleTimer(this.#options.time, premade ? 0 : limits.idleWorldMs, () => {
       why = "idle";
@@ -105,15 +125,25 @@ export class WorldRegistry {
         agentJoined: (agent) => {
           idle.stop();
           why = "requested";
+          served.agents += 1;
+          served.joins += 1;
           emit({ kind: "agent-joined", worldName, agent });
         },
-        agentLeft: (agent, error) => emit({ kind: "agent-left", worldName, agent, error }),
+        agentLeft: (agent, error) => {
+          served.agents -= 1;
+          emit({ kind: "agent-left", worldName, agent, error });
+        },
+        sequenceStarted: () => {
+          served.sequences += 1;
+          emit({ kind: "sequence-started", worldName });
+        },
         emptied: () => idle.start(),
         deadlineMissed: (agent) => emit({ kind: "deadline-missed", worldName, agent }),
       },
       onGone: (how) => {
         idle.stop();
         this.#worlds.delete(worldName);
+        this.#served.delete(worldName);
         if (this.#closing !== undefined) why = "closing";
         if (how === "destroyed") emit({ kind: "world-destroyed", worldName, worldType, why });
       },
@@ -123,6 +153,7 @@ export class WorldRegistry {
     this.#worlds.set(worldName, host);
     host.create((result) => {
       if (result === undefined) {
+        this.#served.set(worldName, served);
         emit({ kind: "world-created", worldName, worldType });
         idle.start();
       }
