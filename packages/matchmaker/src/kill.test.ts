@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { fileURLToPath } from "node:url";
+import { hasRedis, Program, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
-import { Program } from "../testing/program.ts";
-import { hasRedis, RedisServer, sayWhetherRedis } from "../testing/redis-server.ts";
 import { counting } from "../testing/world-server.ts";
 import { joinMatch, type MatchmakerClient, matchmakerClient } from "./client/index.ts";
 
@@ -9,6 +9,9 @@ sayWhetherRedis();
 
 /** Half of them come before, half of them after. */
 const agents = 40;
+
+const program = (name: string): string =>
+  fileURLToPath(new URL(`../testing/programs/${name}.ts`, import.meta.url));
 
 /** Plays until a sequence has come to its end, whoever dies meanwhile. */
 async function playOne(matchmaker: MatchmakerClient): Promise<void> {
@@ -29,13 +32,13 @@ async function playOne(matchmaker: MatchmakerClient): Promise<void> {
 describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
   it("every agent ends with a finished sequence when the matchmaker that leads and a server are killed", async () => {
     await using redis = await RedisServer.start();
-    await using first = await Program.start("matchmaker", [redis.url]);
-    await using second = await Program.start("matchmaker", [redis.url]);
-    await using third = await Program.start("matchmaker", [redis.url]);
+    await using first = await Program.start(program("matchmaker"), [redis.url]);
+    await using second = await Program.start(program("matchmaker"), [redis.url]);
+    await using third = await Program.start(program("matchmaker"), [redis.url]);
     const matchmakers = [first, second, third].map(({ url }) => url);
-    await using doomed = await Program.start("world-server", matchmakers);
-    await using _other = await Program.start("world-server", [...matchmakers].reverse());
-    await using _another = await Program.start("world-server", [...matchmakers].reverse());
+    await using doomed = await Program.start(program("world-server"), matchmakers);
+    await using _other = await Program.start(program("world-server"), [...matchmakers].reverse());
+    await using _another = await Program.start(program("world-server"), [...matchmakers].reverse());
     const matchmaker = matchmakerClient(matchmakers);
     let finished = 0;
     let isTime = (): void => {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
+import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
 import { redisStore } from "../src/redis/redis-store.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { ManualClock } from "./manual-clock.ts";
-import { hasRedis, RedisServer } from "./redis-server.ts";
 
 /** One place for state, which several stores may share. */
 export interface Place extends AsyncDisposable {

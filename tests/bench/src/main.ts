@@ -7,6 +7,7 @@ import { clientSteps } from "./client/table.ts";
 import { benchCodec, formatCodec } from "./codec/index.ts";
 import { versionsOf } from "./harness/child.ts";
 import { machine } from "./harness/machine.ts";
+import { runMatchmaker } from "./matchmaker/index.ts";
 import { type Options, parseOptions, type TableName, usage } from "./options.ts";
 import { runGrowth } from "./tables/growth.ts";
 import { largeSteps, smallSteps } from "./tables/rpc.ts";
@@ -26,6 +27,7 @@ const runs: Readonly<Record<TableName, Run>> = {
   client: (options, onProgress) => runRpc(clientSteps, options, onProgress),
   server: runServer,
   growth: runGrowth,
+  matchmaker: runMatchmaker,
   codec: async ({ quick }) => {
     const table = await benchCodec({ quick });
     const missed = table.rows.flatMap(({ goals }) => goals.filter(({ met }) => !met)).length;

@@ -2,7 +2,15 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured. */
-export const tables = ["rpc", "large", "codec", "client", "server", "growth"] as const;
+export const tables = [
+  "rpc",
+  "large",
+  "codec",
+  "client",
+  "server",
+  "growth",
+  "matchmaker",
+] as const;
 
 /** The name of a table. */
 export type TableName = (typeof tables)[number];

@@ -8,8 +8,9 @@ import type { DirectorContext, Proposal } from "./context.ts";
  * passed over; when it throws, what it proposed before counts.
  */
 export function propose(context: DirectorContext, profile: Profile, most: number): Proposal[] {
+  if (most <= 0) return [];
   const pools = context.picture.poolsOf(profile.name);
-  if (pools === undefined || most <= 0) return [];
+  if (pools === undefined) return [];
   const proposals: Proposal[] = [];
   const used = new Set<string>();
   const bad = (error: unknown): void =>

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { FrontendService, RegistryService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
+import { hasRedis, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { profile } from "../../testing/house.ts";
-import { hasRedis, RedisServer, sayWhetherRedis } from "../../testing/redis-server.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { systemClock } from "../clock.ts";
 import type { MatchmakerEvent } from "../events.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { afterAll, describe, expect, it } from "vitest";
-import { sayWhetherRedis } from "../../testing/redis-server.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
 import type { Secret } from "../model.ts";
 import { type Change, isStoreError } from "./store.ts";

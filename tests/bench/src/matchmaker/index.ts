@@ -1,67 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 import { memoryStore, type Store } from "@dm-env-rpc/matchmaker";
 import { redisStore } from "@dm-env-rpc/matchmaker/redis";
+import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
 import { short, textTable } from "../harness/table.ts";
-import { startRedis } from "./redis.ts";
-import { type MatchmakingRun, matchmake } from "./run.ts";
+import type { TableResult } from "../tables/table-result.ts";
+import { type Arrival, type MatchmakingRun, matchmake } from "./run.ts";
 
 /** One row of the matchmaker's table. */
-export interface MatchmakerRow extends MatchmakingRun {
+interface Row extends MatchmakingRun {
   readonly store: "memory" | "Redis";
-  /** Whether the tickets came one after the other, or all waited when the servers came. */
-  readonly when: "arriving" | "waiting";
+  readonly arrival: Arrival;
 }
+
+/** Tickets, and how they come. */
+type Plan = readonly (readonly [number, Arrival])[];
+
+const full: Plan = [
+  [10_000, "at once"],
+  [10_000, "1,000/s"],
+  [1_000, "waiting"],
+  [10_000, "waiting"],
+  [100_000, "waiting"],
+];
+const quickly: Plan = [
+  [2_000, "at once"],
+  [1_000, "1,000/s"],
+  [1_000, "waiting"],
+  [4_000, "waiting"],
+];
 
 /**
- * Measures the matchmaker: 10,000 tickets that arrive, and how it takes from 1,000 to 100,000 that wait, in
- * groups of 4 over 20 simulated servers, with its state in memory and, where there is a redis-server, in Redis.
+ * Measures the matchmaker with its state in memory and, where there is a redis-server, in Redis: 10,000
+ * tickets that arrive, and how it takes from 1,000 to 100,000 that wait, in groups of 4 over 20 simulated servers.
  */
-export async function benchMatchmaker(options: {
-  readonly quick: boolean;
-}): Promise<{ readonly title: string; readonly rows: readonly MatchmakerRow[] }> {
-  const arriving = options.quick ? 2_000 : 10_000;
-  const waiting = options.quick ? [1_000, 4_000] : [1_000, 10_000, 100_000];
-  const rows: MatchmakerRow[] = [];
-  const run = async (
-    store: MatchmakerRow["store"],
-    open: () => Promise<Store>,
-    tickets: number,
-    when: MatchmakerRow["when"],
-  ): Promise<void> => {
-    rows.push({ store, when, ...(await matchmake(await open(), tickets, when)) });
-  };
-  const runAll = async (
-    store: MatchmakerRow["store"],
-    open: () => Promise<Store>,
-  ): Promise<void> => {
+export async function runMatchmaker(
+  { quick }: { readonly quick: boolean },
+  onProgress: (text: string) => void,
+): Promise<TableResult> {
+  const rows: Row[] = [];
+  const runAll = async (store: Row["store"], open: () => Promise<Store>): Promise<void> => {
     // Until the compiler has seen enough.
-    await matchmake(await open(), 1_000, "arriving");
-    await run(store, open, arriving, "arriving");
-    for (const tickets of waiting) await run(store, open, tickets, "waiting");
+    await matchmake(await open(), 1_000, "at once");
+    for (const [tickets, arrival] of quick ? quickly : full) {
+      onProgress(`${store}: ${tickets.toLocaleString("en")} tickets, ${arrival}`);
+      rows.push({ store, arrival, ...(await matchmake(await open(), tickets, arrival)) });
+    }
   };
   await runAll("memory", async () => memoryStore());
-  await using redis = await startRedis();
-  if (redis !== undefined) {
-    const { url } = redis;
+  if (hasRedis) {
+    await using redis = await RedisServer.start("everysec");
     let runs = 0;
-    await runAll("Redis", () => redisStore({ url, prefix: `{run-${++runs}}:` }));
+    await runAll("Redis", () => redisStore({ url: redis.url, prefix: `{run-${++runs}}:` }));
   }
-  return { title: "matchmaker: tickets in groups of 4, over 20 simulated servers", rows };
+  const notes = hasRedis
+    ? []
+    : ["without Redis: no redis-server here; apt-get install redis-server"];
+  return {
+    name: "matchmaker",
+    title: "matchmaker: tickets in groups of 4, over 20 simulated servers",
+    text: [tableOf(rows), "", ...growthOf(rows), ...notes].join("\n"),
+    data: rows,
+    plots: [],
+    missed: 0,
+  };
 }
 
-/** The table as text. */
-export function formatMatchmaker(rows: readonly MatchmakerRow[]): string {
+function tableOf(rows: readonly Row[]): string {
   const head = ["state", "tickets", "", "tickets/s", "p50 ms", "p99 ms", "largest tick ms"];
   return textTable(
     head,
-    rows.map(({ store, when, tickets, ticketsPerSecond, p50Ms, p99Ms, largestTickMs }) => [
+    rows.map(({ store, arrival, tickets, ticketsPerSecond, p50Ms, p99Ms, largestTickMs }) => [
       store,
       tickets.toLocaleString("en"),
-      when,
+      arrival,
       short(ticketsPerSecond),
       short(p50Ms),
       short(p99Ms),
       short(largestTickMs),
     ]),
   );
+}
+
+/** The power of the number of waiting tickets that the time to assign them all grows with: 1 is linear. */
+function growthOf(rows: readonly Row[]): string[] {
+  return (["memory", "Redis"] as const).flatMap((store) => {
+    const waiting = rows.filter((row) => row.store === store && row.arrival === "waiting");
+    const [first, last] = [waiting[0], waiting.at(-1)];
+    if (first === undefined || last === undefined) return [];
+    const times = last.tickets / first.tickets;
+    const longer = times * (first.ticketsPerSecond / last.ticketsPerSecond);
+    const power = Math.log(longer) / Math.log(times);
+    return `${store}: ${times} times as many waiting tickets take ${short(longer)} times as long, n^${power.toFixed(2)}`;
+  });
 }

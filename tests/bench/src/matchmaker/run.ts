@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setTimeout } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { createMatchmaker, type Store, type WorldServers } from "@dm-env-rpc/matchmaker";
@@ -13,6 +14,10 @@ const groupSize = 4;
 const serverCount = 20;
 /** Calls that are made at a time, as many agents do. */
 const concurrency = 256;
+const steadyPerSecond = 1_000;
+
+/** How tickets come: as fast as they can, at a rate, or before the servers, so that all of them wait. */
+export type Arrival = "at once" | "1,000/s" | "waiting";
 
 /** What one run was like. */
 export interface MatchmakingRun {
@@ -42,13 +47,12 @@ function instantServers(): WorldServers {
 /**
  * Lets tickets in and waits until all are assigned, in groups of 4, over 20 simulated servers.
  *
- * @param when Whether the servers are there from the start (`arriving`), or come when all tickets wait (`waiting`):
- * then the clock starts with them.
+ * @param arrival With `waiting` the clock starts when the servers come.
  */
 export async function matchmake(
   store: Store,
   tickets: number,
-  when: "arriving" | "waiting",
+  arrival: Arrival,
 ): Promise<MatchmakingRun> {
   const waits: number[] = [];
   const assignedAt: number[] = [];
@@ -92,25 +96,31 @@ export async function matchmake(
     }
   };
   const arrive = async (): Promise<void> => {
-    let left = tickets;
+    const began = performance.now();
+    let made = 0;
     const agent = async (): Promise<void> => {
-      while (left-- > 0)
-        await frontend.createTicket({ searchFields: { doubles: { skill: left } } });
+      while (made < tickets) {
+        const skill = made++;
+        const dueMs = arrival === "1,000/s" ? (skill * 1_000) / steadyPerSecond : 0;
+        const earlyMs = began + dueMs - performance.now();
+        if (earlyMs > 0) await setTimeout(earlyMs);
+        await frontend.createTicket({ searchFields: { doubles: { skill } } });
+      }
     };
     await Promise.all(Array.from({ length: concurrency }, agent));
   };
-  if (when === "arriving") await register();
+  if (arrival !== "waiting") await register();
   else await arrive();
   largestTickMs = 0;
   const began = performance.now();
-  await (when === "arriving" ? arrive() : register());
+  await (arrival === "waiting" ? register() : arrive());
   await finished;
   const seconds = ((assignedAt.at(-1) ?? began) - began) / 1_000;
   // Of tickets that waited for servers only what came after counts.
   const counted =
-    when === "arriving"
-      ? waits
-      : assignedAt.flatMap((at) => Array.from({ length: groupSize }, () => at - began));
+    arrival === "waiting"
+      ? assignedAt.flatMap((at) => Array.from({ length: groupSize }, () => at - began))
+      : waits;
   return {
     tickets,
     ticketsPerSecond: tickets / seconds,

@@ -22,19 +22,24 @@ export class RedisServer implements AsyncDisposable {
   readonly port: number;
   readonly url: string;
   readonly #folder: string;
+  readonly #sync: "always" | "everysec";
   #process: ChildProcess | undefined;
 
-  private constructor(port: number, folder: string) {
+  private constructor(port: number, folder: string, sync: "always" | "everysec") {
     this.port = port;
     this.url = `redis://127.0.0.1:${port}`;
     this.#folder = folder;
+    this.#sync = sync;
   }
 
-  static async start(): Promise<RedisServer> {
-    const server = new RedisServer(
-      await freePort(),
-      await mkdtemp(join(tmpdir(), "matchmaker-redis-")),
-    );
+  /**
+   * Starts one.
+   *
+   * @param sync When its append-only file goes to the disk. Default: with each write, so that a kill loses nothing.
+   */
+  static async start(sync: "always" | "everysec" = "always"): Promise<RedisServer> {
+    const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-"));
+    const server = new RedisServer(await freePort(), folder, sync);
     await server.start();
     return server;
   }
@@ -42,7 +47,7 @@ export class RedisServer implements AsyncDisposable {
   /** Starts it, with what it had. */
   async start(): Promise<void> {
     const flags = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder];
-    const safe = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    const safe = ["--save", "", "--appendonly", "yes", "--appendfsync", this.#sync];
     const redis = spawn("redis-server", [...flags, ...safe], { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = redis;
     let said = "";
