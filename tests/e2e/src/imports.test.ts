@@ -13,6 +13,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   conformance: ["protocol", "tensor-codec", "transport", "client"],
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
+  create: [],
 };
 
 function sources(folder: URL): URL[] {

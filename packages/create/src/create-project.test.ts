@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+
+const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+const own = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8"));
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "create-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+});
+
+function create(...args: string[]) {
+  return spawnSync(process.execPath, [main, ...args], { cwd: folder, encoding: "utf8" });
+}
+
+describe("create", () => {
+  it("makes a project that has the folder's name, and says what comes next", async () => {
+    const { status, stdout, stderr } = create("worlds/my-coins");
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toMatch(/^Made my-coins\. Next:\n\n {2}cd worlds\/my-coins\n {2}npm install\n/);
+    const project = join(folder, "worlds/my-coins");
+    expect((await readdir(project)).sort()).toEqual([
+      ".dockerignore",
+      ".gitignore",
+      "Dockerfile",
+      "README.md",
+      "package.json",
+      "src",
+      "tsconfig.json",
+    ]);
+    const text = await readFile(join(project, "package.json"), "utf8");
+    expect(JSON.parse(text).name).toBe("my-coins");
+    expect(text).not.toContain("workspace:");
+    expect(text).toMatch(/\}\n$/);
+    const readme = await readFile(join(project, "README.md"), "utf8");
+    expect(readme).toMatch(/^# my-coins\n/);
+    expect(readme).not.toContain("my-world");
+  });
+
+  it("depends on the packages of its own version", async () => {
+    create("my-world");
+    const { dependencies, devDependencies } = JSON.parse(
+      await readFile(join(folder, "my-world/package.json"), "utf8"),
+    );
+    const versions = Object.entries({ ...dependencies, ...devDependencies })
+      .filter(([name]) => name.startsWith("@dm-env-rpc/"))
+      .map(([, version]) => version);
+    expect(versions).toEqual(Array(5).fill(`^${own.version}`));
+  });
+
+  it("depends on the versions of others that the packages are tested with", async () => {
+    const catalog = await readFile(
+      new URL("../../../pnpm-workspace.yaml", import.meta.url),
+      "utf8",
+    );
+    const { dependencies, devDependencies } = JSON.parse(
+      await readFile(new URL("../template/package.json", import.meta.url), "utf8"),
+    );
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
+      if (name.startsWith("@dm-env-rpc/")) expect(version, name).toBe("workspace:^");
+      else
+        expect(catalog).toMatch(new RegExp(`^ {2}"?${name}"?: ${String(version).slice(1)}$`, "m"));
+    }
+  });
+
+  it("takes this folder, with a repository that was begun in it", async () => {
+    await mkdir(join(folder, "here/.git"), { recursive: true });
+    const { status, stdout } = spawnSync(process.execPath, [main, "."], {
+      cwd: join(folder, "here"),
+      encoding: "utf8",
+    });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Made here\. Next:\n\n {2}npm install\n/);
+  });
+
+  it.each([
+    [[], /expected the name of one folder, received none; try: npm create/],
+    [["one", "two"], /received "one" "two"/],
+    [["full"], /expected an empty folder, but "full" has mine\.txt in it/],
+    [["full/mine.txt"], /"full\/mine\.txt" is a file/],
+    [["My World"], /whose name npm takes.*received "My World".*capital/],
+    [["node_modules"], /received "node_modules"/],
+    [["--template", "x"], /Unknown option '--template'; see .* --help/],
+  ])("says in one line what is wrong with %j, and writes nothing", async (args, message) => {
+    await mkdir(join(folder, "full"));
+    await writeFile(join(folder, "full/mine.txt"), "");
+    const { status, stdout, stderr } = create(...args);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+    expect(stderr).toMatch(message);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect((await readdir(folder, { recursive: true })).sort()).toEqual(["full", "full/mine.txt"]);
+  });
+
+  it("tells its usage and its version", () => {
+    expect(create("--help").stdout).toMatch(/^usage: npm create @dm-env-rpc FOLDER$/m);
+    expect(create("--version").stdout).toBe(`${own.version}\n`);
+  });
+});

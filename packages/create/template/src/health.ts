@@ -1,0 +1,15 @@
+// Ends with 0 when the server on this machine says that it serves: for Docker's HEALTHCHECK.
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
+
+const baseUrl = `http://127.0.0.1:${process.env["PORT"] ?? "8980"}`;
+const health = createClient(Health, createGrpcTransport({ baseUrl }));
+try {
+  const { status } = await health.check({}, { timeoutMs: 2_000 });
+  if (status === HealthCheckResponse_ServingStatus.SERVING) process.exit(0);
+  throw new Error(`the server at ${baseUrl} does not serve: status ${status}`);
+} catch (error) {
+  console.error(String(error));
+  process.exit(1);
+}
