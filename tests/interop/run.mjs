@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npm run interop: everything that needs Python. Their client on our server with both lines
-// of NumPy, then our client, and the conformance suite, on theirs. Each part leaves a report.
+// of NumPy, then our client, and the conformance suite, on theirs, and last the guide that
+// ends with their agent. What is tests leaves a report.
 import { spawnSync } from "node:child_process";
 
 const reports = "tests/interop/reports";
@@ -29,6 +30,7 @@ const parts = [
     `--junitxml=${reports}/pytest-numpy-1.xml`,
   ],
   ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
+  ["node", "tests/docs/src/follow-guide.ts"],
 ];
 
 const failed = [];

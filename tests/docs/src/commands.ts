@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from "node:child_process";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Page, root } from "./pages.ts";
+
+/** A command as a page shows it. */
+export interface Command {
+  readonly line: number;
+  /** Its words, without variables before it, a prompt, or what a shell adds. */
+  readonly words: readonly string[];
+}
+
+const shells: ReadonlySet<string> = new Set(["sh", "bash"]);
+const shown = /^(npm (run|start|test)\b|npx |node |bash |pnpm )/;
+
+/** Programs that are not of this repository, and are taken as they are. */
+const foreign: ReadonlySet<string> = new Set([
+  ...["cd", "mkdir", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
+  ...["node --test", "npx tsc"],
+  ...["redis-server", "npm init", "npm pkg", "npm create"],
+]);
+
+/** The commands of a page: those of its shell blocks, and those in its prose that begin like one. */
+export function commandsOf(page: Page): Command[] {
+  const commands: Command[] = [];
+  for (const { language, lines, line } of page.blocks) {
+    if (!shells.has(language)) continue;
+    let continued = "";
+    for (const [index, text] of lines.entries()) {
+      continued += text.replace(/\\$/, " ");
+      if (text.endsWith("\\")) continue;
+      for (const part of continued.split(/&&|\|\|?|;/)) push(part, line + 1 + index);
+      continued = "";
+    }
+  }
+  for (const { text, line } of page.spans) if (shown.test(text)) push(text, line);
+  return commands;
+
+  function push(text: string, line: number): void {
+    const words = text
+      .replace(/(^|\s)#.*$/, "")
+      .replace(/\s*(&|[<>]\s*\S+)\s*$/, "")
+      .trim()
+      .split(/\s+/);
+    while (/^[A-Z_]+=/.test(words[0] ?? "")) words.shift();
+    if (words[0] !== undefined && words[0] !== "") commands.push({ line, words });
+  }
+}
+
+/** Says what is wrong with a command of a page; undefined where nothing is. */
+export function faultOf(page: Page, { words }: Command): string | undefined {
+  const [path = "", first = "", ...rest] = words;
+  const program = path.replace(/^\.venv\/bin\//, "");
+  if (`${program} ${first}` === "pnpm install") return undefined;
+  if (program === "pnpm" || (program === "npm" && ["run", "start", "test"].includes(first))) {
+    const script = first === "run" ? (rest.shift() ?? "") : first;
+    if (!Object.hasOwn(manifest("package.json")["scripts"] ?? {}, script)) {
+      return `package.json has no script "${script}"`;
+    }
+    return first === "start" ? unknownFlags("apps/demo/dist/main.js", rest) : undefined;
+  }
+  if (program === "node" && !first.startsWith("-")) {
+    if (page.blocks.some(({ file }) => file === first)) return undefined;
+    if (!existsSync(root + first)) return `there is no file ${first}`;
+    return first.startsWith("apps/") ? unknownFlags(first, rest) : undefined;
+  }
+  if (foreign.has(program) || foreign.has(`${program} ${first}`)) return undefined;
+  if (program === "npx" || program.startsWith("dm-env-rpc-")) {
+    const [name = "", ...args] = program === "npx" ? [first, ...rest] : words;
+    const main = binary(name);
+    return main === undefined ? `no package has the program ${name}` : unknownFlags(main, args);
+  }
+  if (program === "bash") return existsSync(root + first) ? undefined : `there is no file ${first}`;
+  if (program === "kubectl" || program === "docker") return missingFile(words);
+  if (program === "npm" && first === "install") return missingPackage(rest);
+  return `"${program}" is no program that the pages use`;
+}
+
+function unknownFlags(main: string, args: readonly string[]): string | undefined {
+  const { stdout } = spawnSync(process.execPath, [root + main, "--help"], { encoding: "utf8" });
+  const known = new Set(stdout.match(/--[a-z0-9-]+/g));
+  const flags = args.filter((arg) => arg.startsWith("--") && arg !== "--");
+  const unknown = flags.map((flag) => flag.replace(/=.*/, "")).filter((flag) => !known.has(flag));
+  return unknown.length === 0 ? undefined : `${main} has no ${unknown.join(", ")}`;
+}
+
+function missingFile(words: readonly string[]): string | undefined {
+  const missing = words.find((word) => word.startsWith("deploy/") && !existsSync(root + word));
+  return missing === undefined ? undefined : `there is no ${missing}`;
+}
+
+function missingPackage(args: readonly string[]): string | undefined {
+  for (const name of args) {
+    const [, own] = /^@dm-env-rpc\/([a-z-]+)/.exec(name) ?? [];
+    if (own !== undefined && !existsSync(`${root}packages/${own}/package.json`)) {
+      return `there is no package ${name}`;
+    }
+  }
+  return undefined;
+}
+
+/** The file that a program of the packages or apps is; undefined where none has it. */
+function binary(name: string): string | undefined {
+  for (const path of globSync("{packages,apps}/*/package.json", { cwd: root })) {
+    const main = manifest(path)["bin"]?.[name];
+    if (main !== undefined) return join(dirname(path), main);
+  }
+  return undefined;
+}
+
+function manifest(path: string): Record<string, Record<string, string> | undefined> {
+  return JSON.parse(readFileSync(root + path, "utf8"));
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows docs/expose-your-game.md in an empty folder, copying only what the page shows, with
+// the packages as they would be published:
+//
+//   node tests/docs/src/follow-guide.ts
+//
+// Three things differ from what a reader does. The packages come from a registry on this machine.
+// The port is one that is free. Where tests/interop has a Python venv, that one is used.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { at, type Block, readPage, root } from "./pages.ts";
+import { serveRegistry } from "./registry.ts";
+
+const page = readPage("docs/expose-your-game.md");
+const venv = join(root, "tests/interop/.venv");
+
+const folder = mkdtempSync(join(tmpdir(), "guide-"));
+const servers: ChildProcess[] = [];
+const registry = await serveRegistry(folder);
+let cwd = folder;
+try {
+  const port = await freePort();
+  let output = "";
+  for (const block of page.blocks) {
+    const text = block.lines.join("\n").replaceAll("8980", `${port}`);
+    if (block.file !== undefined) writeFileSync(join(cwd, block.file), `${text}\n`);
+    else if (block.language === "sh") {
+      output = "";
+      for (const line of text.split("\n")) output += await follow(line);
+    } else if (block.language === "text") expectOutput(block, output);
+  }
+  say("followed to the end\n");
+} finally {
+  for (const server of servers) {
+    server.kill("SIGTERM");
+    await once(server, "close");
+  }
+  await registry.close();
+  rmSync(folder, { recursive: true });
+}
+
+/** Does what a line of a shell block says, and returns what it printed. */
+async function follow(line: string): Promise<string> {
+  say(`$ ${line}\n`);
+  const words = line.split(" ");
+  if (words[0] === "cd") {
+    cwd = join(cwd, words[1] ?? "");
+    writeFileSync(join(cwd, ".npmrc"), `@dm-env-rpc:registry=${registry.url}\n`);
+    return "";
+  }
+  if (line === "node server.ts") {
+    await startServer();
+    return "";
+  }
+  if (existsSync(venv) && line.includes(".venv") && !line.startsWith(".venv/bin/python ")) {
+    if (!existsSync(join(cwd, ".venv"))) symlinkSync(venv, join(cwd, ".venv"));
+    return "";
+  }
+  return shell(line.startsWith("npm install ") ? `${line} --no-audit --no-fund` : line);
+}
+
+/** Runs a command. Not synchronously: the registry has to answer meanwhile. */
+async function shell(command: string): Promise<string> {
+  const child = spawn("bash", ["-c", command], { cwd, stdio: ["ignore", "pipe", "inherit"] });
+  let printed = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    printed += text;
+    say(text);
+  });
+  const [code] = await once(child, "close");
+  if (code !== 0) throw new Error(`"${command}" ended with exit code ${code}`);
+  return printed;
+}
+
+async function startServer(): Promise<void> {
+  const server = spawn(process.execPath, ["server.ts"], {
+    cwd,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  servers.push(server);
+  const first = await Promise.race([
+    once(server.stdout, "data").then(([text]) => String(text)),
+    once(server, "close").then(([code]) => `ended with exit code ${code}`),
+  ]);
+  say(first);
+  if (!first.startsWith("listening on ")) throw new Error(`the server does not listen: ${first}`);
+}
+
+function expectOutput({ line, lines }: Block, output: string): void {
+  for (const expected of lines) {
+    if (output.includes(expected)) continue;
+    const received = output.trim().split("\n").slice(-3).join("\n");
+    throw new Error(`${at(page, line)}: expected "${expected}", received "${received}"`);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (typeof address === "object" && address !== null) return address.port;
+  throw new Error("expected a port");
+}
+
+function say(text: string): void {
+  process.stdout.write(text);
+}

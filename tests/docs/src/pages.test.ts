@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { parseConfig } from "@dm-env-rpc/conformance";
+import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { commandsOf, faultOf } from "./commands.ts";
+import { allPages, at, type Block, type Page, root } from "./pages.ts";
+
+/** Languages that something checks, here or in tests/interop, and plain text, which shows output. */
+const languages: ReadonlySet<string> = new Set([
+  ...["ts", "json", "yaml", "sh", "python", "text", ""],
+]);
+
+/** Files that a page shows and that one of the programs reads. */
+const readers: Readonly<Record<string, (text: string) => unknown>> = {
+  "my-server.json": parseConfig,
+  "profiles.json": (text) =>
+    (JSON.parse(text) as JsonValue[]).map((profile) => fromJson(MatchProfileSchema, profile)),
+};
+
+const pages = allPages();
+
+describe.each(pages.map((page) => [page.path, page] as const))("%s", (_path, page) => {
+  it("shows code in languages that are checked", () => {
+    const others = page.blocks.filter(({ language }) => !languages.has(language));
+    expect(others.map(({ language, line }) => `${at(page, line)}: ${language}`)).toEqual([]);
+  });
+
+  it("shows data that can be read", () => {
+    const faults = page.blocks.map((block) => dataFault(block));
+    expect(whereNot(page, page.blocks, faults)).toEqual([]);
+  });
+
+  it("shows commands that there are", () => {
+    const commands = commandsOf(page);
+    const faults = commands.map((command) => faultOf(page, command));
+    expect(whereNot(page, commands, faults)).toEqual([]);
+  });
+
+  it("links to what there is", () => {
+    const faults = page.links.map(({ target }) => linkFault(page, target));
+    expect(whereNot(page, page.links, faults)).toEqual([]);
+  });
+});
+
+function dataFault({ language, lines, file }: Block): string | undefined {
+  const text = lines.join("\n");
+  try {
+    if (language === "json") JSON.parse(text);
+    if (language === "yaml") {
+      for (const { errors } of parseAllDocuments(text))
+        if (errors[0] !== undefined) throw errors[0];
+    }
+    if (file !== undefined) readers[file]?.(text);
+  } catch (error) {
+    return String(error);
+  }
+  return undefined;
+}
+
+function linkFault(page: Page, target: string): string | undefined {
+  if (/^https?:/.test(target)) return undefined;
+  const [file = "", anchor] = target.split("#");
+  const path = file === "" ? page.path : join(dirname(page.path), file);
+  if (!existsSync(root + path)) return `there is no ${path}`;
+  if (anchor === undefined) return undefined;
+  const linked = pages.find((other) => other.path === path);
+  return linked?.anchors.has(anchor) ? undefined : `${path} has no heading #${anchor}`;
+}
+
+function whereNot(
+  page: Page,
+  places: readonly { readonly line: number }[],
+  faults: readonly (string | undefined)[],
+): string[] {
+  return places.flatMap(({ line }, index) => {
+    const fault = faults[index];
+    return fault === undefined ? [] : [`${at(page, line)}: ${fault}`];
+  });
+}
