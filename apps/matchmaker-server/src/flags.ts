@@ -9,6 +9,8 @@ export interface Flags {
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
   readonly ca: string | undefined;
+  readonly operatorToken: string | undefined;
+  readonly operatorCa: string | undefined;
   readonly redis: string | undefined;
   readonly redisPrefix: string | undefined;
   readonly profiles: string | undefined;
@@ -27,10 +29,13 @@ usage: dm-env-rpc-matchmaker-server [options]
 
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
-  --allow-insecure       listen beyond this machine in plain text, where everybody may use it
+  --allow-insecure       listen beyond this machine in plain text, where everybody may read along
   --tls-cert FILE        certificate to serve TLS with, as PEM
   --tls-key FILE         its key
   --ca FILE              whom the certificates of environment servers are checked against
+  --operator-token FILE  only who sends the token in this file, or has a certificate of --operator-ca,
+                         registers servers and uses the admin service (everybody)
+  --operator-ca FILE     whose certificates make an operator, as PEM; goes with --tls-cert
   --redis URL            keep the state in Redis, for several matchmakers (in memory)
   --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
   --profiles FILE        match profiles that are there from the start: a JSON list
@@ -50,6 +55,8 @@ const options = {
   "tls-cert": { type: "string" },
   "tls-key": { type: "string" },
   ca: { type: "string" },
+  "operator-token": { type: "string" },
+  "operator-ca": { type: "string" },
   redis: { type: "string" },
   "redis-prefix": { type: "string" },
   profiles: { type: "string" },
@@ -87,6 +94,9 @@ export function readFlags(
   if ((tls[0] === undefined) !== (tls[1] === undefined)) {
     throw new Error("--tls-cert and --tls-key go together, received one of them; see --help");
   }
+  if (text("operator-ca") !== undefined && tls[0] === undefined) {
+    throw new Error("--operator-ca goes with --tls-cert and --tls-key, received none; see --help");
+  }
   const logLevel = text("log-level") ?? "info";
   const level = logLevels.find((known) => known === logLevel);
   if (level === undefined) {
@@ -100,6 +110,8 @@ export function readFlags(
     tlsCert: tls[0],
     tlsKey: tls[1],
     ca: text("ca"),
+    operatorToken: text("operator-token"),
+    operatorCa: text("operator-ca"),
     redis: text("redis"),
     redisPrefix: text("redis-prefix"),
     profiles: text("profiles"),

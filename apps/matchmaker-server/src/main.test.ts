@@ -8,11 +8,28 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
-import { AdminService, FrontendService } from "@dm-env-rpc/protocol/matchmaker";
+import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { describe, expect, it } from "vitest";
+import { makeCertificates, opensslMissing } from "../../../packages/server/testing/certificates.ts";
 
 const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const oneLine = /^[^\n]+\n$/;
+
+/** A folder of files for one test. */
+async function filesIn(
+  files: Readonly<Record<string, string>>,
+): Promise<AsyncDisposable & { at(name: string): string }> {
+  const folder = await mkdtemp(join(tmpdir(), "matchmaker-server-"));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  return {
+    at: (name) => join(folder, name),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  };
+}
+
+const noOpenssl = opensslMissing();
+if (noOpenssl !== undefined) process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
 
 /** The app as a process. */
 class Program implements AsyncDisposable {
@@ -79,33 +96,91 @@ describe("matchmaker-server", () => {
   );
 
   it("takes profiles from a file and flags from the environment, and serves metrics", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "matchmaker-server-"));
-    try {
-      const file = join(folder, "profiles.json");
-      const profile = {
-        name: "four",
-        pools: [{ name: "all" }],
-        matchFunction: { byCount: { count: 4 } },
-        worldType: "gridworld",
-      };
-      await writeFile(file, JSON.stringify([profile]));
-      await using program = new Program(["--port", "0", "--profiles", file], {
-        MATCHMAKER_METRICS_PORT: "0",
-        MATCHMAKER_LOG_LEVEL: "silent",
-      });
-      const baseUrl = await program.says(/^listening on (\S+)\n/);
-      const admin = createClient(AdminService, createGrpcTransport({ baseUrl }));
-      const { profiles } = await admin.listProfiles({});
-      expect(profiles.map(({ name }) => name)).toEqual(["four"]);
-      const metrics = await fetch(await program.says(/^metrics at (\S+)\n/m));
-      const text = await metrics.text();
-      expect(text).toContain('dm_env_rpc_matchmaker_tickets{state="waiting"} 0\n');
-      expect(text).toContain("dm_env_rpc_matchmaker_tick_seconds_bucket");
-      expect(program.stderr).toBe("");
-    } finally {
-      await rm(folder, { recursive: true });
+    const profile = {
+      name: "four",
+      pools: [{ name: "all" }],
+      matchFunction: { byCount: { count: 4 } },
+      worldType: "gridworld",
+    };
+    await using files = await filesIn({ "profiles.json": JSON.stringify([profile]) });
+    await using program = new Program(["--port", "0", "--profiles", files.at("profiles.json")], {
+      MATCHMAKER_METRICS_PORT: "0",
+      MATCHMAKER_LOG_LEVEL: "silent",
+    });
+    const baseUrl = await program.says(/^listening on (\S+)\n/);
+    const admin = createClient(AdminService, createGrpcTransport({ baseUrl }));
+    const { profiles } = await admin.listProfiles({});
+    expect(profiles.map(({ name }) => name)).toEqual(["four"]);
+    const metrics = await fetch(await program.says(/^metrics at (\S+)\n/m));
+    const text = await metrics.text();
+    expect(text).toContain('dm_env_rpc_matchmaker_tickets{state="waiting"} 0\n');
+    expect(text).toContain("dm_env_rpc_matchmaker_tick_seconds_bucket");
+    expect(program.stderr).toBe("");
+  });
+
+  it("reflects its services", async () => {
+    await using program = new Program(["--port", "0"]);
+    const baseUrl = await program.says(/^listening on (\S+)\n/);
+    const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
+    async function* questions() {
+      yield { messageRequest: { case: "listServices", value: "" } } as const;
+    }
+    for await (const { messageResponse } of reflection.serverReflectionInfo(questions())) {
+      if (messageResponse.case !== "listServicesResponse") throw new Error("a list was expected");
+      const names = messageResponse.value.service.map(({ name }) => name);
+      expect(names).toEqual(
+        expect.arrayContaining([
+          FrontendService.typeName,
+          RegistryService.typeName,
+          AdminService.typeName,
+        ]),
+      );
     }
   });
+
+  it("lets only who has the operators' token register servers and use the admin service", async () => {
+    await using files = await filesIn({ token: "open-sesame\n" });
+    await using program = new Program(["--port", "0", "--operator-token", files.at("token")]);
+    const baseUrl = await program.says(/^listening on (\S+)\n/);
+    const transport = createGrpcTransport({ baseUrl });
+    await createClient(FrontendService, transport).createTicket({});
+    const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    const admin = createClient(AdminService, transport);
+    const registry = createClient(RegistryService, transport);
+    for (const call of [
+      () => admin.listProfiles({}),
+      () => admin.listProfiles({}, as("open-barley")),
+      () => registry.drainServer({ serverId: "a" }),
+      () => admin.watch({})[Symbol.asyncIterator]().next(),
+    ]) {
+      await expect(call()).rejects.toThrow(
+        /\[permission_denied\] (Admin|Registry)Service takes a caller of the role "operator", and yours is "agent"/,
+      );
+    }
+    await admin.listProfiles({}, as("open-sesame"));
+    await expect(registry.drainServer({ serverId: "a" }, as("open-sesame"))).rejects.toThrow(
+      /not_found/,
+    );
+  });
+
+  it.skipIf(noOpenssl !== undefined)(
+    "lets only who has an operator's certificate register servers and use the admin service",
+    async () => {
+      const { authority, server, operator } = makeCertificates();
+      await using files = await filesIn({ ca: authority, cert: server.cert, key: server.key });
+      const tls = ["--tls-cert", files.at("cert"), "--tls-key", files.at("key")];
+      await using program = new Program(["--port", "0", ...tls, "--operator-ca", files.at("ca")]);
+      const baseUrl = await program.says(/^listening on (https:\/\/\S+)\n/);
+      const anybody = createGrpcTransport({ baseUrl, nodeOptions: { ca: authority } });
+      await createClient(FrontendService, anybody).createTicket({});
+      await expect(createClient(AdminService, anybody).listProfiles({})).rejects.toThrow(
+        /permission_denied/,
+      );
+      const { cert, key } = operator;
+      const known = createGrpcTransport({ baseUrl, nodeOptions: { ca: authority, cert, key } });
+      await createClient(AdminService, known).listProfiles({});
+    },
+  );
 
   it.each([
     [["--port", "eighty"], /--port.*eighty/],
@@ -115,6 +190,8 @@ describe("matchmaker-server", () => {
     [["--profiles", "/no/such/file"], /\/no\/such\/file/],
     [["--key", main], /Ed25519/],
     [["--tls-cert", "only.pem"], /--tls-key/],
+    [["--operator-token", "/no/such/token"], /\/no\/such\/token/],
+    [["--operator-ca", "ca.pem"], /--operator-ca.*--tls-cert/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
   ])("says in one line what is wrong with %j", async (args, message) => {
     await using program = new Program(args);

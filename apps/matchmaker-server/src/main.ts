@@ -4,9 +4,12 @@ import { readFileSync } from "node:fs";
 import { serveMatchmaker, signingKeyFromPem } from "@dm-env-rpc/matchmaker";
 import { redisStore } from "@dm-env-rpc/matchmaker/redis";
 import { Health } from "@dm-env-rpc/protocol/health";
+import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
+import type { ListenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
+import { authorizeBy } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
-import { healthService } from "./health.ts";
 import { logEvent } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { readProfiles } from "./profiles.ts";
@@ -27,16 +30,21 @@ async function main(): Promise<void> {
   }
   const logger = pino({ level: flags.logLevel, base: null }, pino.destination(2));
   const metrics = createMetrics();
-  const stopping = new AbortController();
+  const services = [FrontendService, RegistryService, AdminService];
+  const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const text = (file: string | undefined): string | undefined =>
     file === undefined ? undefined : readFileSync(file, "utf8");
-  const [key, ca] = [text(flags.key), text(flags.ca)];
+  const [key, ca, operatorToken] = [text(flags.key), text(flags.ca), text(flags.operatorToken)];
   const profiles = readProfiles(text(flags.profiles) ?? "[]", flags.profiles ?? "");
   const server = await serveMatchmaker({
     host: flags.host,
     port: flags.port,
     allowInsecure: flags.allowInsecure,
     listenTls: listenTls(flags),
+    authorize: authorizeBy({
+      token: operatorToken === undefined ? undefined : tokenIn(operatorToken, flags),
+      certificates: flags.operatorCa !== undefined,
+    }),
     profiles,
     signingKey: key === undefined ? undefined : await signingKeyFromPem(key),
     tls: ca === undefined ? undefined : { ca },
@@ -48,7 +56,10 @@ async function main(): Promise<void> {
             prefix: flags.redisPrefix,
             onError: (error) => logger.warn({ err: error }, "redis"),
           }),
-    routes: (router) => router.service(Health, healthService(stopping.signal)),
+    routes: (router) => {
+      router.service(Health, health.service);
+      addReflection(router, []);
+    },
     onEvent: (event) => {
       metrics.note(event);
       logEvent(logger, event);
@@ -64,7 +75,8 @@ async function main(): Promise<void> {
   if (exporter !== undefined) process.stdout.write(`metrics at ${exporter.url}\n`);
 
   const stop = (): void => {
-    stopping.abort();
+    health.stopServing();
+    health.close();
     // A world that is being created may take its time, and another matchmaker goes on with it.
     setTimeout(() => process.exit(0), 5 * graceMs).unref();
     Promise.all([server.close({ graceMs }), exporter?.close()]).then(
@@ -76,9 +88,21 @@ async function main(): Promise<void> {
   process.once("SIGINT", stop);
 }
 
-function listenTls({ tlsCert, tlsKey }: Flags): { cert: string; key: string } | undefined {
+function listenTls({ tlsCert, tlsKey, operatorCa }: Flags): ListenTls | undefined {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
-  return { cert: readFileSync(tlsCert, "utf8"), key: readFileSync(tlsKey, "utf8") };
+  return {
+    cert: readFileSync(tlsCert, "utf8"),
+    key: readFileSync(tlsKey, "utf8"),
+    ...(operatorCa === undefined
+      ? {}
+      : { ca: readFileSync(operatorCa, "utf8"), clientCertificates: "optional" }),
+  };
+}
+
+function tokenIn(text: string, { operatorToken }: Flags): string {
+  const token = text.trim();
+  if (/^\S+$/.test(token)) return token;
+  throw new Error(`--operator-token takes a file with a token in it, received ${operatorToken}`);
 }
 
 function fail(error: unknown): void {

@@ -6,6 +6,7 @@ import {
   Code,
   ConnectError,
   createClient,
+  type Interceptor,
   type Transport,
 } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -15,8 +16,10 @@ import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
 export interface CallersOptions {
   /** Addresses, `host:port`, `http://…` or `https://…`. */
   readonly matchmakers: string | readonly string[];
-  /** For addresses with `https://`. */
+  /** For addresses with `https://`; with `cert` and `key` it also says who calls. */
   readonly tls?: OpenTls | undefined;
+  /** Says who calls, where the matchmaker asks: sent as metadata `authorization: Bearer TOKEN`. */
+  readonly token?: string | undefined;
   /** Calls over a transport of Connect's own making, instead of to `matchmakers`. */
   readonly transports?: readonly Transport[] | undefined;
 }
@@ -28,7 +31,7 @@ export class Callers<S extends DescService> {
   #current = 0;
 
   /** @throws ConnectError InvalidArgument for an address that is none. */
-  constructor(service: S, { matchmakers, tls, transports }: CallersOptions) {
+  constructor(service: S, { matchmakers, tls, token, transports }: CallersOptions) {
     this.#names = [matchmakers].flat();
     const made =
       transports ??
@@ -40,6 +43,7 @@ export class Callers<S extends DescService> {
           pingIdleConnection: false,
           idleConnectionTimeoutMs: 60_000,
           nodeOptions: nodeTls(tls),
+          interceptors: token === undefined ? [] : [bearer(token)],
         }),
       );
     this.#clients = made.map((transport) => createClient(service, transport));
@@ -95,6 +99,13 @@ export function callOptions(signal: AbortSignal | undefined, timeoutMs?: number)
   return {
     ...(signal === undefined ? {} : { signal }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
+}
+
+function bearer(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
   };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
+import type { ConnectRouter } from "@connectrpc/connect";
 import {
   AdminService,
   FrontendService,
@@ -9,22 +9,24 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import type { OpenTls } from "@dm-env-rpc/transport";
 import { checkProfile } from "./check-profile.ts";
-import { type Clock, pause, systemClock } from "./clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
 import type { Evaluate } from "./director/context.ts";
 import { Director } from "./director/director.ts";
 import { Picture } from "./director/picture.ts";
 import { bestFirst } from "./director/proposals.ts";
-import { toConnectError, toError } from "./errors.ts";
 import type { Emit, MatchmakerEvent } from "./events.ts";
+import { followStore } from "./follow-store.ts";
 import type { TicketState } from "./model.ts";
 import { type MatchFunctions, profileRecord } from "./profile.ts";
 import { adminService } from "./services/admin.ts";
+import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
+import { honestCodes } from "./services/honest-codes.ts";
 import { registryService } from "./services/registry.ts";
 import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
-import { isStoreError, type Store } from "./store/store.ts";
+import type { Store } from "./store/store.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
 import { put, View } from "./view.ts";
@@ -48,6 +50,11 @@ export interface MatchmakerOptions {
   readonly tls?: OpenTls | undefined;
   /** How environment servers are reached. Default: over the network. */
   readonly servers?: WorldServers | undefined;
+  /**
+   * Says what each caller may do. Default: every caller may do everything. The matchmaker itself needs no
+   * leave for what it does on environment servers.
+   */
+  readonly authorize?: AuthorizeCall | undefined;
   /** Told what happens, for logs and metrics. Must not throw. */
   readonly onEvent?: ((event: MatchmakerEvent) => void) | undefined;
   /** Default: the machine's time. */
@@ -79,9 +86,6 @@ export interface Matchmaker extends AsyncDisposable {
   /** Ends the loop and every watch, and lets another matchmaker lead. Idempotent. */
   close(): Promise<void>;
 }
-
-/** How long a store that cannot be reached is waited for. */
-const retryMs = 500;
 
 /**
  * Makes a matchmaker and starts its loop.
@@ -150,7 +154,7 @@ async function start(
   });
   const watch = new TicketWatch(view);
   const ended = new AbortController();
-  const running = [follow(store, view, clock, ended.signal, emit)];
+  const running = [followStore(store, view, clock, ended.signal, emit)];
   if (options.run !== false) running.push(director.run(ended.signal));
 
   let closing: Promise<void> | undefined;
@@ -170,13 +174,15 @@ async function start(
   const shared = { view, settings, emit, newId };
   return {
     routes(router) {
-      const interceptors = [honestCodes];
+      const forRole = (role: CallerRole) => ({
+        interceptors: [honestCodes, requireCallerRole(options.authorize, role)],
+      });
       const frontend = frontendService(shared, watch);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, picture, functions });
-      router.service(FrontendService, frontend, { interceptors });
-      router.service(RegistryService, registry, { interceptors });
-      router.service(AdminService, admin, { interceptors });
+      router.service(FrontendService, frontend, forRole("agent"));
+      router.service(RegistryService, registry, forRole("operator"));
+      router.service(AdminService, admin, forRole("operator"));
     },
     get isLeading() {
       return director.isLeading;
@@ -187,62 +193,6 @@ async function start(
     close,
     [Symbol.asyncDispose]: close,
   };
-}
-
-/** Keeps the view up with the store, whoever writes to it. */
-async function follow(
-  store: Store,
-  view: View,
-  clock: Clock,
-  signal: AbortSignal,
-  emit: Emit,
-): Promise<void> {
-  let isDue = false;
-  let wake = (): void => {};
-  const notice = (): void => {
-    isDue = true;
-    wake();
-  };
-  const unsubscribe = store.onChange(notice);
-  signal.addEventListener("abort", notice, { once: true });
-  while (!signal.aborted) {
-    if (!isDue) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
-    isDue = false;
-    if (signal.aborted) break;
-    try {
-      await view.sync();
-    } catch (error) {
-      emit({ kind: "store-failed", error: toError(error) });
-      if (!isStoreError(error)) continue;
-      isDue = true;
-      await pause(clock, retryMs, signal);
-    }
-  }
-  unsubscribe();
-}
-
-/** Gives every error of a service the code that it deserves. */
-const honestCodes: Interceptor = (next) => async (request) => {
-  try {
-    const response = await next(request);
-    if (!response.stream) return response;
-    const { message } = response;
-    return { ...response, message: honestly(message) };
-  } catch (error) {
-    throw toConnectError(error);
-  }
-};
-
-async function* honestly<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
-  try {
-    yield* messages;
-  } catch (error) {
-    throw toConnectError(error);
-  }
 }
 
 function count(view: View): MatchmakerCounts {

@@ -5,7 +5,7 @@ import { connect } from "@dm-env-rpc/client";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../testing/pairs.ts";
-import { counting, serveRegistered } from "../testing/world-server.ts";
+import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { systemClock } from "./clock.ts";
 import type { MatchmakerEvent } from "./events.ts";
@@ -22,7 +22,7 @@ describe("on the network", () => {
         onEvent(event);
       },
     });
-    await using registered = await serveRegistered(served.url);
+    await using registered = await serveCounting(served.url);
     await registered.registration.registered;
     const matchmaker = matchmakerClient(served.url);
 
@@ -50,7 +50,7 @@ describe("on the network", () => {
 
   it("nobody but the matchmaker creates worlds on its servers", async () => {
     await using served = await serveMatchmaker();
-    await using registered = await serveRegistered(served.url);
+    await using registered = await serveCounting(served.url);
     await registered.registration.registered;
     await using stranger = await connect(registered.server.url);
     await expect(stranger.createWorld({ settings: { start: 1 } })).rejects.toThrow(/operator/);
@@ -60,7 +60,7 @@ describe("on the network", () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const matchmaker = matchmakerClient(["127.0.0.1:1", served.url]);
     const other = matchmakerClient(served.url);
-    await using registered = await serveRegistered(served.url);
+    await using registered = await serveCounting(served.url);
     await registered.registration.registered;
     const states: string[] = [];
     let partner: Promise<unknown> | undefined;
@@ -121,7 +121,7 @@ describe("on the network", () => {
     const ahead = { ...systemClock, now: () => systemClock.now() + 5 * 3_600_000 };
     const matchmaker = matchmakerClient(served.url);
     for (const clock of [behind, ahead]) {
-      await using registered = await serveRegistered(served.url, { clock, joinTokens: true });
+      await using registered = await serveCounting(served.url, { clock });
       const { registration } = registered;
       await registration.registered;
       const [one, two] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);

@@ -29,6 +29,6 @@ test("the public names are these", () => {
     ],
     client: ["joinMatch", "matchmakerClient"],
     redis: ["redisStore"],
-    registration: ["bearerToken", "register"],
+    registration: ["register", "serveRegistered"],
   });
 });

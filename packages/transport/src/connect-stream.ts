@@ -31,6 +31,11 @@ export function setPeer(values: ContextValues, peer: Peer): void {
   values.set(peerKey, peer);
 }
 
+/** Who makes a call of a route, by the context values of its handler or its interceptors. */
+export function peerOfCall(values: ContextValues): Peer {
+  return values.get(peerKey);
+}
+
 /** What a call over Connect's protocols becomes. */
 export interface ConnectCallOptions {
   readonly codecs: CallCodecs;
@@ -83,7 +88,7 @@ export function createProcessHandler({
     } else {
       signal.addEventListener("abort", onAbort, { once: true });
     }
-    onStream(Object.assign(stream, { peer: context.values.get(peerKey) }));
+    onStream(Object.assign(stream, { peer: peerOfCall(context.values) }));
     return stream.outgoing();
   };
 }

@@ -11,6 +11,7 @@ test("the public names are these", () => {
       "openConnectStream",
       "openStream",
       "parseAddress",
+      "peerOfCall",
     ]
   `);
 });

@@ -2,7 +2,6 @@
 /** An environment server's side of matchmaking: it registers, reports its worlds, and seats whom it is sent. */
 export type { JoinClaims } from "../tokens/verifier.ts";
 export {
-  bearerToken,
   type Registration,
   type RegistrationEvent,
   type RegistrationOptions,
@@ -10,3 +9,10 @@ export {
   type ServedWorld,
 } from "./register.ts";
 export type { Seat, Seats } from "./seats.ts";
+export {
+  type RegisteredServer,
+  type RegistrableServer,
+  type ServeHooks,
+  type ServeRegisteredOptions,
+  serveRegistered,
+} from "./serve-registered.ts";

@@ -77,7 +77,7 @@ const retryMs = 500;
 const callMs = 10_000;
 
 /** The token of a call's metadata. */
-export function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
+function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
   return /^Bearer +(\S+)$/i.exec(metadata.get("authorization") ?? "")?.[1];
 }
 

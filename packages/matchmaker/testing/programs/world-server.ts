@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A registered server of worlds as a process: node world-server.ts MATCHMAKER...
-import { serveRegistered } from "../world-server.ts";
+import { serveCounting } from "../world-server.ts";
 
-const { server, registration } = await serveRegistered(process.argv.slice(2));
+const { server, registration } = await serveCounting(process.argv.slice(2));
 await registration.registered;
 process.stdout.write(`listening on ${server.url}\n`);

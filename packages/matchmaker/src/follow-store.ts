@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Clock, pause } from "./clock.ts";
+import { toError } from "./errors.ts";
+import type { Emit } from "./events.ts";
+import { isStoreError, type Store } from "./store/store.ts";
+import type { View } from "./view.ts";
+
+/** How long a store that cannot be reached is waited for. */
+const retryMs = 500;
+
+/** Keeps the view up with the store, whoever writes to it, until the signal aborts. Never rejects. */
+export async function followStore(
+  store: Store,
+  view: View,
+  clock: Clock,
+  signal: AbortSignal,
+  emit: Emit,
+): Promise<void> {
+  let isDue = false;
+  let wake = (): void => {};
+  const notice = (): void => {
+    isDue = true;
+    wake();
+  };
+  const unsubscribe = store.onChange(notice);
+  signal.addEventListener("abort", notice, { once: true });
+  while (!signal.aborted) {
+    if (!isDue) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    isDue = false;
+    if (signal.aborted) break;
+    try {
+      await view.sync();
+    } catch (error) {
+      emit({ kind: "store-failed", error: toError(error) });
+      if (!isStoreError(error)) continue;
+      isDue = true;
+      await pause(clock, retryMs, signal);
+    }
+  }
+  unsubscribe();
+}

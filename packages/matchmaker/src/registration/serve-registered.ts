@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { systemClock } from "../clock.ts";
+import {
+  type Registration,
+  type RegistrationOptions,
+  register,
+  type ServedWorld,
+} from "./register.ts";
+import type { Seat } from "./seats.ts";
+
+/** What a registered server is served with: `serve({ worlds, ...hooks })`. */
+export interface ServeHooks {
+  /** Lets the matchmaker be an operator, and everybody else an agent. */
+  readonly authorize: Registration["authorize"];
+  /** Takes the seats of join tokens. */
+  joinToken(token: string | undefined, worldName: string): Promise<Seat>;
+  /** Reports what happens to worlds; call it from an `onEvent` of your own, where you have one. */
+  onEvent(event: { readonly kind: string }): void;
+}
+
+/** A server that can be registered, as `serve` makes it. */
+export interface RegistrableServer {
+  readonly url: string;
+  worlds(): readonly ServedWorld[];
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+/** How a server is served and registered. */
+export interface ServeRegisteredOptions
+  extends Omit<RegistrationOptions, "address" | "worlds" | "joinTokens"> {
+  /** Where the matchmaker and the agents reach the server. Default: its `url`. */
+  readonly address?: string | undefined;
+}
+
+/** A server and its place at its matchmaker. */
+export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisposable {
+  readonly server: S;
+  readonly registration: Registration;
+  /** Gives up the place, so that nobody is sent here any more, and closes the server as its own `close` does. */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+/** What is reported at once. */
+const news: ReadonlySet<string> = new Set([
+  "world-created",
+  "world-destroyed",
+  "world-failed",
+  "agent-joined",
+  "agent-left",
+]);
+/** Sequences may be short: those that begin meanwhile are reported together. */
+const sequencesMs = 1_000;
+
+/**
+ * Serves worlds that a matchmaker creates, for agents that it sends: nobody else gets in.
+ *
+ * @param serve Serves with the hooks that it is given: `(hooks) => serve({ worlds, ...hooks })`.
+ * @throws ConnectError InvalidArgument for an address of a matchmaker that is none.
+ * @throws Error what `serve` throws.
+ */
+export async function serveRegistered<S extends RegistrableServer>(
+  serve: (hooks: ServeHooks) => Promise<S>,
+  options: ServeRegisteredOptions,
+): Promise<RegisteredServer<S>> {
+  const { clock = systemClock } = options;
+  let registration: Registration | undefined;
+  let cancelReport: (() => void) | undefined;
+  const server = await serve({
+    authorize: async (peer) => (await registration?.authorize(peer)) ?? ["agent"],
+    async joinToken(token, worldName) {
+      if (registration !== undefined) return await registration.seats.take(token, worldName);
+      throw new DmEnvRpcError("UNAVAILABLE", "this server is starting; try again");
+    },
+    onEvent: ({ kind }) => {
+      if (news.has(kind)) registration?.changed();
+      if (kind !== "sequence-started") return;
+      cancelReport ??= clock.after(sequencesMs, () => {
+        cancelReport = undefined;
+        registration?.changed();
+      });
+    },
+  });
+  let registered: Registration;
+  try {
+    registered = register({
+      ...options,
+      address: options.address ?? server.url,
+      worlds: () => server.worlds(),
+    });
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  registration = registered;
+  const close = async (closing?: { readonly graceMs?: number }): Promise<void> => {
+    await registered.close();
+    await server.close(closing);
+    cancelReport?.();
+  };
+  return {
+    server,
+    registration: registered,
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}
