@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
-import { connectPeer, isBlocked, joinedPeers, type Peer } from "../testing/peer.ts";
+import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../testing/peer.ts";
 import { defineEnvironment } from "./environment.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import { optional, withDefault } from "./settings.ts";
@@ -94,6 +94,68 @@ describe("defineEnvironment", () => {
     expect((await one.step()).state).toBe("RUNNING");
   });
 
+  it.each([
+    ["leaves", (peer: Peer) => peer.leave()],
+    ["dies", async (peer: Peer) => peer.drop()],
+    ["breaks it", (peer: Peer) => expect(peer.step()).rejects.toThrow(/broken/)],
+  ])("closes an instance once when its agent %s", async (_how, end) => {
+    let closed = 0;
+    const fragile = defineEnvironment({
+      name: "fragile",
+      actions: {},
+      observations: {},
+      create: () => ({
+        reset: () => ({}),
+        step: () => {
+          throw new Error("broken");
+        },
+        close: () => {
+          closed += 1;
+        },
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [fragile] });
+    const world = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await one.step();
+    await two.step();
+    await end(one);
+    await quiet();
+    expect(closed).toBe(1);
+    await server.close();
+    expect(closed).toBe(2);
+  });
+
+  it("closes an instance that comes when its world is over", async () => {
+    let closed = 0;
+    let finish = (): void => {};
+    const slow = defineEnvironment({
+      name: "slow",
+      actions: {},
+      observations: {},
+      create: async () => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        return {
+          reset: () => ({}),
+          step: () => ({ observation: {} }),
+          close: () => {
+            closed += 1;
+          },
+        };
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [slow] });
+    const peer = connectPeer(server);
+    peer.join(await peer.createWorld()).catch(() => {});
+    await quiet();
+    await server.close();
+    finish();
+    await quiet();
+    expect(closed).toBe(1);
+  });
+
   it("behaviour 41: a reset of the world is one of every instance", async () => {
     const { world, one, two } = await setUp(2);
     await one.step();
@@ -117,8 +179,14 @@ describe("defineEnvironment", () => {
   });
 
   it("behaviour 30: answers everybody who asks for its end while it drains", async () => {
-    const draining: typeof walk = { ...walk, onDestroy: "drain" };
-    await using server = createEnvironmentServer({ worlds: [draining] });
+    const still = defineEnvironment({
+      name: "still",
+      actions: {},
+      observations: {},
+      onDestroy: "drain",
+      create: () => ({ reset: () => ({}), step: () => ({ observation: {} }) }),
+    });
+    await using server = createEnvironmentServer({ worlds: [still] });
     const world = await connectPeer(server).createWorld();
     const [one] = (await joinedPeers(server, world, 1)) as [Peer];
     const destroys = [

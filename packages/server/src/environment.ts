@@ -8,6 +8,7 @@ import type { SettingSpecs, SettingValues } from "./settings.ts";
 import {
   type ActionsOf,
   type AgentCounts,
+  type DestroyPolicy,
   defineWorld,
   type FromSettings,
   type Observers,
@@ -31,7 +32,7 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs> {
   reset(): Awaitable<PackablesOf<O>>;
   /** Acts. Actions that were not given are not in the record. */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
-  /** The agent is gone. */
+  /** The agent is gone, or the environment has failed: then its last call may not have come to an end. Called once. */
   close?(): void;
 }
 
@@ -63,6 +64,13 @@ export interface SingleAgentDefinition<
   readonly observations: O;
   /** How many agents may have an environment each. */
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>>;
+  /**
+   * A destroy with agents joined is refused (`refuse`, default), waits for them to
+   * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
+   */
+  readonly onDestroy?: DestroyPolicy;
+  /** Default 30,000. */
+  readonly drainDeadlineMs?: number;
   /** Makes the environment of an agent that joins. */
   create(
     context: EnvironmentContext<SettingValues<S>, SettingValues<J>>,
@@ -111,6 +119,7 @@ function worldOf<S, J, A extends Specs, O extends Specs>(
 ): WorldOf<S, J, A, O> {
   let environment: SingleAgentEnvironment<A, O> | undefined;
   let latest: EnvironmentStep<O> | undefined;
+  let isOver = false;
   const made = (): SingleAgentEnvironment<A, O> => {
     if (environment === undefined) throw new Error("no agent has joined");
     return environment;
@@ -118,12 +127,22 @@ function worldOf<S, J, A extends Specs, O extends Specs>(
   const keep = (step: EnvironmentStep<O>): void => {
     latest = step;
   };
+  const close = (): void => {
+    const closed = environment;
+    environment = undefined;
+    closed?.close?.();
+  };
   return {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
         environment = created;
+        if (isOver) close();
       }),
-    leave: () => environment?.close?.(),
+    leave: close,
+    destroy() {
+      isOver = true;
+      close();
+    },
     start: () => then(made().reset(), (observation) => keep({ observation })),
     step(actions) {
       const [action] = actions.values();

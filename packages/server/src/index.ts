@@ -76,6 +76,7 @@ export { systemTime, type TimeSource } from "./time-source.ts";
 export {
   type ActionsOf,
   type AgentCounts,
+  type DestroyPolicy,
   defineWorld,
   type FromSettings,
   type LeavePolicy,

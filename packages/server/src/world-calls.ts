@@ -167,7 +167,8 @@ export class WorldFault extends Error {
 
 /** The error that agents get when their world failed. */
 export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
-  const overdue = fault instanceof WorldFault && fault.cause instanceof OverdueError;
+  const first = fault instanceof AggregateError ? fault.errors[0] : fault;
+  const overdue = first instanceof WorldFault && first.cause instanceof OverdueError;
   return new DmEnvRpcError(
     overdue ? "DEADLINE_EXCEEDED" : "INTERNAL",
     `the world "${worldName}" failed and is gone: ${messageOf(fault)}; leave it, and create or join another`,

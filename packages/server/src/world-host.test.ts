@@ -7,6 +7,7 @@ import { type TallyOptions, tally } from "../testing/tally.ts";
 import { freeRunning } from "./clocks/free-running.ts";
 import { lockstep } from "./clocks/lockstep.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
+import type { ServerEvent } from "./events.ts";
 import { defineWorld } from "./world.ts";
 
 async function running(count: number, options: TallyOptions = {}) {
@@ -114,6 +115,94 @@ describe("a world", () => {
     const world = await peer.createWorld();
     await expect(peer.join(world, { size: 4 })).rejects.toThrow(/^3: /);
     expect(server.worldNames()).toEqual([world]);
+  });
+});
+
+describe("a world that is over", () => {
+  function frail(destroy: () => void) {
+    const events: ServerEvent[] = [];
+    const world = defineWorld({
+      name: "frail",
+      actions: {},
+      observations: {},
+      create: () => ({
+        step() {
+          throw new Error("too much");
+        },
+        observe: {},
+        destroy,
+      }),
+    });
+    const server = createEnvironmentServer({
+      worlds: [world],
+      onEvent: (event) => events.push(event),
+    });
+    return { server, events };
+  }
+
+  it("behaviour 24: is told so once when it has failed", async () => {
+    let destroyed = 0;
+    const { server } = frail(() => {
+      destroyed += 1;
+    });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld());
+    await peer.step();
+    await expect(peer.step()).rejects.toThrow(/^13: .*too much/);
+    expect(destroyed).toBe(1);
+    await server.close();
+    expect(destroyed).toBe(1);
+  });
+
+  it("behaviour 24: tells what failed first and what failed after it", async () => {
+    const { server, events } = frail(() => {
+      throw new Error("a file is locked");
+    });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld());
+    await peer.step();
+    await expect(peer.step()).rejects.toThrow(
+      /^13: .*"step" failed: too much; then "destroy" failed: a file is locked/,
+    );
+    expect(events.filter(({ kind }) => kind === "world-failed")).toHaveLength(1);
+  });
+
+  it("behaviour 24: is told so once when it fails at its end", async () => {
+    let destroyed = 0;
+    const { server } = frail(() => {
+      destroyed += 1;
+      throw new Error("a file is locked");
+    });
+    const peer = connectPeer(server);
+    const destroy = peer.destroyWorld(await peer.createWorld());
+    await expect(destroy).rejects.toThrow(/^13: .*"destroy" failed: a file is locked/);
+    expect(destroyed).toBe(1);
+  });
+
+  it("behaviour 24: is told so when it comes too late", async () => {
+    const log: string[] = [];
+    const time = manualTime();
+    let finish = (): void => {};
+    const late = defineWorld({
+      name: "late",
+      actions: {},
+      observations: {},
+      create: async () => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        return { step() {}, observe: {}, destroy: () => void log.push("destroy") };
+      },
+    });
+    const limits = { createMs: 50, idleStreamMs: 0 };
+    const server = createEnvironmentServer({ worlds: [late], time, limits });
+    const created = expect(connectPeer(server).createWorld()).rejects.toThrow(/^4: .*createMs/);
+    await quiet();
+    time.advance(50);
+    await created;
+    finish();
+    await quiet();
+    expect(log).toEqual(["destroy"]);
   });
 });
 

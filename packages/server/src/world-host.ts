@@ -10,7 +10,7 @@ import { worldProperties } from "./properties/built-in.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
 import { ResetBarrier, type ResetHost } from "./reset-barrier.ts";
-import { asClientError, clientError, errorResponse } from "./responses.ts";
+import { asClientError, clientError, errorResponse, messageOf } from "./responses.ts";
 import { type Reply, Seat } from "./seat.ts";
 import { type ActionValues, SeatSpecs } from "./seat-specs.ts";
 import { Sequence, type SequenceHost } from "./sequence.ts";
@@ -76,6 +76,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   /** Why no sequence begins and nobody joins any more, while agents are told so. */
   #closing: DmEnvRpcError | undefined;
   #gone: DmEnvRpcError | undefined;
+  #isDestroyed = false;
 
   /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
   constructor(options: WorldHostOptions) {
@@ -99,11 +100,13 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   /** Makes the author's world; called once, before everything else. */
   create(done: Done<undefined>): void {
-    const make = (): Awaitable<UntypedWorld> =>
-      this.definition.create({
+    const make = (): Awaitable<UntypedWorld> => {
+      const made = this.definition.create({
         settings: this.#settings as never,
         random: this.#random,
       }) as Awaitable<UntypedWorld>;
+      return isPromiseLike(made) ? made.then((world) => this.#inTime(world)) : made;
+    };
     this.#request(done, (finish) =>
       this.calls.call(
         "create",
@@ -119,6 +122,17 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
         (error) => this.#end(clientError(error), "refused"),
       ),
     );
+  }
+
+  /** A world that nobody waits for any more is over at once. */
+  #inTime(world: UntypedWorld): UntypedWorld {
+    if (this.#gone === undefined) return world;
+    try {
+      this.calls.sync("destroy", () => world.destroy?.());
+    } catch (error) {
+      this.#options.onFailure(worldFailure(this.name, error));
+    }
+    return world;
   }
 
   get world(): UntypedWorld {
@@ -474,7 +488,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #destroyed(): void {
     if (this.#gone !== undefined) return;
-    this.calls.sync("destroy", () => this.#world?.destroy?.());
+    this.#destroyWorld();
     const reason = new DmEnvRpcError(
       "NOT_FOUND",
       `the world "${this.name}" was destroyed; leave it, and create or join another`,
@@ -484,9 +498,26 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #fail(fault: unknown): void {
     if (this.#gone !== undefined) return;
-    const failure = worldFailure(this.name, fault);
+    const failure = worldFailure(this.name, this.#afterDestroy(fault));
     this.#options.onFailure(failure);
     this.#end(failure, "failed");
+  }
+
+  /** What went wrong, once the author's world has been told that it is over, which may go wrong as well. */
+  #afterDestroy(fault: unknown): unknown {
+    try {
+      this.#destroyWorld();
+      return fault;
+    } catch (error) {
+      return new AggregateError([fault, error], `${messageOf(fault)}; then ${messageOf(error)}`);
+    }
+  }
+
+  /** Tells the author's world, once, that it is over. */
+  #destroyWorld(): void {
+    if (this.#isDestroyed) return;
+    this.#isDestroyed = true;
+    this.calls.sync("destroy", () => this.#world?.destroy?.());
   }
 
   /** Tells everybody; whoever is told may ask at once for what takes the world's place. */

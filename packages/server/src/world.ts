@@ -49,7 +49,7 @@ export interface SequenceStart<Settings> {
  * it sees no connection, UID or protobuf message. They are called one at a time.
  *
  * A function that throws, or a promise that rejects or takes too long, ends the
- * world: its agents are told, other worlds never notice.
+ * world: `destroy` is called, its agents are told, other worlds never notice.
  */
 export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O extends Specs> {
   /** An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError here refuses it. */
@@ -76,7 +76,7 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   readonly extensions?: readonly Extension[];
   /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
-  /** The world is destroyed. */
+  /** The world is over, because it was destroyed or has failed: then its last call may not have come to an end. Called once. */
   destroy?(): void;
 }
 
@@ -111,6 +111,9 @@ export interface WorldContext<Settings> {
 
 /** What happens to the others when an agent leaves. */
 export type LeavePolicy = "continue" | "block" | "terminate";
+
+/** What happens when a world is destroyed with agents in it. */
+export type DestroyPolicy = "refuse" | "drain" | "force";
 
 /** A kind of world: its specs, its time, and how one is created. */
 export interface WorldDefinition<
@@ -163,7 +166,7 @@ export interface WorldDefinition<
    * A destroy with agents joined is refused (`refuse`, default), waits for them to
    * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
    */
-  readonly onDestroy?: "refuse" | "drain" | "force";
+  readonly onDestroy?: DestroyPolicy;
   /** Default 30,000. */
   readonly drainDeadlineMs?: number;
   /** A reset of the world waits this long for agents to be told. Default 10,000. */

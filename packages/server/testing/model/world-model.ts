@@ -60,6 +60,7 @@ export class WorldModel implements Sequenced {
   #cancelDrain: (() => void) | undefined;
   #reset: WorldReset | undefined;
   #nextId = 1;
+  #made = false;
   #everOpened = false;
   #vacancies = 0;
   readonly #tally: TallyModel;
@@ -106,6 +107,7 @@ export class WorldModel implements Sequenced {
   create(asker: Asker): void {
     const make = (): void => {
       this.#turns.call("create");
+      this.#made = true;
       this.#log(`create ${this.settings.length}`);
       asker.answer({ kind: "createWorld" });
     };
@@ -363,6 +365,7 @@ export class WorldModel implements Sequenced {
   }
 
   #fail(code: number): void {
+    if (this.#made) this.#log("destroy");
     this.#vanish(code);
     for (const asker of this.#draining) asker.answer({ kind: "error", code });
   }
