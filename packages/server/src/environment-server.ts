@@ -130,6 +130,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
       }),
     },
     extensions: options.extensions ?? [],
+    limits,
   });
   const sessions = new Sessions({
     ...limits,

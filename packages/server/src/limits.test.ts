@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { t } from "@dm-env-rpc/tensor-codec";
+import { create } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
+import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
+import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
+import { type PackValue, pack, packTensor, t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { manualTime } from "../testing/manual-time.ts";
 import { networkPeer, serving, until } from "../testing/network.ts";
@@ -8,6 +12,7 @@ import { tally } from "../testing/tally.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 import { defaultLimits, limitsFrom } from "./limits.ts";
+import { property } from "./properties/property.ts";
 import { defineWorld } from "./world.ts";
 
 const never = new Promise<never>(() => {});
@@ -182,6 +187,39 @@ describe("limits", () => {
       /^8: .*maxStringBytes/,
     );
     await peer.join(world, { name: "a".repeat(16) });
+  });
+
+  it("maxElements and maxStringBytes: hold for what is written to properties", async () => {
+    const written: unknown[] = [];
+    const write = (value: unknown): void => void written.push(value);
+    const server = createEnvironmentServer({
+      worlds: [tally()],
+      properties: {
+        row: property(t.int32([-1]), { write }),
+        title: property(t.string(), { write }),
+      },
+      limits: { maxElements: 8, maxStringBytes: 16 },
+    });
+    const peer = connectPeer(server);
+    const ask = async (key: string, tensor: PackValue): Promise<readonly string[]> => {
+      const value = packTensor(pack(tensor));
+      const payload = { case: "writeProperty" as const, value: { key, value } };
+      const request = create(PropertyRequestSchema, { payload });
+      const legacy = create(WritePropertyRequestSchema, { properties: { [key]: value } });
+      const answers = [
+        await peer.send({ case: "extension", value: anyPack(PropertyRequestSchema, request) }),
+        await peer.send({ case: "writeProperty", value: legacy }),
+      ];
+      return answers.map((answer) =>
+        answer.case === "error" ? `${answer.value.code}: ${answer.value.message}` : "written",
+      );
+    };
+    const tooMany = expect.stringMatching(/^8: .*row.*limit: maxElements/);
+    const tooLong = expect.stringMatching(/^8: .*title.*limit: maxStringBytes/);
+    expect(await ask("row", new Int32Array(9))).toEqual([tooMany, tooMany]);
+    expect(await ask("title", "a".repeat(17))).toEqual([tooLong, tooLong]);
+    expect(written).toEqual([]);
+    expect(await ask("row", new Int32Array(8))).toEqual(["written", "written"]);
   });
 
   it("maxMessageBytes: ends a stream with RESOURCE_EXHAUSTED", async () => {

@@ -16,6 +16,7 @@ import { indexProperties, type PropertyLayer } from "./properties/property-index
 import { answerPropertyRequest, type PropertyContext } from "./properties/property-requests.ts";
 import { asClientError } from "./responses.ts";
 import type { Seat } from "./seat.ts";
+import type { TensorLimits } from "./tensor-limits.ts";
 import type { WorldHost } from "./world-host.ts";
 
 /** Everything on a stream that is no agent's life: properties and extensions. */
@@ -38,6 +39,7 @@ export interface SideChannelOptions {
   /** Properties of the server, those that every server has included. */
   readonly properties: PropertyTree;
   readonly extensions: readonly Extension[];
+  readonly limits: TensorLimits;
 }
 
 /** Makes the side channel of a server. */
@@ -60,6 +62,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         layers: world === undefined ? [universal] : [world.properties, universal],
         agent: seat?.agent,
         roles,
+        limits: options.limits,
       };
       if (request.case !== "extension") return await answerLegacyRequest(request, context);
       const typeName = typeNameOf(request.value);

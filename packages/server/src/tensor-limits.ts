@@ -8,8 +8,23 @@ import type { ServerLimits } from "./limits.ts";
 export type TensorLimits = Pick<ServerLimits, "maxElements" | "maxStringBytes">;
 
 /**
- * The settings of a request. Steps are held to the limits while they are read; the
- * generated code that reads everything else knows none, beyond the bytes of a message.
+ * A tensor of a request other than a step. Steps are held to the limits while they are
+ * read; the generated code that reads everything else knows none, beyond the bytes of a message.
+ *
+ * @throws TensorError naming the tensor, with the reason `limit`, `dtype` or `shape`.
+ */
+export function unpackLimited(
+  message: TensorMessage,
+  limits: TensorLimits,
+  name: string,
+): PackedTensor {
+  const packed = unpackTensor(message);
+  checkLimits(packed, limits, name);
+  return packed;
+}
+
+/**
+ * The settings of a request.
  *
  * @throws TensorError naming the setting, with the reason `limit`, `dtype` or `shape`.
  */
@@ -18,11 +33,7 @@ export function unpackSettings(
   limits: TensorLimits,
 ): PackedSettings {
   return new Map(
-    Object.entries(settings).map(([name, message]) => {
-      const packed = unpackTensor(message);
-      checkLimits(packed, limits, name);
-      return [name, packed];
-    }),
+    Object.entries(settings).map(([name, message]) => [name, unpackLimited(message, limits, name)]),
   );
 }
 

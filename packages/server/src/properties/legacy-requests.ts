@@ -7,7 +7,7 @@ import {
   type Tensor as TensorMessage,
   WritePropertyResponseSchema,
 } from "@dm-env-rpc/protocol";
-import { type ProcessResponse, packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { type ProcessResponse, packTensor } from "@dm-env-rpc/tensor-codec";
 import { findProperty, listProperties } from "./property-index.ts";
 import {
   type PropertyContext,
@@ -41,7 +41,7 @@ export async function answerLegacyRequest(
     case "writeProperty": {
       const entries = Object.entries(request.value.properties);
       for (const [key] of entries) findProperty(context.layers, key);
-      for (const [key, value] of entries) await writeProperty(context, key, unpackTensor(value));
+      for (const [key, value] of entries) await writeProperty(context, key, value);
       return { case: request.case, value: create(WritePropertyResponseSchema) };
     }
     case "listProperty": {

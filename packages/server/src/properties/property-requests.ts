@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
-import { TensorSpecSchema } from "@dm-env-rpc/protocol";
+import { type Tensor as TensorMessage, TensorSpecSchema } from "@dm-env-rpc/protocol";
 import {
   type PropertyRequest,
   type PropertyResponse,
   PropertyResponseSchema,
-  type WritePropertyRequest,
 } from "@dm-env-rpc/protocol/properties";
 import {
   DmEnvRpcError,
-  type PackedTensor,
   packFor,
   packSpec,
   packTensor,
   type Tensor,
   toValue,
   unpackFor,
-  unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../agent.ts";
 import { type Roles, requireRole } from "../authorize.ts";
 import { exactly } from "../exact.ts";
 import { messageOf } from "../responses.ts";
+import { type TensorLimits, unpackLimited } from "../tensor-limits.ts";
 import {
   findProperty,
   listProperties,
@@ -35,6 +33,8 @@ export interface PropertyContext {
   readonly layers: readonly PropertyLayer[];
   readonly agent: AgentId | undefined;
   readonly roles: Roles;
+  /** What a value that is written may cost. */
+  readonly limits: TensorLimits;
 }
 
 /**
@@ -59,13 +59,14 @@ export async function readProperty(context: PropertyContext, key: string): Promi
 /**
  * Writes a property. A number may come in any numeric dtype that says it exactly.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written, or not by this connection.
- * @throws TensorError when the value does not fit the property's spec.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written, or not by this connection;
+ * INVALID_ARGUMENT without a value.
+ * @throws TensorError when the value does not fit the property's spec, or is over a limit.
  */
 export async function writeProperty(
   context: PropertyContext,
   key: string,
-  packed: PackedTensor,
+  message: TensorMessage | undefined,
 ): Promise<void> {
   requireRole(context.roles, "operator", "write a property");
   const { layer, entry } = findProperty(context.layers, key);
@@ -73,6 +74,13 @@ export async function writeProperty(
   if (property?.write === undefined) {
     throw new DmEnvRpcError("PERMISSION_DENIED", `the property "${key}" cannot be written`);
   }
+  if (message === undefined) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `expected a value for the property "${key}", received none`,
+    );
+  }
+  const packed = unpackLimited(message, context.limits, key);
   const { spec } = property;
   const value = toValue(unpackFor(exactly(packed, spec.dtype) ?? packed, spec, key), spec);
   await layer.call(() => property.write?.(value, context.agent));
@@ -91,7 +99,7 @@ export async function answerPropertyRequest(
       });
     }
     case "writeProperty": {
-      await writeProperty(context, payload.value.key, writtenValue(payload.value));
+      await writeProperty(context, payload.value.key, payload.value.value);
       return create(PropertyResponseSchema, { payload: { case: "writeProperty", value: {} } });
     }
     case "listProperty": {
@@ -117,12 +125,4 @@ export async function answerPropertyRequest(
 /** The spec of an entry as it is sent: what can only be listed has neither dtype nor shape. */
 export function specMessage({ key, spec }: PropertyEntry): ReturnType<typeof packSpec> {
   return spec === undefined ? create(TensorSpecSchema, { name: key }) : packSpec(key, spec);
-}
-
-function writtenValue({ key, value }: WritePropertyRequest): PackedTensor {
-  if (value !== undefined) return unpackTensor(value);
-  throw new DmEnvRpcError(
-    "INVALID_ARGUMENT",
-    `expected a value for the property "${key}", received none`,
-  );
 }
