@@ -75,7 +75,7 @@ export interface SequenceStarted {
   readonly worldName: string;
 }
 
-/** An agent did not step before its clock's deadline. */
+/** An agent did not step before its clock's deadline: told once for each beginning of a sequence or tick that it is late for. */
 export interface DeadlineMissed {
   readonly kind: "deadline-missed";
   readonly worldName: string;

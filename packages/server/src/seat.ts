@@ -53,6 +53,8 @@ export class Seat {
   owed: OwedEnd | undefined;
   /** The reset that waits, and the specs that hold once it is answered. */
   resetting: { readonly reply: Reply; readonly specs: SeatSpecs } | undefined;
+  /** The beginning or tick for which it is late, as it was counted. */
+  missedMove: number | undefined;
   /** Nobody waits for its first step any more. */
   straggler = false;
   readonly reward: RewardSum = new RewardSum();

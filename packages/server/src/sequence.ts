@@ -53,6 +53,8 @@ export class Sequence implements SequenceControl {
   readonly #observing: Observing;
   readonly #driver: ClockDriver;
   readonly #unsaved = new Set<Seat>();
+  /** How often what agents wait for has come: a beginning, a tick, or an end. */
+  #moves = 0;
   #cancelOpening: (() => void) | undefined;
   #nextTick: TickActions | undefined;
   #advancing = false;
@@ -89,6 +91,7 @@ export class Sequence implements SequenceControl {
   /** A step came; it has been checked. */
   arrive(seat: Seat, pending: PendingStep): void {
     seat.pending = pending;
+    seat.missedMove = undefined;
     switch (seat.phase) {
       case "running":
         this.waiting += 1;
@@ -164,6 +167,7 @@ export class Sequence implements SequenceControl {
     this.#host.startWorld(agents, () => {
       this.#starting = false;
       this.open = true;
+      this.#moves += 1;
       this.#highest = 0;
       this.everOpened = true;
       this.sequences += 1;
@@ -222,15 +226,16 @@ export class Sequence implements SequenceControl {
 
   #openingExpired(): void {
     const policy = this.#host.definition.clock?.onMissedDeadline ?? "wait";
-    // The late ones first: the last of them that is taken out may open the sequence.
+    const goesOn = policy === "default-action" || policy === "repeat-last";
     const late = [...this.#host.seats].filter(
       (seat) => seat.phase !== "opening" && !seat.straggler,
     );
     for (const seat of late) {
       this.missed(seat);
-      if (policy === "default-action" || policy === "repeat-last") seat.straggler = true;
+      if (goesOn) seat.straggler = true;
     }
-    this.tryOpen();
+    // Where the late ones were taken out, the beginning has come about by that.
+    if (goesOn) this.tryOpen();
   }
 
   // ——— for the clock
@@ -245,6 +250,8 @@ export class Sequence implements SequenceControl {
   }
 
   missed(seat: Seat): void {
+    if (seat.missedMove === this.#moves) return;
+    seat.missedMove = this.#moves;
     this.missedDeadlines += 1;
     this.#host.deadlineMissed(seat);
     if (this.#host.definition.clock?.onMissedDeadline === "leave") {
@@ -293,6 +300,7 @@ export class Sequence implements SequenceControl {
 
   #advanced(): void {
     this.ticks += 1;
+    this.#moves += 1;
     for (const seat of this.running) {
       const state = this.#status(seat);
       if (state !== "running") {
@@ -342,6 +350,7 @@ export class Sequence implements SequenceControl {
   close(): void {
     if (!this.open) return;
     this.open = false;
+    this.#moves += 1;
     this.#driver.closed();
     for (const seat of this.#host.seats) this.#finishReset(seat);
     this.tryOpen();

@@ -11,7 +11,7 @@ export interface DeadlineOptions {
   /** Milliseconds from the moment that the first agent waits for the others. Default: none. */
   readonly deadlineMs?: number;
   /**
-   * The others `wait` for it (default, the miss is only counted); the world moves
+   * The others `wait` for it (default, the miss is only counted, once a step); the world moves
    * on without its actions (`default-action`) or with those of its last step
    * (`repeat-last`); or it is taken out of the world (`leave`).
    */
@@ -65,7 +65,10 @@ export interface SequenceControl {
   advance(actions: TickActions): void;
   /** Answers the outstanding step of a seat with the observations as they are now. */
   answer(seat: Seat): void;
-  /** Counts a missed deadline and, as the policy is `leave`, takes the agent out of the world. */
+  /**
+   * An agent has missed the deadline. Counts it, once for each beginning or tick that waits for the
+   * agent's step, however long; and takes the agent out of the world where the policy is `leave`.
+   */
   missed(seat: Seat): void;
 }
 

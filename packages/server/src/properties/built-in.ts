@@ -52,7 +52,10 @@ export function worldProperties(facts: WorldFacts): PropertyTree {
       agents: count("Agents that have joined", () => facts.agentCount),
       ticks: count("Times that it has advanced", () => facts.ticks),
       sequences: count("Sequences that have begun", () => facts.sequences),
-      missed_deadlines: count("Steps that came too late", () => facts.missedDeadlines),
+      missed_deadlines: count(
+        "Steps that did not come before their deadline",
+        () => facts.missedDeadlines,
+      ),
     },
   };
 }

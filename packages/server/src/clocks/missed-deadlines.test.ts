@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { manualTime } from "../../testing/manual-time.ts";
+import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { tally } from "../../testing/tally.ts";
+import { createEnvironmentServer } from "../environment-server.ts";
+import type { Clock, MissedDeadlinePolicy } from "./clock.ts";
+import { lockstep } from "./lockstep.ts";
+import { turns } from "./turns.ts";
+import { wakeUp } from "./wake-up.ts";
+
+const deadlineMs = 50;
+
+const clocks: readonly [string, (policy: MissedDeadlinePolicy) => Clock][] = [
+  ["lockstep", (onMissedDeadline) => lockstep({ deadlineMs, onMissedDeadline })],
+  ["turns", (onMissedDeadline) => turns({ deadlineMs, onMissedDeadline })],
+  ["wakeUp", (onMissedDeadline) => wakeUp({ deadlineMs, onMissedDeadline, action: "sleep" })],
+];
+
+/** Three agents, the first of which is slow. */
+async function setUp(clock: Clock) {
+  const time = manualTime();
+  const late: number[] = [];
+  const server = createEnvironmentServer({
+    worlds: [tally({ clock })],
+    time,
+    limits: { idleStreamMs: 0 },
+    onEvent: (event) => {
+      if (event.kind === "deadline-missed") late.push(event.agent);
+    },
+  });
+  const host = connectPeer(server);
+  const world = await host.createWorld({ length: 100 });
+  const [slow, two, three] = (await joinedPeers(server, world, 3)) as [Peer, Peer, Peer];
+  const pass = async (periods: number): Promise<void> => {
+    for (let period = 0; period < periods; period++) {
+      await quiet();
+      time.advance(deadlineMs);
+    }
+    await quiet();
+  };
+  return { late, slow, two, three, pass };
+}
+
+describe.each(clocks)("behaviour 37: on the clock %s, a slow agent", (_name, make) => {
+  it("misses the deadline of the beginning once, however long it is waited for", async () => {
+    const { late, two, three, pass } = await setUp(make("wait"));
+    void two.step();
+    void three.step();
+    await pass(5);
+    expect(late).toEqual([1]);
+  });
+
+  it("misses the deadline of a step once, whoever steps meanwhile, and that of its next step again", async () => {
+    const { late, slow, two, three, pass } = await setUp(make("wait"));
+    for (const peer of [slow, two, three]) void peer.step();
+    await quiet();
+    void two.step();
+    await pass(3);
+    void three.step();
+    await pass(3);
+    expect(late.filter((agent) => agent === 1)).toEqual([1]);
+    for (const peer of [slow, two, three]) void peer.step();
+    await pass(3);
+    expect(late.filter((agent) => agent === 1)).toEqual([1, 1]);
+  });
+
+  it("misses one for each tick that goes on without it", async () => {
+    const { late, slow, two, three, pass } = await setUp(make("default-action"));
+    for (const peer of [slow, two, three]) void peer.step();
+    for (let step = 0; step < 4; step++) for (const peer of [two, three]) void peer.step();
+    await pass(3);
+    expect(late).toEqual([1, 1, 1]);
+  });
+});
