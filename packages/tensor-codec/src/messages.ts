@@ -69,7 +69,8 @@ export interface MessageCodec<T> {
   /**
    * Reads the message in `source` from `start` to `end`. Tensors in it are views of
    * `source` where its alignment allows, so they keep it in memory and change when it is
-   * written to again. Never throws: what is no message is `malformed`.
+   * written to again. Steps of one layout may share shapes and requested UIDs, which are frozen
+   * then. Never throws: what is no message is `malformed`.
    */
   read(source: Uint8Array, start: number, end: number): T | Malformed;
 }

@@ -22,15 +22,24 @@ const responses = createResponseCodec(limits);
  * message, which then encodes and decodes to itself. Throws when one is broken.
  */
 export function fuzzOne(bytes: Uint8Array): "message" | "error" {
-  const results = [fuzzMessage(requests, bytes), fuzzMessage(responses, bytes), fuzzTensor(bytes)];
+  const results = [
+    fuzzMessage(requests, createRequestCodec(limits), bytes),
+    fuzzMessage(responses, createResponseCodec(limits), bytes),
+    fuzzTensor(bytes),
+  ];
   return results.includes("message") ? "message" : "error";
 }
 
+/** `codec` knows the layouts of the messages before, `fresh` none. */
 function fuzzMessage<T extends { readonly case: string | undefined; readonly value?: unknown }>(
   codec: MessageCodec<T>,
+  fresh: MessageCodec<T>,
   bytes: Uint8Array,
 ): "message" | "error" {
   const read = codec.read(bytes, 0, bytes.length);
+  if (show(fresh.read(bytes, 0, bytes.length)) !== show(read)) {
+    throw new Error("a known layout makes another message of the same bytes");
+  }
   if (read.case === "malformed") {
     const { value } = read as Malformed;
     if (!isTensorError(value)) throw new Error("malformed without a TensorError", { cause: value });
@@ -40,10 +49,19 @@ function fuzzMessage<T extends { readonly case: string | undefined; readonly val
   const again = new Uint8Array(codec.size(message));
   const end = codec.write(message, again, 0);
   if (end !== again.length) throw new Error(`wrote ${end} bytes, not ${again.length}`);
+  if (!Buffer.from(again).equals(written(fresh, message))) {
+    throw new Error("a known layout makes other bytes of the same message");
+  }
   const reread = codec.read(again, 0, again.length) as T;
   if (show(reread) !== show(message)) throw new Error("a message changed on the way");
   if (message.case === "step") for (const tensor of tensorsIn(message.value)) tryUnpack(tensor);
   return "message";
+}
+
+function written<T>(codec: MessageCodec<T>, message: T): Uint8Array {
+  const bytes = new Uint8Array(codec.size(message));
+  codec.write(message, bytes, 0);
+  return bytes;
 }
 
 function fuzzTensor(bytes: Uint8Array): "message" | "error" {
@@ -73,12 +91,13 @@ function tensorsIn(step: unknown): readonly (PackedTensor | UnsetTensor)[] {
   return [...actions, ...observations].map(({ tensor }) => tensor);
 }
 
-/** A message as text, tensors by their bits. */
-function show(message: unknown): string {
+/** A message as text, tensors by their bits, errors by what they say. */
+export function show(message: unknown): string {
   return JSON.stringify(message, (_, value: unknown) => {
     if (typeof value === "bigint") return `${value}n`;
     if (typeof value === "number" && !Number.isFinite(value)) return `${value}`;
     if (Object.is(value, -0)) return "-0";
+    if (value instanceof Error) return value.message;
     if (ArrayBuffer.isView(value)) {
       const { buffer, byteOffset, byteLength } = value;
       return Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString("hex");

@@ -98,10 +98,8 @@ function readChunk(reader: Reader, dtype: DType, options: ReadOptions): TensorDa
       return readFloats32(reader, options);
     case "float64":
       return readFloats64(reader, options);
-    case "int8": {
-      const bytes = readBytes(reader, end - start, options);
-      return new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-    }
+    case "int8":
+      return readInt8s(reader, options);
     case "uint8":
       return readBytes(reader, end - start, options);
     case "bool":
@@ -156,6 +154,18 @@ function readFloats64(reader: Reader, { maxElements, copy }: ReadOptions): Float
 function readBytes(reader: Reader, length: number, options: ReadOptions): Uint8Array {
   if (length > options.maxElements) throw tooManyElements(length, options.maxElements);
   return viewBytes(reader.source, reader.pos, length, options.copy);
+}
+
+function readInt8s(reader: Reader, options: ReadOptions): Int8Array {
+  const { source, pos, end } = reader;
+  if (end - pos === 1 && options.maxElements > 0) {
+    // A view of one byte costs twice as much, and keeps all that came with it.
+    const out = new Int8Array(1);
+    out[0] = source[pos] as number;
+    return out;
+  }
+  const { buffer, byteOffset, length } = readBytes(reader, end - pos, options);
+  return new Int8Array(buffer, byteOffset, length);
 }
 
 function viewBytes(source: Uint8Array, start: number, length: number, copy: boolean): Uint8Array {

@@ -13,8 +13,11 @@ import {
   DEFAULT_MAX_STRING_BYTES,
   type Limits,
 } from "../limits.ts";
-import type { Malformed, MessageCodec } from "../messages.ts";
+import type { Malformed, MessageCodec, UidTensor } from "../messages.ts";
+import type { Uid } from "../uid.ts";
 import type { ReadOptions } from "./array-reader.ts";
+import { LayoutReader } from "./layout-reader.ts";
+import { LayoutWriter } from "./layout-writer.ts";
 import { Reader } from "./reader.ts";
 import { Sizes } from "./sizes.ts";
 import { varintSize, writeVarint } from "./varints.ts";
@@ -32,6 +35,12 @@ export interface StepCodec<S> {
   write(step: S, sizes: Sizes, target: Uint8Array, pos: number): number;
   /** Starts a step that nothing was read of. */
   open(): OpenStep<S>;
+  entriesOf(step: S): readonly UidTensor[];
+  /** 0 where steps have none. */
+  stateOf(step: S): number;
+  /** Nothing where steps request nothing. */
+  requestedOf(step: S): readonly Uid[];
+  make(entries: readonly UidTensor[], state: number, requested: readonly Uid[]): S;
 }
 
 /** A step that is being read, in one part or, merged, in several. */
@@ -65,6 +74,8 @@ export function createEnvelopeCodec<S, T extends Payload>(
   const { byName, byNumber, step } = fieldsOf(envelope);
   const readOptions = readOptionsOf(options);
   const reader = new Reader();
+  const layoutReader = new LayoutReader(stepCodec);
+  const layoutWriter = new LayoutWriter(stepCodec);
   const sizes = new Sizes();
   let cold: Uint8Array = new Uint8Array(0);
 
@@ -77,6 +88,10 @@ export function createEnvelopeCodec<S, T extends Payload>(
   }
 
   function size(message: T): number {
+    if (message.case === "step") {
+      const known = layoutWriter.size(message.value as S);
+      if (known >= 0) return known;
+    }
     sizes.clear();
     if (message.case === undefined) return 0;
     const place = sizes.reserve();
@@ -87,16 +102,29 @@ export function createEnvelopeCodec<S, T extends Payload>(
 
   function write(message: T, target: Uint8Array, offset: number): number {
     if (message.case === undefined) return offset;
+    if (message.case === "step") {
+      const end = layoutWriter.write(message.value as S, target, offset);
+      if (end >= 0) return end;
+    }
     const bytes = sizes.take();
     const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
     const pos = writeVarint((number << 3) | LENGTH_DELIMITED, target, offset);
     const at = writeVarint(bytes, target, pos);
-    if (message.case === "step") return stepCodec.write(message.value as S, sizes, target, at);
+    if (message.case === "step") {
+      const end = stepCodec.write(message.value as S, sizes, target, at);
+      reader.open(target, at, end);
+      layoutWriter.learn(message.value as S, reader, offset);
+      reader.close();
+      return end;
+    }
     target.set(cold, at);
     return at + bytes;
   }
 
-  function readPayload(end: number): T {
+  function readPayload(start: number, end: number): T {
+    const known = layoutReader.read(reader, readOptions);
+    if (known !== undefined) return { case: "step", value: known } as unknown as T;
+    reader.notes.clear();
     let name: string | undefined;
     let openStep: OpenStep<S> | undefined;
     let value: Message | undefined;
@@ -119,6 +147,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
       } else {
         const bytes = reader.source.subarray(reader.pos, stop);
         openStep = undefined;
+        reader.notes.regular = false;
         value =
           name === field.name && value !== undefined
             ? mergeFromBinary(field.schema, value, bytes)
@@ -127,15 +156,18 @@ export function createEnvelopeCodec<S, T extends Payload>(
       }
       reader.pos = stop;
     }
-    return (name === undefined
-      ? { case: undefined }
-      : { case: name, value: openStep === undefined ? value : openStep.close() }) as unknown as T;
+    if (openStep !== undefined) {
+      const step = openStep.close();
+      layoutReader.learn(reader, start, end, step);
+      return { case: "step", value: step } as unknown as T;
+    }
+    return (name === undefined ? { case: undefined } : { case: name, value }) as unknown as T;
   }
 
   function read(source: Uint8Array, start: number, end: number): T | Malformed {
     try {
       reader.open(source, start, end);
-      return readPayload(end);
+      return readPayload(start, end);
     } catch (error) {
       return { case: "malformed", value: asTensorError(error, envelope) };
     } finally {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { TensorError } from "../errors.ts";
+import { LayoutNotes } from "./layout-notes.ts";
 import { END_GROUP, FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";
 
 /** Groups in groups that are skipped, at most; as protobuf's own readers have it. */
@@ -22,6 +23,8 @@ export class Reader {
   /** The halves of what `varint64` read last; signed, as bit operations leave them. */
   low = 0;
   high = 0;
+  /** What reading a step finds out about where its parts are. */
+  readonly notes: LayoutNotes = new LayoutNotes();
 
   open(source: Uint8Array, start: number, end: number): void {
     this.source = source;

@@ -47,6 +47,10 @@ const stepRequestCodec: StepCodec<StepRequest> = {
   },
 
   open: () => new OpenStepRequest(),
+  entriesOf: ({ actions }) => actions,
+  stateOf: () => 0,
+  requestedOf: ({ requestedObservations }) => requestedObservations,
+  make: (actions, _state, requestedObservations) => ({ actions, requestedObservations }),
 };
 
 class OpenStepRequest implements OpenStep<StepRequest> {

@@ -15,6 +15,7 @@ import { int32Size, writeInt32 } from "./varints.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
 
 const STATE = (1 << 3) | VARINT;
+const NO_UIDS: readonly never[] = Object.freeze([]);
 const OBSERVATIONS = (2 << 3) | LENGTH_DELIMITED;
 
 /**
@@ -26,7 +27,8 @@ export function createResponseCodec(options: CodecOptions = {}): MessageCodec<Pr
   return createEnvelopeCodec(EnvironmentResponseSchema, stepResponseCodec, options);
 }
 
-const stepResponseCodec: StepCodec<StepResponse> = {
+/** How a StepResponse is read and written. */
+export const stepResponseCodec: StepCodec<StepResponse> = {
   size({ state, observations }, sizes) {
     return (state === 0 ? 0 : 1 + int32Size(state)) + mapSize(observations, sizes);
   },
@@ -40,6 +42,10 @@ const stepResponseCodec: StepCodec<StepResponse> = {
   },
 
   open: () => new OpenStepResponse(),
+  entriesOf: ({ observations }) => observations,
+  stateOf: ({ state }) => state,
+  requestedOf: () => NO_UIDS,
+  make: (observations, state) => ({ state: state as EnvironmentStateType, observations }),
 };
 
 class OpenStepResponse implements OpenStep<StepResponse> {
@@ -50,7 +56,7 @@ class OpenStepResponse implements OpenStep<StepResponse> {
     const { end } = reader;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === STATE) this.state = reader.int32() as EnvironmentStateType;
+      if (tag === STATE) this.readState(reader);
       else if (tag === OBSERVATIONS) {
         const stop = reader.delimited();
         reader.end = stop;
@@ -59,6 +65,13 @@ class OpenStepResponse implements OpenStep<StepResponse> {
         reader.end = end;
       } else reader.skip(tag);
     }
+  }
+
+  private readState(reader: Reader): void {
+    const { notes, pos } = reader;
+    this.state = reader.int32() as EnvironmentStateType;
+    if (notes.stateAt >= 0) notes.regular = false;
+    else if (reader.pos === pos + 1) notes.stateAt = pos;
   }
 
   close(): StepResponse {

@@ -48,10 +48,13 @@ export class UidTensors {
       } else reader.skip(tag);
     }
     if (parts !== undefined) tensor = readMergedTensor(reader, parts, options);
-    this.put({ uid, tensor: tensor ?? EMPTY_TENSOR }, options.maxEntries);
+    if (parts !== undefined || tensor === undefined) reader.notes.regular = false;
+    const replaced = this.put({ uid, tensor: tensor ?? EMPTY_TENSOR }, options.maxEntries);
+    if (replaced) reader.notes.regular = false;
   }
 
-  private put(entry: UidTensor, maxEntries: number): void {
+  /** Returns whether the entry took the place of another one. */
+  private put(entry: UidTensor, maxEntries: number): boolean {
     const { entries } = this;
     let place = -1;
     if (entries.length < FEW) {
@@ -66,6 +69,7 @@ export class UidTensors {
     if (place >= 0) entries[place] = entry;
     else if (entries.length < maxEntries) entries.push(entry);
     else throw tooManyEntries(maxEntries);
+    return place >= 0;
   }
 }
 

@@ -56,14 +56,19 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
     else reader.skip(tag);
   }
   const dtype = dtypeOfField[field];
-  if (dtype === undefined) return { dtype: "unset", shape, data: NO_ELEMENTS };
+  if (dtype === undefined) {
+    reader.notes.regular = false;
+    return { dtype: "unset", shape, data: NO_ELEMENTS };
+  }
   if (parts !== undefined) {
+    reader.notes.regular = false;
     const whole = concatenate(reader.source, parts);
     const data = reader.within(whole, 0, whole.length, () =>
       readArray(reader, dtype, { ...options, copy: false }),
     );
     return { dtype, shape, data } as PackedTensor;
   }
+  reader.notes.arrays.push(start, stop);
   reader.pos = start;
   reader.end = stop;
   const data = readArray(reader, dtype, options);

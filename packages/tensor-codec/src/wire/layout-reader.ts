@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { UidTensor } from "../messages.ts";
+import type { PackedTensor } from "../tensor.ts";
+import { type ReadOptions, readArray } from "./array-reader.ts";
+import type { StepCodec } from "./envelope.ts";
+import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
+import type { Reader } from "./reader.ts";
+
+/**
+ * Reads a step by the layout of one before it: where all bytes are the same but
+ * those of the arrays and the state, only these are read.
+ *
+ * What reading finds depends on the bytes alone, so it is what reading the whole
+ * message would find.
+ */
+export class LayoutReader<S> {
+  private readonly codec: StepCodec<S>;
+  private readonly layouts = new Layouts<Layout>();
+
+  constructor(codec: StepCodec<S>) {
+    this.codec = codec;
+  }
+
+  /** The step in the reader's bytes; undefined when it has no layout that is known. */
+  read(reader: Reader, options: ReadOptions): S | undefined {
+    const { source, pos: start, end } = reader;
+    const { recent } = this.layouts;
+    for (let i = 0; i < recent.length; i++) {
+      const layout = recent[i] as Layout;
+      if (layout.fixed.length === end - start && layout.fixed.match(source, start)) {
+        this.layouts.paid();
+        return this.readBy(layout, reader, options);
+      }
+    }
+    return undefined;
+  }
+
+  private readBy(layout: Layout, reader: Reader, options: ReadOptions): S {
+    const { source, pos: start } = reader;
+    const { fixed, entries: like, requested } = layout;
+    const { gaps, stateAt } = fixed;
+    const entries = new Array<UidTensor>(like.length);
+    for (let i = 0; i < like.length; i++) {
+      const { uid, dtype, shape } = like[i] as EntryLayout;
+      reader.pos = start + (gaps[2 * i] as number);
+      reader.end = start + (gaps[2 * i + 1] as number);
+      const tensor = { dtype, shape, data: readArray(reader, dtype, options) } as PackedTensor;
+      entries[i] = { uid, tensor };
+    }
+    const state = stateAt < 0 ? layout.state : (source[start + stateAt] as number);
+    return this.codec.make(entries, state, requested);
+  }
+
+  /** Learns the layout of a step that the reader has read from `start` to `end`. */
+  learn(reader: Reader, start: number, end: number, step: S): void {
+    if (!this.layouts.worthLearning) return;
+    const message = reader.source.subarray(start, end);
+    const layout = layoutOf(message, start, reader.notes, step, this.codec);
+    if (layout !== undefined) {
+      // Messages share them, so nobody may change them.
+      Object.freeze(layout.requested);
+      for (const { shape } of layout.entries) Object.freeze(shape);
+    }
+    this.layouts.learn(layout);
+  }
+}
