@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { allPages, at, root } from "./pages.ts";
 import { type Complaint, compile, type Program, programsOf } from "./programs.ts";
 
-const programs = allPages().flatMap(programsOf);
+const pages = allPages();
+const programs = pages.flatMap(programsOf);
+/** Blocks that make certificates, which programs of their pages read. */
+const certificates = pages
+  .flatMap(({ blocks }) => blocks)
+  .filter(({ lines }) => lines.every((line) => line.startsWith("openssl ")) && lines.length > 0)
+  .map(({ lines }) => lines.join("\n"));
 const cases = programs.map((program) => [at(program.page, program.line), program] as const);
 let complaints: readonly Complaint[] = [];
 beforeAll(() => {
@@ -32,6 +38,9 @@ describe("programs", () => {
   let folder = "";
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "pages-"));
+    for (const commands of certificates) {
+      execFileSync("bash", ["-ec", commands], { cwd: folder, stdio: "ignore" });
+    }
     const main = `${root}apps/gridworld-server/dist/main.js`;
     const server = run([main, "--port", "0"], folder);
     gridworld = { process: server.process, address: await server.listening };

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { at, readPage } from "./pages.ts";
+import { provoked } from "./provoked.ts";
+
+const page = readPage("docs/troubleshooting.md");
+
+/** The messages of the page, which are its headings, with the code that the text below begins with. */
+const messages = page.text.split("\n").flatMap((line, index, lines) => {
+  const [, text] = /^### `(.*)`$/.exec(line) ?? [];
+  const [, code] = /^([A-Z_]{2,})\b/.exec(lines[index + 2] ?? "") ?? [];
+  return text === undefined ? [] : [{ text, code, place: at(page, index + 1) }];
+});
+
+/** Whether a message is one of the page's, where `…` stands for what varies. */
+function fits(message: string, text: string): boolean {
+  let from = 0;
+  for (const part of text.split("…")) {
+    const found = message.indexOf(part, from);
+    if (found < 0) return false;
+    from = found + part.length;
+  }
+  return true;
+}
+
+/** The code of an error, as the page writes it. */
+function codeOf(error: Error): string | undefined {
+  if (isDmEnvRpcError(error)) return error.code;
+  if (!(error instanceof ConnectError)) return undefined;
+  return Code[error.code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}
+
+describe("docs/troubleshooting.md", () => {
+  const produced: string[] = [];
+
+  it.each(Object.entries(provoked))("has the message of %s", async (_name, provoke) => {
+    const error = await provoke();
+    produced.push(error.message);
+    // Where several fit, the longest says most.
+    const [found] = messages
+      .filter(({ text }) => fits(error.message, text))
+      .sort((one, other) => other.text.length - one.text.length);
+    expect(found, `a heading for: ${error.message}`).toBeDefined();
+    if (found?.code !== undefined) expect(codeOf(error), found.place).toBe(found.code);
+  });
+
+  it("has no message that is not provoked", () => {
+    const others = messages.filter(({ text }) => !produced.some((message) => fits(message, text)));
+    expect(others.map(({ place, text }) => `${place}: ${text}`)).toEqual([]);
+  });
+});
