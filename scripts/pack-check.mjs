@@ -33,7 +33,6 @@ function checkManifest() {
     type: "module",
     license: "Apache-2.0",
     sideEffects: false,
-    engines: { node: ">=22.12" },
     homepage: `${home}/tree/main/${folder}#readme`,
     bugs: `${home}/issues`,
     repository: { type: "git", url: `git+${home}.git`, directory: folder },
@@ -42,6 +41,11 @@ function checkManifest() {
   for (const [field, value] of Object.entries(wanted)) {
     const [expected, found] = [JSON.stringify(value), JSON.stringify(manifest[field])];
     if (found !== expected) problems.push(`package.json: ${field} is ${found}, not ${expected}`);
+  }
+  if (!/^>=22\.\d+$/.test(manifest.engines?.node)) {
+    problems.push(
+      "package.json: engines.node is not the lowest Node 22 that will do, such as >=22.12",
+    );
   }
   if (!manifest.keywords?.includes("dm_env_rpc")) {
     problems.push("package.json: keywords do not include dm_env_rpc");
@@ -59,6 +63,7 @@ function checkFiles(files) {
     if (!inside.delete(file)) problems.push(`${file} is missing from the package`);
   }
   for (const file of inside) {
+    if (file.startsWith("template/")) continue;
     if (/\.(test|test-d)\.|(^|\/)(testing|fuzz|golden|reports)\//.test(file)) {
       problems.push(`${file} is for the developers of the package: leave it out with "files"`);
     } else if (file.startsWith("dist/")) {

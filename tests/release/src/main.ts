@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { Checks } from "./checks.ts";
+import { compile } from "./compile.ts";
+import { modulesOf, writeConsumers } from "./consumers.ts";
+import { bringNode, declares, type Node, nodeVersions } from "./nodes.ts";
+import { makeProject, type Project } from "./project.ts";
+import { printTable, type Row, writeReport } from "./report.ts";
+import { root, run } from "./run.ts";
+import { packAll, type Tarball } from "./tarballs.ts";
+
+/** What users of optional peers, and of the generated messages, install beside the packages. */
+const besides = {
+  "@bufbuild/protobuf": "^2.17.0",
+  redis: "^6.0.0",
+  vite: "^8.0.0",
+  vitest: "^5.0.0",
+};
+
+const scratch = mkdtempSync(join(tmpdir(), "release-check-"));
+const checks = new Checks();
+try {
+  const nodes = await bringNodes();
+  const tarballs = await packAll(scratch);
+  const rows: Row[] = [];
+  for (const tarball of tarballs) rows.push(await checkAlone(tarball, tarballs, nodes));
+  await checkTogether(tarballs, nodes);
+  printTable(rows);
+  writeReport(rows, checks.results);
+} finally {
+  rmSync(scratch, { recursive: true });
+}
+const { failed, results } = checks;
+for (const { name } of failed) process.stderr.write(`failed: ${name}\n`);
+process.stdout.write(`${results.length - failed.length} checks passed, ${failed.length} failed\n`);
+process.exitCode = failed.length > 0 ? 1 : 0;
+
+async function bringNodes(): Promise<readonly Node[]> {
+  const nodes: Node[] = [];
+  for (const version of nodeVersions) {
+    await checks.check(`npm has node ${version}, and it runs here`, async () => {
+      nodes.push(await bringNode(version));
+    });
+  }
+  return nodes;
+}
+
+/** One package in a project of its own: its types, and every module as ESM and as CommonJS, and its programs. */
+async function checkAlone(
+  tarball: Tarball,
+  tarballs: readonly Tarball[],
+  nodes: readonly Node[],
+): Promise<Row> {
+  const { name, path, manifest } = tarball;
+  const folder = join(scratch, "alone", basename(name));
+  const row = { name, packedBytes: tarball.bytes, installedBytes: Number.NaN, nodes: [] };
+  let project: Project | undefined;
+  const installs = await checks.check(`${name} installs from its tarball`, async () => {
+    project = await makeProject(folder, { [name]: `file:${path}` }, tarballs);
+  });
+  if (!installs || project === undefined) return row;
+  const { installedBytes } = project;
+  writeConsumers(folder, modulesOf(tarball, false));
+  const node = manifest.peerDependencies?.["@types/node"] !== undefined;
+  const compiles = await checks.check(`${name} has types that are right, as ESM and CommonJS`, () =>
+    compile(folder, { node, checkDependencies: true }),
+  );
+  if (!compiles) return { ...row, installedBytes };
+  const declared = nodes.filter(({ version }) => declares(manifest.engines.node, version));
+  const good = await checkModules(name, folder, Object.keys(manifest.bin ?? {}), declared);
+  return { ...row, installedBytes, nodes: good };
+}
+
+/**
+ * Loads the modules of a project and runs the programs that a package brings, and says on which
+ * Nodes all of that went well.
+ */
+async function checkModules(
+  name: string,
+  cwd: string,
+  bins: readonly string[],
+  nodes: readonly Node[],
+): Promise<readonly string[]> {
+  const good: string[] = [];
+  for (const { version, bin } of nodes) {
+    const load = (file: string): Promise<string> =>
+      run(join(bin, "node"), ["--no-warnings", join("dist", file)], { cwd });
+    const loads = await checks.check(
+      `${name} is imported and required on node ${version}`,
+      async () => {
+        const [imported, required] = [await load("import.mjs"), await load("require.cjs")];
+        if (imported !== required) throw new Error(`as ESM:\n${imported}as CommonJS:\n${required}`);
+        for (const file of bins) {
+          await run(join("node_modules/.bin", file), ["--help"], { cwd, path: bin });
+        }
+      },
+    );
+    if (loads) good.push(version);
+  }
+  return good;
+}
+
+/** All packages and their peers in one project: every module, and programs that use them. */
+async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[]): Promise<void> {
+  const folder = join(scratch, "together");
+  const all = Object.fromEntries(tarballs.map(({ name, path }) => [name, `file:${path}`]));
+  const programs = join(root, "tests/release/programs");
+  const names = readdirSync(programs);
+  const ready = await checks.check(
+    "all packages and their peers install and compile together",
+    async () => {
+      await makeProject(folder, { ...all, ...besides }, tarballs);
+      writeConsumers(
+        folder,
+        tarballs.flatMap((tarball) => modulesOf(tarball, true)),
+      );
+      for (const name of names) copyFileSync(join(programs, name), join(folder, "src", name));
+      await compile(folder, { node: true, checkDependencies: false });
+    },
+  );
+  if (!ready) return;
+  await checkModules("every package with its peers", folder, [], nodes);
+  for (const name of names.filter((file) => file !== "world.ts")) {
+    const program = join("dist", name.replace(/\.ts$/, ".js"));
+    for (const { version, bin } of nodes) {
+      await checks.check(`the program ${name} runs on node ${version}`, async () => {
+        await run(join(bin, "node"), [program], { cwd: folder, path: bin });
+      });
+    }
+  }
+}
