@@ -30,6 +30,7 @@ export class EnvironmentState implements Environment, Stepper {
   readonly connection: Connection;
   #pipeline: Pipeline;
   readonly #options: JoinOptions;
+  readonly #recycles: boolean;
   #view: AgentView;
   #state: AgentState = "terminated";
   /** While a reset waits for its answer, or a lost connection is made again: what is called meanwhile comes after it. */
@@ -53,6 +54,7 @@ export class EnvironmentState implements Environment, Stepper {
     this.connection = connection;
     this.#pipeline = pipeline;
     this.#options = options;
+    this.#recycles = options.tensors === "reuse" || options.tensors === "copy";
     this.#view = new AgentView(tables, options);
   }
 
@@ -71,6 +73,7 @@ export class EnvironmentState implements Environment, Stepper {
       return Promise.reject(error);
     }
     if (options !== undefined) call.watch(this.#waitingFor, options);
+    if (this.#recycles && this.#pipeline.idle) this.#pipeline.recycle();
     this.#pipeline.submit(call);
     return call.promise;
   }

@@ -57,11 +57,13 @@ export interface JoinOptions<
    */
   readonly changedSpecs?: "refuse" | "accept" | undefined;
   /**
-   * Whether tensors of observations are views of the received bytes (`view`, default), or own
-   * their memory (`copy`). A view keeps all that came with it alive, up to 64 KiB and more:
-   * copy what is kept for long.
+   * Whether tensors of observations are views of the received bytes (`view`, default), views that
+   * hold until the next `step` or `reset` is called (`reuse`), or own their memory (`copy`). A view
+   * keeps all that came with it alive, up to 64 KiB and more: copy what is kept for long. To `reuse` is
+   * the fastest way with large observations, whose memory then serves again; it may also be that of
+   * steps that the connection was given to `send`.
    */
-  readonly tensors?: "view" | "copy" | undefined;
+  readonly tensors?: "view" | "reuse" | "copy" | undefined;
   /** Whether closing the environment destroys its world too. Default false. */
   readonly destroyOnClose?: boolean | undefined;
 }

@@ -72,6 +72,11 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return this.#state === "open";
   }
 
+  /** Says that nobody looks at the tensors of steps answered so far. */
+  recycle(): void {
+    this.#stream.recycle?.();
+  }
+
   /** Takes an exchange: sends what there is room for now, the rest as answers come. */
   submit(exchange: Exchange): void {
     if (this.#state !== "open") {

@@ -181,3 +181,24 @@ test("what was read is not kept alive, and clear forgets the rest", () => {
   expect(deframer.isInsideMessage).toBe(false);
   expect(deframer.bufferedBytes).toBe(0);
 });
+
+test("a message is put together in spare memory, unless that is too small or far too large", () => {
+  const body = Buffer.alloc(30_000, 3);
+  for (const [size, serves] of [
+    [29_999, false],
+    [30_000, true],
+    [120_000, true],
+    [120_001, false],
+  ] as const) {
+    const deframer = new Deframer(limit);
+    const spare = Buffer.alloc(size);
+    deframer.spare = spare;
+    for (const half of [frame(body).subarray(0, 9), frame(body).subarray(9)]) {
+      deframer.push(half);
+      deframer.next();
+    }
+    expect(deframer.source === spare).toBe(serves);
+    expect(deframer.source.subarray(deframer.start, deframer.end)).toEqual(body);
+    expect(deframer.spare).toBeUndefined();
+  }
+});

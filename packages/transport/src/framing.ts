@@ -13,13 +13,16 @@ const firstAllocationBytes = 16 * 1024;
  */
 const chunkOverheadBytes = 256;
 
+/** Spare memory is given up when it is this many times as large as what is needed. */
+const maxSpare = 4;
+
 /**
  * Cuts a stream of bytes into gRPC's length-prefixed messages.
  *
  * `push` takes chunks as they come, `next` finds the messages in them one by one.
  * A message that lies in one chunk is not copied; one that spans several is put
- * together in memory of its own, which no other message shares. That memory grows as
- * bytes come: a length that is announced costs nothing until a message of that length
+ * together in memory of its own, which no other message shares (`spare` was another's, and
+ * is not any more). That memory grows as bytes come: a length that is announced costs nothing until a message of that length
  * has come whole once.
  */
 export class Deframer {
@@ -33,6 +36,8 @@ export class Deframer {
   assembled = false;
   /** Bytes to leave free in front of the next message that is put together, for its alignment. */
   lead = 0;
+  /** Memory that nobody looks at any more, for the next message that is put together, if it suits. */
+  spare: Buffer | undefined;
   /** Why the stream can not be read any further, once `next` has found that out. */
   failure: ConnectError | undefined;
 
@@ -112,9 +117,7 @@ export class Deframer {
         return true;
       }
       this.#bodyStart = this.lead;
-      this.#body = Buffer.allocUnsafeSlow(
-        this.#bodyStart + Math.min(this.#bodySize, this.#trustedBytes),
-      );
+      this.#body = this.#takeSpare() ?? this.#allocate();
       this.#bodyLength = 0;
     }
     return false;
@@ -132,6 +135,20 @@ export class Deframer {
     this.#headerLength = 0;
     this.#body = undefined;
     this.#bodyLength = 0;
+    this.spare = undefined;
+  }
+
+  #allocate(): Buffer {
+    return Buffer.allocUnsafeSlow(this.#bodyStart + Math.min(this.#bodySize, this.#trustedBytes));
+  }
+
+  #takeSpare(): Buffer | undefined {
+    const { spare } = this;
+    this.spare = undefined;
+    const needed = this.#bodyStart + this.#bodySize;
+    return spare !== undefined && needed <= spare.length && spare.length <= maxSpare * needed
+      ? spare
+      : undefined;
   }
 
   #nextChunk(): boolean {

@@ -45,6 +45,12 @@ export interface MessageStream<Received, Sent> {
   pause(): void;
   /** Goes on with the delivery; what had come meanwhile is delivered in a later turn. */
   resume(): void;
+  /**
+   * Says that nobody looks at the tensors of steps delivered so far: their memory may be used for
+   * later steps. Without it every message has memory of its own. Carriers without memory to use
+   * again leave it out.
+   */
+  recycle?(): void;
   /** Ends this side in good order, after everything sent: a half-close, or a server's trailers. */
   end(): void;
   /** Ends both directions at once. The peer learns the error's code where the protocol has a way. */

@@ -91,6 +91,7 @@ export function withConnection(
     send: (message) => stream.send(message),
     pause: () => stream.pause(),
     resume: () => stream.resume(),
+    recycle: () => stream.recycle?.(),
     end: () => stream.end(),
     abort: (error) => stream.abort(error),
     close,

@@ -33,7 +33,7 @@ export function remoteSlots<
   const all = typeof addresses === "string" ? [addresses] : addresses;
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
   return async (request) => {
-    const { slot, signal } = request;
+    const { slot, signal, buffers } = request;
     const connection = await connect(all[slot % all.length] ?? "", { ...connecting, signal });
     try {
       const world =
@@ -44,6 +44,7 @@ export function remoteSlots<
           signal,
         }));
       return await connection.join<A, O, N>(world, {
+        tensors: buffers === "reuse" ? "reuse" : "view",
         ...join,
         settings: joinSettings?.(request),
         destroyOnClose: shared === undefined,

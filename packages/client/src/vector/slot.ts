@@ -30,6 +30,7 @@ export interface SlotContext<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly restart: BackoffOptions | "never";
   readonly seed: bigint | undefined;
+  readonly buffers: "fresh" | "reuse";
   readonly signal: AbortSignal;
   /** Runs a task when fewer than `maxConcurrency` others run. */
   limit<T>(task: () => Promise<T>): Promise<T>;
@@ -180,12 +181,13 @@ export class Slot<Action, Observation> {
   }
 
   async #create(): Promise<Environment<Action, Observation>> {
-    const { seed, signal } = this.#context;
+    const { seed, buffers, signal } = this.#context;
     const environment = await this.#context.limit(() =>
       this.#factory({
         slot: this.index,
         seed: seed === undefined ? undefined : seed + BigInt(this.index),
         restarts: this.#restarts,
+        buffers,
         signal,
       }),
     );

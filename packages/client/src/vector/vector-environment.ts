@@ -14,6 +14,8 @@ export interface SlotRequest {
   readonly seed: bigint | undefined;
   /** 0 at first, then how often the slot was restarted. */
   readonly restarts: number;
+  /** As the vector's options have it: with `reuse` nobody looks at a time step's tensors once the next step is made. */
+  readonly buffers: "fresh" | "reuse";
   /** Aborted when the vector is closed. */
   readonly signal: AbortSignal;
 }
@@ -36,7 +38,10 @@ export interface VectorizeOptions {
   readonly autoresetMode?: AutoresetMode | undefined;
   /** How many slots `recv` waits for. Default: all. */
   readonly batchSize?: number | undefined;
-  /** Whether every batch has arrays of its own (`fresh`, default), or the next batch overwrites them (`reuse`). */
+  /**
+   * Whether every batch has arrays of its own (`fresh`, default), or the next batch overwrites them
+   * (`reuse`), and those of its `timeSteps` too.
+   */
   readonly buffers?: "fresh" | "reuse" | undefined;
   /**
    * Whether observations are stacked into one tensor per name. Default true. Without it slots may

@@ -19,7 +19,7 @@ import type {
 export interface VectorParts<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly batchSize: number;
-  readonly reuse: boolean;
+  readonly buffers: "fresh" | "reuse";
   readonly restart: BackoffOptions | "never";
   readonly seed: bigint | undefined;
   readonly closed: AbortController;
@@ -64,6 +64,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
           autoresetMode: parts.autoresetMode,
           restart: parts.restart,
           seed: parts.seed,
+          buffers: parts.buffers,
           signal: parts.closed.signal,
           limit: parts.limit,
           check: (environment) => parts.checker.check(environment, index),
@@ -87,7 +88,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     });
     await Promise.all(making);
     if (failure !== undefined) throw failure.reason;
-    this.#batcher = new Batcher(this.#parts.checker.stacker, this.#parts.reuse);
+    this.#batcher = new Batcher(this.#parts.checker.stacker, this.#parts.buffers === "reuse");
   }
 
   async reset(options: VectorResetOptions = {}): Promise<VectorBatch<Observation>> {

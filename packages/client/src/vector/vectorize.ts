@@ -66,7 +66,7 @@ export async function vectorize<Action, Observation>(
   const state = new VectorState(factories, {
     autoresetMode: options.autoresetMode ?? "next-step",
     batchSize,
-    reuse: options.buffers === "reuse",
+    buffers: options.buffers ?? "fresh",
     restart: options.restart ?? {},
     seed: options.seed,
     closed,

@@ -5,6 +5,7 @@ import type { Peer } from "./peer.ts";
 const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   ours: async () => (await import("./ours.ts")).ours,
   "ours-each": async () => (await import("./ours.ts")).oursEach,
+  "ours-reuse": async () => (await import("./ours.ts")).oursReusing,
   "in-process": async () => (await import("./ours.ts")).inProcess,
   idle: async () => (await import("./idle.ts")).idle,
   "never-reads": async () => (await import("./never-reads.ts")).neverReads,

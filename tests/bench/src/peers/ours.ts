@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Connection, connect, type Environment } from "@dm-env-rpc/client";
+import { type Connection, connect, type Environment, type JoinOptions } from "@dm-env-rpc/client";
 import { createEnvironmentServer, serve } from "@dm-env-rpc/server";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import type { Load } from "../loads/load.ts";
@@ -13,6 +13,9 @@ type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<
 
 /** The product: `serve`, a world on the clock `freeRunning`, and `Environment`; `stepMany` where several are in flight. */
 export const ours: Peer = networked(stepsInBatches);
+
+/** The same by an agent that keeps no observation beyond its next step, whose memory serves again. */
+export const oursReusing: Peer = networked(stepsInBatches, "reuse");
 
 /** The same with a promise for each step, of which several are in flight. */
 export const oursEach: Peer = networked(overlapping);
@@ -28,7 +31,7 @@ export const inProcess: Peer = {
   },
 };
 
-function networked(pipelined: Play): Peer {
+function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): Peer {
   return {
     async serve(load) {
       const server = await serve({ worlds: [load.world], limits });
@@ -36,7 +39,7 @@ function networked(pipelined: Play): Peer {
     },
     async connect(load, port, inFlight) {
       const options = { maxInFlight: inFlight };
-      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined, port);
+      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined, port, tensors);
     },
   };
 }
@@ -56,11 +59,13 @@ async function player(
   connection: Connection,
   pipelined: Play,
   port: number,
+  tensors: JoinOptions["tensors"] = "view",
 ): Promise<Player> {
   const world = await created(load, connection, port);
   const { actions, observations } = load.world;
   const env: Environment = await connection.join(world, {
     as: { actions: actions as never, observations: observations as never },
+    tensors,
     destroyOnClose: load.shared !== true,
   });
   await env.reset();

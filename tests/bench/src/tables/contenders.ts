@@ -40,6 +40,7 @@ export const smallContenders: readonly Contender[] = [
 /** Those of the large step. */
 export const largeContenders: readonly Contender[] = [
   both("ours", "dm-env-rpc for TypeScript"),
+  { ...both("ours-reuse", "… tensors reused"), server: node("ours") },
   both("connect-defaults", "connect-node, defaults (gzip)"),
   both("connect", "connect-node, no compression"),
   both("grpc-js", "grpc-js, protobuf-es"),
