@@ -50,6 +50,10 @@ function checkManifest() {
   if (!manifest.keywords?.includes("dm_env_rpc")) {
     problems.push("package.json: keywords do not include dm_env_rpc");
   }
+  const { fixed } = JSON.parse(readFileSync("../../.changeset/config.json", "utf8"));
+  if (!fixed.flat().includes(manifest.name)) {
+    problems.push(".changeset/config.json: the fixed group does not have it");
+  }
   for (const script of ["preinstall", "install", "postinstall", "prepare"]) {
     if (manifest.scripts[script])
       problems.push(`package.json: ${script} runs where it is installed`);
