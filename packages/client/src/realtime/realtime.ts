@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment.ts";
-import { waitFor } from "../wait.ts";
+import { Changes } from "./changes.ts";
 import { Channel } from "./channel.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";
@@ -34,12 +34,8 @@ export function realtime<Action, Observation>(
   const { clock = systemClock, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
   // Every action may be left out, so that none is an action of any environment.
   const idleAction = options.idleAction ?? ({} as Action);
-  let listeners: (() => void)[] = [];
-  const onChange = (): void => {
-    const called = listeners;
-    listeners = [];
-    for (const listener of called) listener();
-  };
+  const changes = new Changes();
+  const onChange = (): void => changes.announce();
   const all: readonly Environment<Action, Observation>[] = isList(environments)
     ? environments
     : [environments];
@@ -109,7 +105,7 @@ export function realtime<Action, Observation>(
     next: (wait) =>
       closing !== undefined || channels.every(({ failure }) => failure !== undefined)
         ? Promise.resolve()
-        : waitFor(new Promise<void>((resolve) => listeners.push(resolve)), "an observation", wait),
+        : changes.next(wait),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { Changes } from "./changes.ts";
+
+test("everybody who waits is told of a change, and nobody waits after it", async () => {
+  const changes = new Changes();
+  const waits = [changes.next(undefined), changes.next({ timeoutMs: 60_000 })];
+  expect(changes.waiting).toBe(2);
+  changes.announce();
+  await Promise.all(waits);
+  expect(changes.waiting).toBe(0);
+});
+
+test("a wait whose time is over, or that is aborted, is forgotten", async () => {
+  const changes = new Changes();
+  const controller = new AbortController();
+  const waits = [
+    changes.next({ timeoutMs: 0 }),
+    changes.next({ signal: controller.signal }),
+    changes.next({ signal: AbortSignal.abort() }),
+  ];
+  controller.abort();
+  await expect(Promise.allSettled(waits)).resolves.toMatchObject([
+    { reason: { code: Code.DeadlineExceeded } },
+    { reason: { code: Code.Canceled } },
+    { reason: { code: Code.Canceled } },
+  ]);
+  expect(changes.waiting).toBe(0);
+});
