@@ -16,6 +16,7 @@ describe("flags", () => {
       maxWorlds: 1000,
       idleWorldMs: 600_000,
       graceMs: 5000,
+      matchmaking: undefined,
       show: undefined,
     });
   });
@@ -35,6 +36,18 @@ describe("flags", () => {
       idleWorldMs: 0,
       graceMs: 1,
     });
+    const matchmaking =
+      "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --max-agents 9 --matchmaker-token t --matchmaker-ca m";
+    expect(readFlags(matchmaking.split(" "))).toMatchObject({
+      destroy: "force",
+      matchmaking: {
+        matchmakers: ["a:1", "b:2"],
+        advertise: "c:3",
+        maxAgents: 9,
+        token: "t",
+        ca: "m",
+      },
+    });
     for (const clock of ["lockstep", "turns", "wakeUp"]) {
       const flags = readFlags(["--clock", clock, "--deadline-ms", "5"]);
       expect(flags).toMatchObject({ clock, deadlineMs: 5 });
@@ -52,6 +65,9 @@ describe("flags", () => {
     [["--grace-ms", "1e3"], /--grace-ms .*"1e3"/],
     [["--tls-cert", "c"], /--tls-key is missing/],
     [["--tls-ca", "a"], /--tls-cert is missing/],
+    [["--advertise", "a:1"], /--advertise goes with --matchmaker/],
+    [["--matchmaker", "a:1", "--host", "0.0.0.0"], /--host 0\.0\.0\.0.*--advertise/],
+    [["--matchmaker", "a:1", "--max-agents", "0"], /--max-agents .*"0"/],
     [["--prot", "1"], /--prot/],
     [["surplus"], /surplus/],
   ])("says in one line what is wrong with %j, and where help is", (args, message) => {
@@ -65,6 +81,9 @@ describe("flags", () => {
     }
     for (const flag of ["ticks-per-second", "max-worlds", "idle-world-ms", "destroy", "grace-ms"]) {
       expect(help).toContain(`--${flag} `);
+    }
+    for (const flag of ["matchmaker", "advertise", "max-agents", "matchmaker-token"]) {
+      expect(help).toMatch(new RegExp(`--${flag}\\s`));
     }
     expect(help.split("\n").every((line) => line.length <= 90)).toBe(true);
   });

@@ -15,6 +15,18 @@ export interface TlsFiles {
   readonly ca: string | undefined;
 }
 
+/** Whom the server registers with. */
+export interface MatchmakingFlags {
+  /** Addresses of matchmakers that share their state. */
+  readonly matchmakers: readonly string[];
+  /** Where the matchmaker and the agents reach this server, if not where it listens. */
+  readonly advertise: string | undefined;
+  readonly maxAgents: number;
+  /** The files of what the matchmaker wants to see, and of whom to trust. */
+  readonly token: string | undefined;
+  readonly ca: string | undefined;
+}
+
 /** What the command line asks for. */
 export interface Flags {
   readonly host: string;
@@ -28,6 +40,8 @@ export interface Flags {
   readonly maxWorlds: number;
   readonly idleWorldMs: number;
   readonly graceMs: number;
+  /** Undefined: everybody may create worlds and join them. */
+  readonly matchmaking: MatchmakingFlags | undefined;
   readonly show: "help" | "version" | undefined;
 }
 
@@ -60,9 +74,20 @@ worlds
   --max-worlds N         boards at a time (1000)
   --idle-world-ms N      a board without agents for so long is destroyed; 0 never (600000)
   --destroy POLICY       a destroy with agents joined is refused (refuse, the default),
-                         waits for them to leave (drain), or ends the board (force)
+                         waits for them to leave (drain), or ends the board (force, the
+                         default with --matchmaker, which has policies of its own)
   --grace-ms N           on SIGTERM or SIGINT, agents have so long to be told that their
                          sequences are over; a second signal ends at once (5000)
+
+matchmaking
+  --matchmaker ADDRESS   registers with a matchmaker, which alone creates boards then, and
+                         alone sends agents; several times for those that share a state
+  --advertise ADDRESS    where the matchmaker and the agents reach this server; by default
+                         where it listens, so it is needed with --host 0.0.0.0 or ::
+  --max-agents N         agents that the matchmaker may send at a time (1000)
+  --matchmaker-token FILE
+                         shows the token in this file to the matchmaker
+  --matchmaker-ca FILE   whom the matchmaker's certificate is checked against, PEM
 
   --help, --version
 `;
@@ -79,8 +104,13 @@ const options = {
   "ticks-per-second": { type: "string" },
   "max-worlds": { type: "string", default: "1000" },
   "idle-world-ms": { type: "string", default: "600000" },
-  destroy: { type: "string", default: "refuse" },
+  destroy: { type: "string" },
   "grace-ms": { type: "string", default: "5000" },
+  matchmaker: { type: "string", multiple: true },
+  advertise: { type: "string" },
+  "max-agents": { type: "string" },
+  "matchmaker-token": { type: "string" },
+  "matchmaker-ca": { type: "string" },
   help: { type: "boolean", default: false },
   version: { type: "boolean", default: false },
 } as const;
@@ -105,6 +135,7 @@ export function readFlags(args: readonly string[]): Flags {
       `--deadline-ms goes with --clock lockstep, turns or wakeUp, not ${clock}; see --help`,
     );
   }
+  const destroyDefault = values.matchmaker === undefined ? "refuse" : "force";
   return {
     host: values.host,
     port: integer("--port", values.port, 0, 65_535),
@@ -113,10 +144,11 @@ export function readFlags(args: readonly string[]): Flags {
     clock,
     deadlineMs: integer("--deadline-ms", deadline ?? "10000", 0, maxMs),
     ticksPerSecond: integer("--ticks-per-second", rate ?? "10", 1, 1000),
-    destroy: oneOf("--destroy", values.destroy, destroyPolicies),
+    destroy: oneOf("--destroy", values.destroy ?? destroyDefault, destroyPolicies),
     maxWorlds: integer("--max-worlds", values["max-worlds"], 1, 1_000_000),
     idleWorldMs: integer("--idle-world-ms", values["idle-world-ms"], 0, maxMs),
     graceMs: integer("--grace-ms", values["grace-ms"], 0, maxMs),
+    matchmaking: matchmaking(values),
     show: values.help ? "help" : values.version ? "version" : undefined,
   };
 }
@@ -128,6 +160,35 @@ function parse(args: readonly string[]) {
     const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
     throw new Error(`${line.replace(/\.?$/, "")}; see --help`, { cause: error });
   }
+}
+
+const onlyWithMatchmaker = [
+  "advertise",
+  "max-agents",
+  "matchmaker-token",
+  "matchmaker-ca",
+] as const;
+const everywhere: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]"]);
+
+function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undefined {
+  const { matchmaker: matchmakers, advertise, host } = values;
+  if (matchmakers === undefined) {
+    const alone = onlyWithMatchmaker.find((flag) => values[flag] !== undefined);
+    if (alone === undefined) return undefined;
+    throw new Error(`--${alone} goes with --matchmaker, which is missing; see --help`);
+  }
+  if (advertise === undefined && everywhere.has(host)) {
+    throw new Error(
+      `--host ${host} is no address that agents can be sent to: --matchmaker takes --advertise with it; see --help`,
+    );
+  }
+  return {
+    matchmakers,
+    advertise,
+    maxAgents: integer("--max-agents", values["max-agents"] ?? "1000", 1, 1_000_000),
+    token: values["matchmaker-token"],
+    ca: values["matchmaker-ca"],
+  };
 }
 
 function tlsFiles(

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
+import type { ServeHooks } from "@dm-env-rpc/matchmaker/registration";
 import {
   type Clock,
   freeRunning,
@@ -14,6 +15,7 @@ import {
   wakeUp,
 } from "@dm-env-rpc/server";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
+import { serveForMatchmaker } from "./matchmaking.ts";
 import { gridworld, sleepAction } from "./world.ts";
 
 async function main(): Promise<void> {
@@ -27,18 +29,38 @@ async function main(): Promise<void> {
     process.stdout.write(`${JSON.parse(readFileSync(manifest, "utf8")).version}\n`);
     return;
   }
-  const { host, port, allowInsecure, tls, destroy, maxWorlds, idleWorldMs, graceMs } = flags;
-  const server = await serve({
+  const { matchmaking } = flags;
+  if (matchmaking === undefined) {
+    const server = await serveBoards(flags);
+    process.stdout.write(`listening on ${server.url}\n`);
+    stopOnSignals(server, flags.graceMs);
+    return;
+  }
+  const registered = await serveForMatchmaker(
+    (hooks) => serveBoards(flags, hooks),
+    flags,
+    matchmaking,
+  );
+  process.stdout.write(`listening on ${registered.server.url}\n`);
+  stopOnSignals(registered, flags.graceMs);
+}
+
+/** @param hooks Where a matchmaker says who may do what. */
+async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
+  const { host, port, allowInsecure, tls, destroy, maxWorlds, idleWorldMs } = flags;
+  return await serve({
     worlds: [gridworld(clockOf(flags), destroy)],
     host,
     port,
     allowInsecure,
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
     limits: { maxWorlds, idleWorldMs },
-    onEvent: log,
+    ...hooks,
+    onEvent: (event) => {
+      hooks?.onEvent(event);
+      log(event);
+    },
   });
-  process.stdout.write(`listening on ${server.url}\n`);
-  stopOnSignals(server, graceMs);
 }
 
 function clockOf({ clock, deadlineMs, ticksPerSecond }: Flags): Clock {
@@ -84,7 +106,7 @@ function log(event: ServerEvent): void {
   }
 }
 
-function stopOnSignals(server: Server, graceMs: number): void {
+function stopOnSignals(server: Pick<Server, "close">, graceMs: number): void {
   let signals = 0;
   const stop = (): void => {
     signals += 1;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import {
+  type RegisteredServer,
+  type RegistrationEvent,
+  type ServeHooks,
+  serveRegistered,
+} from "@dm-env-rpc/matchmaker/registration";
+import type { Server } from "@dm-env-rpc/server";
+import type { Flags, MatchmakingFlags } from "./flags.ts";
+
+/**
+ * Serves boards that a matchmaker creates, for the agents that it sends.
+ *
+ * @throws ConnectError for an address of a matchmaker that is none.
+ * @throws Error for a file that cannot be read.
+ */
+export async function serveForMatchmaker(
+  serve: (hooks: ServeHooks) => Promise<Server>,
+  { maxWorlds }: Flags,
+  { matchmakers, advertise, maxAgents, token, ca }: MatchmakingFlags,
+): Promise<RegisteredServer<Server>> {
+  return await serveRegistered(serve, {
+    matchmakers,
+    address: advertise,
+    maxWorlds,
+    maxAgents,
+    worldTypes: ["gridworld"],
+    token: token === undefined ? undefined : readText("--matchmaker-token", token),
+    tls: ca === undefined ? undefined : { ca: readText("--matchmaker-ca", ca) },
+    onEvent: createLog(),
+  });
+}
+
+/** Tells how the registration goes, whenever that changes. */
+function createLog(): (event: RegistrationEvent) => void {
+  let last: string | undefined;
+  return (event) => {
+    const text =
+      event.kind === "registered"
+        ? `registered with ${event.matchmaker}`
+        : `not registered: ${event.error.message.replaceAll("\n", " ")}; trying again`;
+    if (text === last) return;
+    last = text;
+    const output = event.kind === "registered" ? process.stdout : process.stderr;
+    output.write(`${text}\n`);
+  };
+}
+
+function readText(flag: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (error) {
+    throw new Error(`${flag} takes a file that can be read: ${String(error)}; see --help`, {
+      cause: error,
+    });
+  }
+}
