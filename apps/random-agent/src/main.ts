@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { fault } from "./fault.ts";
 import { help, parseCommand } from "./options.ts";
 import { type Progress, playRandomly } from "./play.ts";
+import { playMatches } from "./play-matches.ts";
 import { progressLine, summaryJson, summaryText } from "./report.ts";
 
 const plainLineEveryMs = 2_000;
@@ -31,14 +32,16 @@ async function main(): Promise<number> {
   process.on("SIGTERM", end);
   let stopShowing: () => void = () => undefined;
   try {
-    const summary = await playRandomly({
+    const options = {
       ...command,
       seed: command.seed ?? randomBytes(8).readBigUInt64BE(),
       signal: ended.signal,
-      onStart: (progress) => {
+      onStart: (progress: Progress) => {
         stopShowing = show(progress, command.json);
       },
-    });
+    };
+    const summary =
+      command.matchmakers.length > 0 ? await playMatches(options) : await playRandomly(options);
     stopShowing();
     process.stdout.write(command.json ? summaryJson(summary) : summaryText(summary));
     return 0;

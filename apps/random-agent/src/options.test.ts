@@ -10,6 +10,7 @@ test("without flags it plays alone for a thousand steps on the default address",
     address: "127.0.0.1:8980",
     agents: 1,
     world: undefined,
+    matchmakers: [],
     steps: 1000,
     seed: undefined,
     json: false,
@@ -26,9 +27,14 @@ test("every flag is read, as --flag value and --flag=value", () => {
     address: "[::1]:9000",
     agents: 4,
     world: "arena",
+    matchmakers: [],
     steps: 20,
     seed: 18446744073709551615n,
     json: true,
+  });
+  expect(parse("--matchmaker a:1 --matchmaker=b:2")).toMatchObject({
+    kind: "play",
+    matchmakers: ["a:1", "b:2"],
   });
   expect(parse("--world=")).toMatchObject({ kind: "play", world: "" });
   expect(parse("--help")).toEqual({ kind: "help" });
@@ -47,6 +53,11 @@ test.each([
   ["--steps -3", 'expected a whole number of at least 1 for --steps, received "-3"'],
   ["--steps 1e3", 'expected a whole number of at least 1 for --steps, received "1e3"'],
   ["--seed -1", 'expected a whole number from 0 to 2^64 - 1 for --seed, received "-1"'],
+  ["--matchmaker a:1 --world w", "expected --matchmaker, or --address and --world, received both"],
+  [
+    "--matchmaker here",
+    'expected HOST:PORT with a port from 1 to 65535 for --matchmaker, received "here"',
+  ],
   [
     "--address here",
     'expected HOST:PORT with a port from 1 to 65535 for --address, received "here"',
@@ -60,6 +71,16 @@ test.each([
 });
 
 test("the help names every flag", () => {
-  for (const flag of ["address", "agents", "world", "steps", "seed", "json", "help", "version"])
+  for (const flag of [
+    "address",
+    "agents",
+    "world",
+    "matchmaker",
+    "steps",
+    "seed",
+    "json",
+    "help",
+    "version",
+  ])
     expect(help).toContain(`--${flag} `.trimEnd());
 });

@@ -11,6 +11,8 @@ export type Command =
       readonly address: string;
       readonly agents: number;
       readonly world: string | undefined;
+      /** Who finds servers and worlds, instead of `address` and `world`. */
+      readonly matchmakers: readonly string[];
       readonly steps: number;
       readonly seed: bigint | undefined;
       readonly json: boolean;
@@ -24,6 +26,9 @@ Usage: dm-env-rpc-random-agent [options]
   --address HOST:PORT  server to play on                        (127.0.0.1:8980)
   --agents N           how many agents                          (1)
   --world NAME         world to join; without it, one is created and destroyed at the end
+  --matchmaker HOST:PORT
+                       matchmaker that says where each agent plays; several times for
+                       several that share their state
   --steps N            steps of each agent                      (1000)
   --seed N             seed of the agents' choices              (drawn, and shown in the summary)
   --json               print the summary as one JSON object
@@ -35,6 +40,7 @@ const flags = {
   address: { type: "string" },
   agents: { type: "string" },
   world: { type: "string" },
+  matchmaker: { type: "string", multiple: true },
   steps: { type: "string" },
   seed: { type: "string" },
   json: { type: "boolean" },
@@ -47,6 +53,7 @@ const maxAgents = 10_000;
 /** Reads the command line. Whatever is wrong with it is one line of text. */
 export function parseCommand(args: readonly string[]): Command {
   const given: Partial<Record<keyof typeof flags, string>> = {};
+  const matchmakers: string[] = [];
   const { tokens } = parseArgs({ args: [...args], options: flags, strict: false, tokens: true });
   for (const token of tokens) {
     if (token.kind === "positional") return wrong(`expected flags only, received "${token.value}"`);
@@ -58,12 +65,21 @@ export function parseCommand(args: readonly string[]): Command {
     if (flags[name].type === "boolean" && value !== undefined)
       return wrong(`expected no value for ${rawName}, received "${value}"`);
     given[name] = value ?? "";
+    if (name === "matchmaker") matchmakers.push(given[name]);
   }
   if (given.help !== undefined) return { kind: "help" };
   if (given.version !== undefined) return { kind: "version" };
   const { address = "127.0.0.1:8980", world } = given;
-  if (!isAddress(address))
-    return wrong(expected("--address", "HOST:PORT with a port from 1 to 65535", address));
+  if (given.matchmaker !== undefined && (given.address ?? world) !== undefined)
+    return wrong("expected --matchmaker, or --address and --world, received both");
+  for (const [flag, addresses] of [
+    ["--address", [address]],
+    ["--matchmaker", matchmakers],
+  ] as const) {
+    const bad = addresses.find((each) => !isAddress(each));
+    if (bad !== undefined)
+      return wrong(expected(flag, "HOST:PORT with a port from 1 to 65535", bad));
+  }
   const agents = wholeNumber(given.agents ?? "1", 1, maxAgents);
   if (agents === undefined)
     return wrong(expected("--agents", `a whole number from 1 to ${maxAgents}`, given.agents));
@@ -73,7 +89,8 @@ export function parseCommand(args: readonly string[]): Command {
   const seed = given.seed === undefined ? undefined : wholeSeed(given.seed);
   if (seed === null)
     return wrong(expected("--seed", "a whole number from 0 to 2^64 - 1", given.seed));
-  return { kind: "play", address, agents, world, steps, seed, json: given.json !== undefined };
+  const json = given.json !== undefined;
+  return { kind: "play", address, agents, world, matchmakers, steps, seed, json };
 }
 
 function wrong(message: string): Command {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DynamicAction, DynamicObservation, TimeStep } from "@dm-env-rpc/client";
 import type { Unstacked, VectorEnvironment } from "@dm-env-rpc/client/vector";
+import type { Policy } from "./policy.ts";
 import type { Tally } from "./tally.ts";
-
-/** Chooses an action. */
-export type Policy = () => DynamicAction;
 
 /** Agents as slots, each of which goes its own way. */
 export type Agents = VectorEnvironment<DynamicAction, DynamicObservation, Unstacked>;

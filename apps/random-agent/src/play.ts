@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  connect,
-  type DynamicObservation,
-  type Environment,
-  type SignalContext,
-  type TimeStep,
-} from "@dm-env-rpc/client";
+import { connect, type DynamicObservation, type TimeStep } from "@dm-env-rpc/client";
 import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
-import { type FlatSpecs, flattenSpecs, sample, type Tensor } from "@dm-env-rpc/tensor-codec";
-import { type Policy, playAll } from "./play-all.ts";
-import { type Random, randomSource } from "./random.ts";
-import { type AgentTally, Tally, total } from "./tally.ts";
+import { playAll } from "./play-all.ts";
+import { type Policy, randomPolicy, rewardOf } from "./policy.ts";
+import { randomSource } from "./random.ts";
+import { type AgentTally, type Played, played, Tally } from "./tally.ts";
 
 /** What to play. */
 export interface PlayOptions {
@@ -28,7 +22,7 @@ export interface PlayOptions {
   readonly observations?: readonly string[] | undefined;
   /** Ends the play early: agents leave, and what has been played is the summary. */
   readonly signal?: AbortSignal | undefined;
-  /** Called once when all have joined, with numbers that go on counting. */
+  /** Called once when all have joined, or look for a match, with numbers that go on counting. */
   readonly onStart?: ((progress: Progress) => void) | undefined;
   /** Called after every step of every agent, which waits for the promise, if it gets one. */
   readonly onTimeStep?:
@@ -38,26 +32,28 @@ export interface PlayOptions {
 
 /** How far a play is, read whenever one likes. */
 export interface Progress {
-  readonly world: string;
   /** Steps that all agents will make together. */
   readonly expectedSteps: number;
   readonly agents: readonly AgentTally[];
 }
 
-/** What was played. */
-export interface Summary {
+/** What was played in one world. */
+export interface Summary extends Played {
   readonly world: string;
-  readonly seed: bigint;
-  readonly agents: readonly AgentTally[];
-  /** Of all agents together. */
-  readonly steps: number;
-  readonly sequences: number;
-  readonly meanReturn: number | null;
-  /** From the first step to the last. */
-  readonly seconds: number;
-  readonly stepsPerSecond: number;
-  /** Whether it was ended before every agent had made its steps. */
-  readonly endedEarly: boolean;
+}
+
+/** A world that agents were sent to. */
+export interface MatchedWorld {
+  /** Of its server. */
+  readonly address: string;
+  readonly world: string;
+  /** Numbers of the agents that played in it. */
+  readonly agents: readonly number[];
+}
+
+/** What was played in the worlds of a matchmaker. */
+export interface MatchesSummary extends Played {
+  readonly worlds: readonly MatchedWorld[];
 }
 
 /**
@@ -103,39 +99,9 @@ async function playIn(world: string, options: PlayOptions): Promise<Summary> {
     { stack: false, batchSize: 1, restart: "never", signal },
   );
   const expectedSteps = options.steps * agents;
-  options.onStart?.({ world, expectedSteps, agents: tallies });
+  options.onStart?.({ expectedSteps, agents: tallies });
   const began = performance.now();
   await playAll(vector, policies, tallies, options);
   const seconds = (performance.now() - began) / 1_000;
-  const totals = total(tallies);
-  return {
-    world,
-    seed: options.seed,
-    agents: tallies.map((tally) => tally.toJSON()),
-    ...totals,
-    seconds,
-    stepsPerSecond: totals.steps / seconds,
-    endedEarly: totals.steps < expectedSteps,
-  };
-}
-
-/** Samples every action of an environment; specs may change with a reset, which nobody does here. */
-function randomPolicy(environment: Environment, random: Random): Policy {
-  const specs: FlatSpecs = flattenSpecs(environment.specs.actions);
-  const entries = Object.entries(specs);
-  return () => {
-    const action: Record<string, Tensor> = {};
-    for (const [name, spec] of entries) action[name] = sample(spec, random);
-    return action;
-  };
-}
-
-/** A server's reward may have any dtype and shape: a number is itself, of a tensor the elements add up. */
-function rewardOf({ value }: SignalContext): number {
-  if (value === undefined || typeof value === "string") return 0;
-  if (typeof value !== "object") return Number(value);
-  if (!("data" in value) || value.dtype === "string" || value.dtype === "proto") return 0;
-  let sum = 0;
-  for (const element of value.data) sum += Number(element);
-  return sum;
+  return { world, ...played(tallies, options.seed, seconds, expectedSteps) };
 }

@@ -57,3 +57,27 @@ test("the summary is text for people and one JSON object for programs", () => {
   expect(json.trimEnd()).not.toContain("\n");
   expect(JSON.parse(json)).toEqual({ ...summary, seed: "9223372036854775808" });
 });
+
+test("the summary of matches says where they were", () => {
+  const summary = {
+    worlds: [
+      { address: "http://a:1", world: "gridworld-1", agents: [0, 2] },
+      { address: "http://b:1", world: "gridworld-1", agents: [1] },
+    ],
+    seed: 7n,
+    agents,
+    steps: 1500,
+    sequences: 1,
+    meanReturn: 0.25,
+    seconds: 2,
+    stepsPerSecond: 750,
+    endedEarly: false,
+  };
+  expect(summaryText(summary)).toMatch(
+    /^1 agent in 2 worlds on 2 servers, seed 7\n {2}gridworld-1 at http:\/\/a:1: agents 0, 2\n {2}gridworld-1 at http:\/\/b:1: agents 1\n {2}agent 0 /,
+  );
+  const worlds = Array.from({ length: 12 }, (_, n) => ({ address: "a", world: `w${n}`, agents }));
+  expect(
+    summaryText({ ...summary, worlds: worlds.map((world) => ({ ...world, agents: [0] })) }),
+  ).toMatch(/w9 at a: agents 0\n {2}and 2 more worlds\n/);
+});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Progress, Summary } from "./play.ts";
+import type { MatchedWorld, MatchesSummary, Progress, Summary } from "./play.ts";
 import { type AgentTally, total } from "./tally.ts";
 
 const barWidth = 24;
+const maxWorldLines = 10;
 
 /** How far a play is, in one line; with a bar for terminals. */
 export function progressLine(progress: Progress, seconds: number, bar: boolean): string {
@@ -16,16 +17,31 @@ export function progressLine(progress: Progress, seconds: number, bar: boolean):
 }
 
 /** The summary for people: a line for each agent, and one for all. */
-export function summaryText(summary: Summary): string {
+export function summaryText(summary: Summary | MatchesSummary): string {
   const agents = summary.agents.length;
-  const head = `${count(agents, "agent")} in world "${summary.world}"${summary.endedEarly ? ", ended early" : ""}, seed ${summary.seed}`;
+  const place = "world" in summary ? `world "${summary.world}"` : placesText(summary.worlds);
+  const head = `${count(agents, "agent")} in ${place}${summary.endedEarly ? ", ended early" : ""}, seed ${summary.seed}`;
+  const worlds = "worlds" in summary ? worldLines(summary.worlds) : [];
   const lines = summary.agents.map((tally) => `  agent ${tally.agent}  ${figures(tally)}`);
   const all = `  total    ${figures(summary)}, ${summary.seconds.toFixed(2)} s, ${whole(summary.stepsPerSecond)} steps/s`;
-  return [head, ...lines, all, ""].join("\n");
+  return [head, ...worlds, ...lines, all, ""].join("\n");
+}
+
+function placesText(worlds: readonly MatchedWorld[]): string {
+  const servers = new Set(worlds.map(({ address }) => address)).size;
+  return `${count(worlds.length, "world")} on ${count(servers, "server")}`;
+}
+
+function worldLines(worlds: readonly MatchedWorld[]): string[] {
+  const lines = worlds
+    .slice(0, maxWorldLines)
+    .map(({ address, world, agents }) => `  ${world} at ${address}: agents ${agents.join(", ")}`);
+  const more = worlds.length - lines.length;
+  return more > 0 ? [...lines, `  and ${count(more, "more world")}`] : lines;
 }
 
 /** The summary for programs: one JSON object on one line; a seed is text, for it may not fit a number. */
-export function summaryJson(summary: Summary): string {
+export function summaryJson(summary: Summary | MatchesSummary): string {
   return `${JSON.stringify({ ...summary, seed: String(summary.seed) })}\n`;
 }
 

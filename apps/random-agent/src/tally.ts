@@ -13,6 +13,21 @@ export interface AgentTally {
   readonly meanReturn: number | null;
 }
 
+/** What agents have played. */
+export interface Played {
+  readonly seed: bigint;
+  readonly agents: readonly AgentTally[];
+  /** Of all agents together. */
+  readonly steps: number;
+  readonly sequences: number;
+  readonly meanReturn: number | null;
+  /** From the first step to the last, the search for matches included. */
+  readonly seconds: number;
+  readonly stepsPerSecond: number;
+  /** Whether it was ended before every agent had made its steps. */
+  readonly endedEarly: boolean;
+}
+
 /** Counts an agent's steps. */
 export class Tally implements AgentTally {
   readonly agent: number;
@@ -55,4 +70,22 @@ export function total(agents: readonly AgentTally[]): Omit<AgentTally, "agent"> 
     returns += (tally.meanReturn ?? 0) * tally.sequences;
   }
   return { steps, sequences, meanReturn: sequences === 0 ? null : returns / sequences };
+}
+
+/** Sums up what was played in so many seconds. */
+export function played(
+  tallies: readonly Tally[],
+  seed: bigint,
+  seconds: number,
+  expectedSteps: number,
+): Played {
+  const totals = total(tallies);
+  return {
+    seed,
+    agents: tallies.map((tally) => tally.toJSON()),
+    ...totals,
+    seconds,
+    stepsPerSecond: totals.steps / seconds,
+    endedEarly: totals.steps < expectedSteps,
+  };
 }

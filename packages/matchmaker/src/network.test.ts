@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
@@ -71,6 +71,23 @@ describe("on the network", () => {
     }
     await partner;
     expect(states[0]).toBe("waiting");
+  });
+
+  it("leaves no watch behind when a match has been found", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using _registered = await serveCounting(served.url);
+    const grpc = createGrpcTransport({ baseUrl: served.url });
+    const watches: (AbortSignal | undefined)[] = [];
+    const transport: Transport = {
+      unary: grpc.unary.bind(grpc),
+      stream(method, signal, ...rest) {
+        watches.push(signal);
+        return grpc.stream(method, signal, ...rest);
+      },
+    };
+    const matchmaker = matchmakerClient(served.url, { transports: [transport] });
+    await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+    expect(watches.map((signal) => signal?.aborted)).toEqual([true, true]);
   });
 
   it("a ticket that nobody follows any more is cancelled, unless it is assigned", async () => {

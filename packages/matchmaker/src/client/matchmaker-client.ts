@@ -139,13 +139,15 @@ export function matchmakerClient(
       extensions: { ...ticket.extensions },
       profile: ticket.profile ?? "",
     };
-    let isOpen = false;
+    let isOpen = true;
+    // Leaving a stream's iteration does not end the stream.
+    const left = new AbortController();
+    const watching = AbortSignal.any(signal === undefined ? [left.signal] : [left.signal, signal]);
     try {
-      isOpen = true;
       await persist(() => callers.client.createTicket(request, callOptions(signal)), options);
       for (;;) {
         const updates = await persist(async () => {
-          const stream = callers.client.watchTicket({ ticketId }, callOptions(signal));
+          const stream = callers.client.watchTicket({ ticketId }, callOptions(watching));
           const iterator = stream[Symbol.asyncIterator]();
           return { iterator, first: await iterator.next() };
         }, options);
@@ -167,6 +169,7 @@ export function matchmakerClient(
       // What the matchmaker refused is no ticket.
       throw ConnectError.from(error);
     } finally {
+      left.abort();
       if (isOpen) {
         await callers
           .call((client) => client.cancelTicket({ ticketId }, { timeoutMs: cancelMs }))
