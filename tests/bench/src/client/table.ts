@@ -14,8 +14,10 @@ const contenders: readonly Contender[] = [
   contender("ours", "vectorize: step", "vector-steps"),
   contender("reuse", "… buffers reused", "vector-reuses"),
   contender("sends", "… send and recv, half at a time", "vector-sends"),
-  contender("rounds", "bare environments, in rounds", "environments-in-rounds"),
-  contender("loops", "bare environments, a loop each", "environments-in-loops"),
+  contender("connections", "bare connections, in rounds", "connections-in-rounds"),
+  contender("connection-loops", "bare connections, a loop each", "connections-in-loops"),
+  contender("environments", "environments, in rounds", "environments-in-rounds"),
+  contender("environment-loops", "environments, a loop each", "environments-in-loops"),
 ];
 
 const modes: readonly Mode[] = [1, 8, 64, 256].map((slots) => ({
@@ -30,18 +32,18 @@ const overhead = 1.15;
 
 const bars: readonly Bar[] = modes.flatMap(({ id: mode }) =>
   [
-    { contender: "ours", against: "rounds" },
-    { contender: "sends", against: "loops" },
+    { contender: "ours", against: "connections" },
+    { contender: "sends", against: "connection-loops" },
   ].flatMap((pair): Bar[] => [
     { ...pair, mode, figure: "cpu", bound: overhead },
     { ...pair, mode, figure: "stepsPerSecond", bound: Number((1 / overhead).toFixed(2)) },
   ]),
 );
 
-/** Vectors against as many environments without one: the small step, each slot on a connection of its own. */
+/** Vectors against as many connections without environments: the small step, each slot on a connection of its own. */
 export const clientSteps: RpcTable = {
   name: "client",
-  title: "Vectors against bare environments (int8 in; two float32 and a uint8 [10,5] out)",
+  title: "Vectors against bare connections (int8 in; two float32 and a uint8 [10,5] out)",
   load: "board",
   contenders,
   modes,

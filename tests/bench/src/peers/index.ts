@@ -18,6 +18,9 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   "vector-steps": async () => (await import("../client/vectors.ts")).vectorSteps,
   "vector-reuses": async () => (await import("../client/vectors.ts")).vectorReuses,
   "vector-sends": async () => (await import("../client/vectors.ts")).vectorSends,
+  "connections-in-rounds": async () =>
+    (await import("../client/connections.ts")).connectionsInRounds,
+  "connections-in-loops": async () => (await import("../client/connections.ts")).connectionsInLoops,
   "environments-in-rounds": async () =>
     (await import("../client/environments.ts")).environmentsInRounds,
   "environments-in-loops": async () =>
