@@ -30,6 +30,7 @@ export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposab
   ): Promise<{ readonly observation: Observation; readonly info: GymnasiumInfo }>;
   /** @throws DmEnvRpcError FAILED_PRECONDITION before a reset, and after the end of a sequence. */
   step(action: Action, options?: WaitOptions): Promise<GymnasiumStep<Observation>>;
+  /** Leaves the world, as `Environment.close` does. */
   close(options?: WaitOptions): Promise<void>;
 }
 

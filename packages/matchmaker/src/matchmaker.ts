@@ -90,7 +90,7 @@ export interface Matchmaker extends AsyncDisposable {
 /**
  * Makes a matchmaker and starts its loop.
  *
- * @param run Whether the loop runs by itself; false: `tick` is called from outside. Default true.
+ * @param options.run Whether the loop runs by itself; false: `tick` is called from outside. Default true.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
  * @throws StoreError when the store cannot be reached.
  * @throws RangeError for a setting that is none.

@@ -26,10 +26,13 @@ export interface WorldServers extends AsyncDisposable {
     worldType: string | undefined,
     timeoutMs: number,
   ): Promise<string>;
+  /** Destroys a world. */
   destroy(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
+  /** Resets a world, for all of its agents. */
   reset(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
   /** The server is gone: whatever is kept for it can go. */
   forget(serverId: string): void;
+  /** Closes all connections to servers. */
   close(): Promise<void>;
 }
 

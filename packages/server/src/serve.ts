@@ -43,6 +43,7 @@ export interface Server extends AsyncDisposable {
   readonly port: number;
   /** Such as `http://127.0.0.1:8980`. */
   readonly url: string;
+  /** Names of the worlds that there are. */
   worldNames(): readonly string[];
   /** The worlds that there are and who is in them, as it is now. */
   worlds(): readonly ServedWorld[];

@@ -100,7 +100,12 @@ export interface SpecSettings<
 }
 
 /** A value, or how it is made from settings. (A method's type, so that a definition fits where its settings are not known.) */
-export type FromSettings<T, Settings> = T | { make(settings: Settings): T }["make"];
+export type FromSettings<T, Settings> =
+  | T
+  | {
+      /** Makes the value. */
+      make(settings: Settings): T;
+    }["make"];
 
 /** What a world is made from. */
 export interface WorldContext<Settings> {

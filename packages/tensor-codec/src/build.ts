@@ -42,6 +42,7 @@ export const t: {
   readonly proto: PlainBuilder<"proto">;
   /** A scalar integer from 0 to `count - 1`, int32 unless another dtype is given. */
   discrete(count: number): TensorSpec<"int32", readonly []>;
+  /** The same of another integer dtype. */
   discrete<D extends DiscreteDType>(count: number, dtype: D): TensorSpec<D, readonly []>;
 } = {
   float32: numeric("float32"),

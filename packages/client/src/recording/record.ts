@@ -6,6 +6,7 @@ import { entryCodec } from "./format.ts";
 
 /** Takes the bytes of a recording, in order. A writable stream is one; what it buffers is its own. */
 export interface RecordingSink {
+  /** Takes the next bytes, which are its own to keep. */
   write(bytes: Uint8Array): unknown;
 }
 

@@ -22,7 +22,9 @@ export interface ServeHooks {
 /** A server that can be registered, as `serve` makes it. */
 export interface RegistrableServer {
   readonly url: string;
+  /** The worlds that there are now. */
   worlds(): readonly ServedWorld[];
+  /** Drains it for `graceMs`, then ends it. */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 

@@ -21,7 +21,9 @@ export interface Property {
   readonly kind: "property";
   readonly spec: TensorSpec;
   readonly description: string;
+  /** The value now; absent where it cannot be read. */
   read?(agent: AgentId | undefined): Awaitable<unknown>;
+  /** Takes a value that fits the spec; absent where it cannot be written. */
   write?(value: unknown, agent: AgentId | undefined): Awaitable<void>;
 }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API reference, of everything that the packages export (npm run docs).
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { OptionDefaults } from "typedoc";
+
+const root = join(import.meta.dirname, "..");
+
+/** The source of each import that users may write, such as `@dm-env-rpc/client/vector`. */
+const sources = new Map(
+  globSync("packages/*/package.json", { cwd: root }).flatMap((path) => {
+    const { name, exports = {} } = JSON.parse(readFileSync(join(root, path), "utf8"));
+    return Object.entries(exports)
+      .filter(([, target]) => target.endsWith(".js"))
+      .map(([subPath, target]) => [
+        join(name, subPath),
+        join(root, dirname(path), target.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts")),
+      ]);
+  }),
+);
+
+const names = new Set([...sources.keys()].map((name) => name.split("/").slice(0, 2).join("/")));
+
+/** @type {import("typedoc").TypeDocOptions} */
+export default {
+  name: "dm_env_rpc for TypeScript",
+  entryPoints: [...sources.values()],
+  // One program of all sources, so that packages link to each other.
+  compilerOptions: {
+    paths: Object.fromEntries([...sources].map(([name, source]) => [name, [source]])),
+  },
+  tsconfig: join(import.meta.dirname, "tsconfig.json"),
+  out: join(import.meta.dirname, "api"),
+  readme: "none",
+  excludeExternals: true,
+  excludePrivate: true,
+  githubPages: false,
+  blockTags: [...OptionDefaults.blockTags, "@generated"],
+  excludeTags: [...OptionDefaults.excludeTags, "@generated"],
+  // What is exported has a docstring; what is generated has that of its .proto, or none.
+  packagesRequiringDocumentation: [...names].filter((name) => name !== "@dm-env-rpc/protocol"),
+  requiredToBeDocumented: ["Variable", "Function", "Class", "Interface", "TypeAlias"],
+  validation: {
+    invalidLink: true,
+    notExported: true,
+    notDocumented: true,
+    unusedMergeModuleWith: true,
+  },
+  treatWarningsAsErrors: true,
+  treatValidationWarningsAsErrors: true,
+};
