@@ -2,36 +2,40 @@
 import { connect } from "node:http2";
 import { parseAddress } from "@dm-env-rpc/transport";
 
-/**
- * Sends a gRPC message whose flags and length are wrong, over a connection of its own.
- *
- * Returns the status that the stream ends with, or what else becomes of it.
- */
+/** What becomes of a stream on which bytes came that are no gRPC message. */
+export type BadFrameOutcome =
+  | { readonly kind: "status"; readonly code: string }
+  | { readonly kind: "reset" | "no end of the stream" | "the end of the connection" };
+
+/** Sends a gRPC message whose flags and length are wrong, over a connection of its own. */
 export async function sendBadFrame(
   address: string,
   message: Uint8Array,
   timeoutMs: number,
-): Promise<string> {
+): Promise<BadFrameOutcome> {
   const { authority, secure } = parseAddress(address);
   const session = connect(`${secure ? "https" : "http"}://${authority}`);
   try {
-    return await new Promise<string>((resolve) => {
-      session.on("error", (error) => resolve(`connection lost: ${error.message}`));
+    return await new Promise<BadFrameOutcome>((resolve) => {
+      session.on("error", () => resolve({ kind: "the end of the connection" }));
+      session.on("close", () => resolve({ kind: "the end of the connection" }));
       const stream = session.request({
         ":method": "POST",
         ":path": "/dm_env_rpc.v1.Environment/Process",
         "content-type": "application/grpc",
         te: "trailers",
       });
-      let status = "no status";
+      let status: string | undefined;
       const note = (headers: Readonly<Record<string, unknown>>): void => {
         if (headers["grpc-status"] !== undefined) status = String(headers["grpc-status"]);
       };
       stream.on("response", note);
       stream.on("trailers", note);
-      stream.on("error", (error) => resolve(`stream reset: ${error.message}`));
-      stream.on("close", () => resolve(status));
-      stream.setTimeout(timeoutMs, () => resolve("0"));
+      stream.on("error", () => resolve({ kind: "reset" }));
+      stream.on("close", () =>
+        resolve(status === undefined ? { kind: "reset" } : { kind: "status", code: status }),
+      );
+      stream.setTimeout(timeoutMs, () => resolve({ kind: "no end of the stream" }));
       stream.resume();
       // Flags that nobody has defined, and more bytes than are announced.
       stream.end(Uint8Array.of(0x7f, 0xff, 0xff, 0xff, 0xff, ...message, 1, 2, 3));

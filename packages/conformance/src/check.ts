@@ -3,8 +3,17 @@ import type { ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import type { Stage } from "./stage.ts";
 
+/** The documents that the sections of checks are in, and where those are. */
+export const documents = {
+  "overview.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
+  "reference.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
+  "extensions/properties.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
+  "dm_env_rpc.proto": "https://github.com/google-deepmind/dm_env_rpc",
+  "behaviours.md": "docs/ of this project: what it promises where the protocol leaves a choice",
+} as const;
+
 /** The documents that the sections of checks are in. */
-export type SpecDocument = "overview.md" | "reference.md" | "wire-format.md" | "behaviours.md";
+export type SpecDocument = keyof typeof documents;
 
 /** One rule of the protocol, and how to see whether a server keeps it. */
 export interface Check {
@@ -22,13 +31,16 @@ export interface Check {
    * Plays what it takes.
    *
    * @throws Mismatch saying what was expected and what came.
+   * @throws NothingToCheck when the world has nothing to try the rule on.
    */
   readonly run: (stage: Stage) => Promise<void>;
 }
 
-/** A line of the list of behaviours that no client can see kept, and why. */
+/** What of a line of the list of behaviours no client can see kept, and why. */
 export interface Unseen {
   readonly behaviour: number;
+  /** The rule, as a sentence. */
+  readonly what: string;
   readonly reason: string;
 }
 

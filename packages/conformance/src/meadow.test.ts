@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { freeRunning, lockstep, realtime, serve, turns, wakeUp } from "@dm-env-rpc/server";
-import { meadow, meadowConfig } from "../testing/meadow.ts";
-import type { ClockName } from "./config.ts";
+import {
+  freeRunning,
+  lockstep,
+  realtime,
+  type ServeOptions,
+  serve,
+  turns,
+  wakeUp,
+} from "@dm-env-rpc/server";
+import { type MeadowPolicies, meadow, meadowConfig } from "../testing/meadow.ts";
+import type { ClockName, ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { describeConformance } from "./vitest.ts";
 
@@ -13,18 +21,46 @@ const clocks = {
   wakeUp: wakeUp({ action: "sleep" }),
 } satisfies Record<ClockName, unknown>;
 
-function describeMeadow(clock: ClockName, protocol: ProtocolName): void {
+/** Serves a meadow, and checks it. */
+function describeMeadow(
+  what: string,
+  {
+    protocol = "grpc",
+    clock = "lockstep",
+    config = {},
+    policies = {},
+    ...options
+  }: {
+    protocol?: ProtocolName;
+    clock?: ClockName;
+    /** What is said of the server beside, or in place of, `meadowConfig`. */
+    config?: ConformanceConfig;
+    policies?: MeadowPolicies;
+  } & Pick<ServeOptions, "singleWorld" | "premade">,
+): void {
   describeConformance({
-    name: `a meadow, ${clock}, over ${protocol}`,
+    name: `a meadow, ${what}`,
     protocol,
-    config: { ...meadowConfig, clock },
+    config: { ...meadowConfig, clock, ...policies, ...config },
     start: async () => {
-      const server = await serve({ worlds: [meadow(clocks[clock])] });
+      const server = await serve({ worlds: [meadow(clocks[clock], policies)], ...options });
       return { address: `${server.host}:${server.port}`, close: () => server.close() };
     },
   });
 }
 
-for (const clock of Object.keys(clocks) as ClockName[]) describeMeadow(clock, "grpc");
-describeMeadow("lockstep", "connect");
-describeMeadow("lockstep", "grpc-web");
+for (const clock of Object.keys(clocks) as ClockName[]) describeMeadow(clock, { clock });
+for (const protocol of ["connect", "grpc-web"] as const) describeMeadow(protocol, { protocol });
+
+describeMeadow("that blocks, drains and has resets wait", {
+  policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },
+});
+describeMeadow("that ends sequences and worlds", {
+  policies: { onLeave: "terminate", onDestroy: "force" },
+});
+describeMeadow("one at a time", { singleWorld: true, config: { worlds: "one" } });
+describeMeadow("that is there already", {
+  singleWorld: true,
+  premade: [{ settings: { length: 1_000_000 } }],
+  config: { worlds: "none", premade: "" },
+});

@@ -2,6 +2,7 @@
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import type { Status } from "@dm-env-rpc/protocol/status";
 import {
+  isTensorError,
   type ProcessResponse,
   type Settings,
   type SpecTable,
@@ -105,7 +106,7 @@ export class Player {
     const response = await this.send(request as AnyRequest);
     const { case: kind } = request as { case: string };
     if (response.case === kind) return response.value as ResponseOf<K>["value"];
-    throw new Mismatch(`${kind} to be answered in kind`, textOf(response));
+    throw new Mismatch(`a ${kind} response`, textOf(response));
   }
 
   /** Sends a request that has to be answered with an error, and returns that. */
@@ -125,8 +126,10 @@ export class Player {
     this.learn((await this.accepted<"joinWorld">(requests.join(world, settings))).specs);
   }
 
+  /** Resets, and takes over the specs if there are any. */
   async reset(settings: Settings = {}): Promise<void> {
-    this.learn((await this.accepted<"reset">(requests.reset(settings))).specs);
+    const { specs } = await this.accepted<"reset">(requests.reset(settings));
+    if (specs !== undefined) this.learn(specs);
   }
 
   resetWorld(world: string, settings: Settings = {}): Promise<unknown> {
@@ -135,6 +138,11 @@ export class Player {
 
   async leave(): Promise<void> {
     await this.accepted<"leaveWorld">(requests.leave());
+  }
+
+  /** Makes sure that the stream lives: a leave is answered, in whatever way. */
+  async lives(): Promise<void> {
+    await this.send(requests.leave());
   }
 
   async destroyWorld(world: string): Promise<void> {
@@ -168,9 +176,14 @@ export class Player {
   /** Takes over the specs of a response. */
   learn(specs: Parameters<typeof unpackSpecs>[0] | undefined): void {
     if (specs === undefined) throw new Mismatch("specs in the response", "none");
-    const { actions, observations } = unpackSpecs(specs);
-    this.actions = actions;
-    this.observations = observations;
+    try {
+      const { actions, observations } = unpackSpecs(specs);
+      this.actions = actions;
+      this.observations = observations;
+    } catch (error) {
+      if (!isTensorError(error)) throw error;
+      throw new Mismatch("specs that are sound", error.message);
+    }
   }
 
   /** Ends its side: a half-close. */
@@ -212,6 +225,7 @@ function stateName(state: number): StateName {
 
 /** A response in a few words. */
 export function textOf(response: ProcessResponse): string {
-  if (response.case !== "error") return response.case ?? "a response without a payload";
+  if (response.case === undefined) return "a response without a payload";
+  if (response.case !== "error") return `a ${response.case} response`;
   return `error ${response.value.code}: ${response.value.message}`;
 }

@@ -3,6 +3,7 @@ import type { Check } from "./check.ts";
 import { allChecks, unseen } from "./checks/index.ts";
 import type { ConformanceConfig } from "./config.ts";
 import { Mismatch } from "./mismatch.ts";
+import { NothingToCheck } from "./nothing-to-check.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { Stage } from "./stage.ts";
 
@@ -120,6 +121,7 @@ async function play(check: Check, stage: Stage): Promise<Outcome> {
 }
 
 function failure(error: unknown): Outcome {
+  if (error instanceof NothingToCheck) return { kind: "not-applicable", reason: error.message };
   if (error instanceof Mismatch) {
     return { kind: "failed", expected: error.expected, received: error.received };
   }
@@ -150,11 +152,11 @@ async function reach(address: string, protocol: ProtocolName, config: Conformanc
   await stage.clear();
 }
 
-function unseenResult({ behaviour, reason }: (typeof unseen)[number]): CheckResult {
+function unseenResult({ behaviour, what, reason }: (typeof unseen)[number]): CheckResult {
   return {
-    id: `${behaviour}`,
+    id: `${behaviour}.unseen`,
     behaviour,
-    title: "No client can see this.",
+    title: what,
     section: "behaviours.md",
     outcome: { kind: "not-applicable", reason },
     milliseconds: 0,

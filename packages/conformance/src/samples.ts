@@ -12,6 +12,30 @@ import {
   type Uid,
   type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
+import { expectThat } from "./mismatch.ts";
+import type { Player } from "./player.ts";
+import { requests } from "./requests.ts";
+import type { Stage } from "./stage.ts";
+
+/** An agent that is RUNNING. */
+export async function runningAgent(stage: Stage): Promise<Player> {
+  const player = await stage.agent();
+  await player.step();
+  return player;
+}
+
+/** Makes sure that an action is refused, and that the refusal changes nothing. */
+export async function refusesAction(
+  player: Player,
+  entry: SpecEntry,
+  tensor: PackedTensor,
+  what: string,
+): Promise<void> {
+  const step = requests.step([], [act(entry, tensor)]);
+  await player.refused(step, `the action "${entry.name}" with ${what}`);
+  const { state } = await player.step();
+  expectThat(state === "RUNNING", "RUNNING, as the error changed nothing", state);
+}
 
 /** A shape that a spec allows: variable dimensions are 1. */
 export function shapeFor(spec: TensorSpec): readonly number[] {
@@ -23,6 +47,14 @@ export function valueFor(spec: TensorSpec): Tensor {
   const shape = shapeFor(spec);
   const data = dtypes[spec.dtype].allocate(elementCount(shape));
   return clamp({ dtype: spec.dtype, shape, data } as Tensor, spec);
+}
+
+/** The element that fills the shape of a spec, if one does for all bounds. */
+export function filler(spec: TensorSpec): Tensor | undefined {
+  const value = valueFor(spec);
+  const [first] = value.data;
+  if (value.data.length === 0 || [...value.data].some((one) => one !== first)) return undefined;
+  return { ...value, data: value.data.slice(0, 1) } as Tensor;
 }
 
 /** An entry of a step's actions. */
@@ -49,24 +81,46 @@ export function uidsOf({ entries }: SpecTable): Uid[] {
   return entries.map(({ uid }) => uid);
 }
 
-/** Values with one element beyond a bound each, for those bounds that leave room in the dtype. */
-export function* outOfBounds(spec: TensorSpec): Generator<{ at: number; value: Tensor }> {
-  const { range } = dtypes[spec.dtype];
-  const least = range?.min ?? -Number.MAX_VALUE;
-  const greatest = range?.max ?? Number.MAX_VALUE;
-  for (const [bound, beyond] of [
-    [spec.min, spec.dtype === "float32" ? -3e38 : least],
-    [spec.max, spec.dtype === "float32" ? 3e38 : greatest],
+/** A bound of one element of a spec. */
+export interface Boundary {
+  /** The element. */
+  readonly at: number;
+  /** A value that has it there. */
+  readonly within: Tensor;
+  /** A value that has the next number there, if the dtype has room for one (of floats, the double). */
+  readonly beyond: Tensor | undefined;
+}
+
+/** The bounds of each element of a spec. */
+export function* boundaries(spec: TensorSpec): Generator<Boundary> {
+  const value = valueFor(spec);
+  for (const [bound, sign] of [
+    [spec.min, -1],
+    [spec.max, 1],
   ] as const) {
     if (bound === undefined) continue;
-    const count = elementCount(shapeFor(spec));
-    for (let at = 0; at < count; at++) {
+    for (let at = 0; at < value.data.length; at++) {
       const limit = typeof bound === "object" ? (bound[bound.length === 1 ? 0 : at] ?? 0) : bound;
-      if (limit === beyond) continue;
-      const value = valueFor(spec);
-      const data = value.data.slice();
-      data[at] = beyond as never;
-      yield { at, value: { ...value, data } as Tensor };
+      const next = beyondOf(spec.dtype, limit, sign);
+      const beyond = next === undefined ? undefined : withElement(value, at, next);
+      yield { at, within: withElement(value, at, limit), beyond };
     }
   }
+}
+
+function withElement(value: Tensor, at: number, element: number | bigint): Tensor {
+  const data = value.data.slice();
+  data[at] = element as never;
+  return { ...value, data } as Tensor;
+}
+
+/** The integer after a bound; of floats a number that is well beyond it. */
+function beyondOf(dtype: DType, limit: number | bigint, sign: 1 | -1): number | bigint | undefined {
+  if (dtype === "float32" || dtype === "float64") {
+    const next = Number(limit) + sign * Math.max(1, Math.abs(Number(limit)));
+    return Number.isFinite(dtype === "float32" ? Math.fround(next) : next) ? next : undefined;
+  }
+  const next = typeof limit === "bigint" ? limit + BigInt(sign) : limit + sign;
+  const range = dtypes[dtype].range as { min: number | bigint; max: number | bigint } | undefined;
+  return range !== undefined && (next < range.min || next > range.max) ? undefined : next;
 }

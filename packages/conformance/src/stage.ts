@@ -86,15 +86,37 @@ export class Stage {
     return joined;
   }
 
-  /** Has each agent step, one step at a time, until a condition holds; some steps may stay outstanding. */
-  async drive(players: readonly Player[], until: () => boolean): Promise<void> {
+  /** Two agents that are RUNNING, of which `one` has no step outstanding. */
+  async twoRunning(): Promise<{ world: string; one: Player; other: Player }> {
+    const { world, players } = await this.running(2);
+    const [first, second] = players as [Player, Player];
+    // With turns the step of one agent is always outstanding.
+    const [one, other] = first.outstanding ? [second, first] : [first, second];
+    return { world, one, other };
+  }
+
+  /**
+   * Has each agent step, one step at a time, until a condition holds or a promise settles; some
+   * steps may stay outstanding.
+   */
+  async drive(
+    players: readonly Player[],
+    until: (() => boolean) | Promise<unknown>,
+  ): Promise<void> {
     let stop: () => void = () => undefined;
+    let settled = false;
     const stopped = new Promise<void>((resolve) => {
       stop = resolve;
     });
+    const settle = (): void => {
+      settled = true;
+      stop();
+    };
+    if (typeof until !== "function") until.then(settle, settle);
+    const over = typeof until === "function" ? until : () => settled;
     await Promise.all(
       players.map(async (player) => {
-        while (!until()) await Promise.race([player.keepStepping(), stopped]);
+        while (!over()) await Promise.race([player.keepStepping(), stopped]);
         stop();
       }),
     );

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, defineWorld, lockstep, optional, withDefault } from "@dm-env-rpc/server";
+import {
+  type Clock,
+  defineWorld,
+  lockstep,
+  optional,
+  property,
+  type WorldDefinition,
+  withDefault,
+} from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import type { ConformanceConfig } from "../src/config.ts";
 
+/** What may be chosen of a meadow. */
+export type MeadowPolicies = Pick<WorldDefinition, "onLeave" | "onDestroy" | "onReset">;
+
 /** A world that has what the checks look for: bounds, shapes, several agents, sequences of any length. */
-export const meadow = (clock: Clock = lockstep()) =>
+export const meadow = (clock: Clock = lockstep(), policies: MeadowPolicies = {}) =>
   defineWorld({
+    ...policies,
     clock,
     name: "meadow",
     settings: {
@@ -32,6 +44,7 @@ export const meadow = (clock: Clock = lockstep()) =>
     },
     create({ settings }) {
       let tick = 0;
+      let sign = "keep off";
       return {
         start() {
           tick = 0;
@@ -45,6 +58,14 @@ export const meadow = (clock: Clock = lockstep()) =>
           view: () => new Uint8Array(9),
           names: () => ["a", "b"],
           reward: () => 1,
+        },
+        properties: {
+          sign: property(t.string(), {
+            read: () => sign,
+            write: (text) => {
+              sign = text;
+            },
+          }),
         },
       };
     },

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Check } from "../check.ts";
+import { errorChecks } from "./errors.ts";
 import { propertyChecks } from "./properties.ts";
 import { resetChecks } from "./resets.ts";
 import { sequenceChecks } from "./sequences.ts";
 import { settingChecks } from "./settings.ts";
+import { specChecks } from "./specs.ts";
 import { stepChecks } from "./steps.ts";
 import { streamChecks } from "./stream.ts";
 import { tensorChecks } from "./tensors.ts";
@@ -14,11 +16,13 @@ export { unseen } from "./unseen.ts";
 /** Every check, in the order of the behaviours. */
 export const allChecks: readonly Check[] = [
   ...streamChecks,
+  ...errorChecks,
   ...tensorChecks,
+  ...specChecks,
   ...settingChecks,
   ...worldChecks,
   ...stepChecks,
   ...resetChecks,
   ...propertyChecks,
   ...sequenceChecks,
-];
+].toSorted((a, b) => a.behaviour - b.behaviour);

@@ -29,7 +29,7 @@ export function needsClock(...clocks: readonly ClockName[]): Need {
   return ({ clock }) =>
     clock !== undefined && clocks.includes(clock)
       ? undefined
-      : `"clock" of the config is not ${clocks.join(" or ")}`;
+      : `"clock" of the config is ${clock === undefined ? "not given" : `"${clock}"`}`;
 }
 
 /** All of several needs. */

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
-import { ListPropertyRequestSchema, ReadPropertyRequestSchema } from "@dm-env-rpc/protocol";
+import {
+  ListPropertyRequestSchema,
+  ReadPropertyRequestSchema,
+  type Tensor as TensorMessage,
+} from "@dm-env-rpc/protocol";
 import {
   type PropertyRequest,
   PropertyRequestSchema,
@@ -9,11 +13,13 @@ import {
   PropertyResponseSchema,
   type PropertySpec,
 } from "@dm-env-rpc/protocol/properties";
-import type { ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { type ProcessResponse, packTensor, unpackSpec } from "@dm-env-rpc/tensor-codec";
 import { type Check, checksOf } from "../check.ts";
 import type { ConformanceConfig } from "../config.ts";
 import { expectThat, Mismatch } from "../mismatch.ts";
+import { needed } from "../nothing-to-check.ts";
 import { type Player, textOf } from "../player.ts";
+import { ofAnotherDType } from "../samples.ts";
 
 type Payload = MessageInitShape<typeof PropertyRequestSchema>["payload"];
 
@@ -47,6 +53,13 @@ async function list(player: Player, key: string): Promise<readonly PropertySpec[
   return payload.case === "listProperty" ? payload.value.values : [];
 }
 
+async function read(player: Player, key: string): Promise<TensorMessage> {
+  const { payload } = await answered(player, { case: "readProperty", value: { key } });
+  const value = payload.case === "readProperty" ? payload.value.value : undefined;
+  if (value === undefined) throw new Mismatch(`a value of "${key}"`, "none");
+  return value;
+}
+
 /** Every property under a key, and under those. */
 async function tree(player: Player, key = "", found = new Map<string, PropertySpec>()) {
   for (const property of await list(player, key)) {
@@ -63,11 +76,14 @@ async function codeOf(player: Player, payload: NonNullable<Payload>): Promise<st
   return response.case === "error" ? `error ${response.value.code}` : textOf(response);
 }
 
+/** A value for what takes none. */
+const anything = packTensor(ofAnotherDType({ dtype: "int8", shape: [] }));
+
 const unknown = "there.is.no.property.of.this.name";
 
 /** Behaviours 45 and 46: properties, by the extension and by the requests of 1.0. */
 export const propertyChecks: readonly Check[] = [
-  ...checksOf(45, 'wire-format.md, "Properties extension"', {
+  ...checksOf(45, 'extensions/properties.md, "Properties"', {
     tree: {
       title:
         "The empty key lists the root; what is listable lists on; what is readable can be read.",
@@ -75,7 +91,19 @@ export const propertyChecks: readonly Check[] = [
       async run(stage) {
         const player = await stage.agent();
         for (const [key, { isReadable }] of await tree(player)) {
-          if (isReadable) await answered(player, { case: "readProperty", value: { key } });
+          if (isReadable) await read(player, key);
+        }
+      },
+    },
+    "write-back": {
+      title: "What is readable and writable takes the value that it has.",
+      notFor: needs("extension"),
+      async run(stage) {
+        const player = await stage.agent();
+        const both = [...(await tree(player))].filter(([, p]) => p.isReadable && p.isWritable);
+        for (const [key] of needed(both, "property that can be read and written")) {
+          const value = await read(player, key);
+          await answered(player, { case: "writeProperty", value: { key, value } });
         }
       },
     },
@@ -91,23 +119,25 @@ export const propertyChecks: readonly Check[] = [
         const keys = Object.entries(listed.properties)
           .filter(([, { isReadable }]) => isReadable)
           .map(([key]) => key);
-        const read = await player.accepted<"readProperty">({
+        const { properties } = await player.accepted<"readProperty">({
           case: "readProperty",
           value: create(ReadPropertyRequestSchema, { keys }),
         });
-        const received = Object.keys(read.properties).sort().join();
+        const received = Object.keys(properties).sort().join();
         expectThat(received === keys.sort().join(), `properties ${keys}`, received);
+        const strange = create(ReadPropertyRequestSchema, { keys: [unknown] });
+        await player.refused({ case: "readProperty", value: strange }, "a read of an unknown key");
       },
     },
   }),
-  ...checksOf(46, 'wire-format.md, "Properties extension"', {
+  ...checksOf(46, 'extensions/properties.md, "Properties"', {
     "unknown-key": {
       title: "An unknown key is NOT_FOUND.",
       notFor: needs("extension"),
       async run(stage) {
         const player = await stage.connect();
-        const read = await codeOf(player, { case: "readProperty", value: { key: unknown } });
-        expectThat(read === "error 5", "error 5 (NOT_FOUND) for a read", read);
+        const code = await codeOf(player, { case: "readProperty", value: { key: unknown } });
+        expectThat(code === "error 5", "error 5 (NOT_FOUND) for a read", code);
         const listed = await codeOf(player, { case: "listProperty", value: { key: unknown } });
         expectThat(listed === "error 5", "error 5 (NOT_FOUND) for a list", listed);
       },
@@ -117,23 +147,32 @@ export const propertyChecks: readonly Check[] = [
       notFor: needs("extension"),
       async run(stage) {
         const player = await stage.agent();
-        for (const [key, { isReadable, isListable }] of await tree(player)) {
-          if (!isReadable) {
-            const code = await codeOf(player, { case: "readProperty", value: { key } });
-            expectThat(
-              code === "error 7",
-              `error 7 (PERMISSION_DENIED) for a read of "${key}"`,
-              code,
-            );
-          }
-          if (!isListable) {
-            const code = await codeOf(player, { case: "listProperty", value: { key } });
-            expectThat(
-              code === "error 7",
-              `error 7 (PERMISSION_DENIED) for a list of "${key}"`,
-              code,
-            );
-          }
+        const denied = async (payload: NonNullable<Payload>, what: string): Promise<void> => {
+          const code = await codeOf(player, payload);
+          expectThat(code === "error 7", `error 7 (PERMISSION_DENIED) for ${what}`, code);
+        };
+        for (const [key, { isReadable, isWritable, isListable }] of await tree(player)) {
+          const value = { key };
+          const written = { key, value: isReadable ? await read(player, key) : anything };
+          if (!isReadable) await denied({ case: "readProperty", value }, `a read of "${key}"`);
+          if (!isListable) await denied({ case: "listProperty", value }, `a list of "${key}"`);
+          if (isWritable) continue;
+          await denied({ case: "writeProperty", value: written }, `a write of "${key}"`);
+        }
+      },
+    },
+    "bad-value": {
+      title: "A write of another dtype is INVALID_ARGUMENT.",
+      notFor: needs("extension"),
+      async run(stage) {
+        const player = await stage.agent();
+        const open = [...(await tree(player)).values()].filter(({ isWritable }) => isWritable);
+        for (const { spec } of needed(open, "property that can be written")) {
+          if (spec === undefined) throw new Mismatch("a spec of each property", "none");
+          const { name, spec: expected } = unpackSpec(spec);
+          const value = packTensor(ofAnotherDType(expected));
+          const code = await codeOf(player, { case: "writeProperty", value: { key: name, value } });
+          expectThat(code === "error 3", `error 3 (INVALID_ARGUMENT) for "${name}"`, code);
         }
       },
     },
@@ -141,10 +180,10 @@ export const propertyChecks: readonly Check[] = [
       title: "A connection that has joined sees all that one sees that has not.",
       notFor: needs("extension"),
       async run(stage) {
+        const player = await stage.agent();
         const outside = await tree(await stage.connect());
-        const inside = await tree(await stage.agent());
+        const inside = await tree(player);
         for (const key of outside.keys()) {
-          if (/\d/.test(key)) continue;
           expectThat(inside.has(key), `"${key}" after a join too`, "none");
         }
       },

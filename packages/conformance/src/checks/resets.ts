@@ -7,15 +7,6 @@ import { ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
 import type { Stage } from "../stage.ts";
 import { needsAll, needsClock, needsSeveral } from "./needs.ts";
 
-/** Agents that are RUNNING and one of which, at least, has no step outstanding. */
-async function twoRunning(stage: Stage): Promise<{ world: string; one: Player; other: Player }> {
-  const { world, players } = await stage.running(2);
-  const [first, second] = players as [Player, Player];
-  // With turns the step of one agent is always outstanding; then it is that of `other`.
-  const [one, other] = first.outstanding ? [second, first] : [first, second];
-  return { world, one, other };
-}
-
 /** What an agent is told by its next answer. */
 async function next(stage: Stage, player: Player, beside: readonly Player[] = []): Promise<string> {
   const before = player.states.length;
@@ -48,6 +39,17 @@ async function interruptedOnce(stage: Stage, players: readonly Player[]): Promis
   }
 }
 
+/** Resets a world of two, of which one agent pays what it owes in a way of its own. */
+async function payBy(stage: Stage, pay: (player: Player) => Promise<void> | void): Promise<void> {
+  const { world, one, other } = await stage.twoRunning();
+  const host = await stage.connect();
+  const reset = host.resetWorld(world, stage.config.resetWorld);
+  await stage.staysOpen(reset, "the reset of the world");
+  await pay(one);
+  await interrupted(stage, other);
+  await reset;
+}
+
 /** Behaviours 38–44: resets of an agent, and of a world. */
 export const resetChecks: readonly Check[] = [
   ...checksOf(38, 'reference.md, "ResetRequest/Response"', {
@@ -59,7 +61,7 @@ export const resetChecks: readonly Check[] = [
         await player.reset();
         const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
         const { state } = await player.step([], [{ uid: strangeUid(player.actions), tensor }]);
-        expectThat(state === "RUNNING", "RUNNING", state);
+        expectThat(state === "RUNNING", "RUNNING after the reset", state);
       },
     },
     "this-agent-only": {
@@ -68,13 +70,28 @@ export const resetChecks: readonly Check[] = [
         onReset === "respawn" ? undefined : '"onReset" of the config is not "respawn"',
       ),
       async run(stage) {
-        const { one, other } = await twoRunning(stage);
+        const { one, other } = await stage.twoRunning();
         await one.reset();
         const from = other.states.length;
         await stage.drive([one, other], () => other.states.length >= from + 2);
         for (const state of other.states.slice(from)) {
           expectThat(state === "RUNNING", "RUNNING for the other agent", state);
         }
+      },
+    },
+    "waits-for-the-others": {
+      title: "A reset waits until the sequence of the others is over: when they reset, too.",
+      notFor: needsAll(needsSeveral(2), ({ onReset }) =>
+        onReset === "wait" ? undefined : '"onReset" of the config is not "wait"',
+      ),
+      async run(stage) {
+        const { one, other } = await stage.twoRunning();
+        const reset = one.reset();
+        await stage.staysOpen(reset, "the reset");
+        await other.reset();
+        await reset;
+        const state = await next(stage, one, [other]);
+        expectThat(state === "RUNNING", "RUNNING after the reset", state);
       },
     },
   }),
@@ -105,7 +122,8 @@ export const resetChecks: readonly Check[] = [
           );
         const joined = describe();
         await player.step();
-        await player.reset();
+        const { specs } = await player.accepted<"reset">(requests.reset());
+        player.learn(specs);
         expectThat(describe() === joined, `the specs of the join: ${joined}`, describe);
       },
     },
@@ -115,7 +133,7 @@ export const resetChecks: readonly Check[] = [
       title: "A reset of the world waits until each RUNNING agent has been told INTERRUPTED, once.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { world, one, other } = await twoRunning(stage);
+        const { world, one, other } = await stage.twoRunning();
         const host = await stage.connect();
         const reset = host.resetWorld(world, stage.config.resetWorld);
         await stage.staysOpen(reset, "the reset of the world");
@@ -127,7 +145,7 @@ export const resetChecks: readonly Check[] = [
       title: "An INTERRUPTED step has the observations that it asked for.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { world, one } = await twoRunning(stage);
+        const { world, one } = await stage.twoRunning();
         const host = await stage.connect();
         const reset = host.resetWorld(world, stage.config.resetWorld);
         reset.catch(() => undefined);
@@ -143,7 +161,7 @@ export const resetChecks: readonly Check[] = [
       title: "An agent that resets its world gets no INTERRUPTED: its next step is RUNNING.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { world, one, other } = await twoRunning(stage);
+        const { world, one, other } = await stage.twoRunning();
         const waits = !other.outstanding;
         const reset = one.resetWorld(world, stage.config.resetWorld);
         if (waits) await stage.staysOpen(reset, "the reset of the world");
@@ -154,19 +172,14 @@ export const resetChecks: readonly Check[] = [
       },
     },
     "reset-pays": {
-      title: "An agent's own reset, or its leave, takes the place of being told.",
+      title: "An agent's own reset takes the place of being told.",
       notFor: needsSeveral(2),
-      async run(stage) {
-        for (const pay of ["reset", "leave"] as const) {
-          const { world, one, other } = await twoRunning(stage);
-          const host = await stage.connect();
-          const reset = host.resetWorld(world, stage.config.resetWorld);
-          await stage.staysOpen(reset, "the reset of the world");
-          await one[pay]();
-          await interrupted(stage, other);
-          await reset;
-        }
-      },
+      run: (stage) => payBy(stage, (player) => player.reset()),
+    },
+    "leave-pays": {
+      title: "An agent's leave takes the place of being told.",
+      notFor: needsSeveral(2),
+      run: (stage) => payBy(stage, (player) => player.leave()),
     },
     "idle-agents-owe-nothing": {
       title: "An agent that is not RUNNING is owed nothing: its next step is RUNNING.",
@@ -187,7 +200,8 @@ export const resetChecks: readonly Check[] = [
         const { world, players } = await stage.running(1);
         const [player] = players as [Player];
         await player.resetWorld(world, stage.config.resetWorld);
-        expectThat((await next(stage, player)) === "RUNNING", "RUNNING", "another state");
+        const state = await next(stage, player);
+        expectThat(state === "RUNNING", "RUNNING for the caller", state);
         const host = await stage.connect();
         const reset = host.resetWorld(world, stage.config.resetWorld);
         await stage.staysOpen(reset, "the reset of the world");
@@ -199,23 +213,16 @@ export const resetChecks: readonly Check[] = [
       title: "A reset of an unknown world is an error.",
       async run(stage) {
         const player = await stage.connect();
-        await player.refused(requests.resetWorld("there is no world of this name"), "it");
+        const reset = requests.resetWorld("there is no world of this name");
+        await player.refused(reset, "a reset of an unknown world");
       },
     },
   }),
-  ...checksOf(43, 'behaviours.md, "Reset and reset world"', {
+  ...checksOf(43, 'behaviours.md, "Resets"', {
     "drop-pays": {
       title: "An agent whose stream breaks off is not waited for.",
       notFor: needsSeveral(2),
-      async run(stage) {
-        const { world, one, other } = await twoRunning(stage);
-        const host = await stage.connect();
-        const reset = host.resetWorld(world, stage.config.resetWorld);
-        await stage.staysOpen(reset, "the reset of the world");
-        one.drop();
-        await interrupted(stage, other);
-        await reset;
-      },
+      run: (stage) => payBy(stage, (player) => player.drop()),
     },
     "callers-share": {
       title: "Callers at the same time never wait for each other, whether they are agents or not.",
@@ -236,12 +243,12 @@ export const resetChecks: readonly Check[] = [
       },
     },
   }),
-  ...checksOf(44, 'behaviours.md, "Reset and reset world"', {
+  ...checksOf(44, 'behaviours.md, "Resets"', {
     "releases-blocked-steps": {
       title: "A reset of the world answers a step that is blocked, with INTERRUPTED.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep", "turns", "wakeUp")),
       async run(stage) {
-        const { world, one, other } = await twoRunning(stage);
+        const { world, one, other } = await stage.twoRunning();
         const step = other.keepStepping();
         await stage.staysOpen(step, "a step that waits for the other agent");
         const reset = (await stage.connect()).resetWorld(world, stage.config.resetWorld);

@@ -8,7 +8,7 @@ import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.
 
 /** Behaviours 60–62: sequences that agents share. */
 export const sequenceChecks: readonly Check[] = [
-  ...checksOf(60, 'behaviours.md, "Sequences in a shared world"', {
+  ...checksOf(60, 'behaviours.md, "Sequences that agents share"', {
     "first-steps-together": {
       title: "A sequence begins when every agent that has joined has sent its first step.",
       notFor: needsSeveral(2),
@@ -23,7 +23,7 @@ export const sequenceChecks: readonly Check[] = [
       },
     },
   }),
-  ...checksOf(61, 'behaviours.md, "Sequences in a shared world"', {
+  ...checksOf(61, 'behaviours.md, "Sequences that agents share"', {
     "told-at-the-next-step": {
       title:
         "An agent that was idle when its sequence ended learns it at its next step, with observations.",
@@ -43,7 +43,7 @@ export const sequenceChecks: readonly Check[] = [
       },
     },
   }),
-  ...checksOf(62, 'behaviours.md, "Sequences in a shared world"', {
+  ...checksOf(62, 'behaviours.md, "Sequences that agents share"', {
     "errors-are-no-arrival": {
       title: "A step that is an error does not count as the agent's step.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep")),

@@ -2,40 +2,40 @@
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import { requests } from "../requests.ts";
+import type { Player } from "../player.ts";
+import { type AnyRequest, requests } from "../requests.ts";
 import { needsCreate } from "./needs.ts";
+
+const stranger = { nobody_knows_this: 1 };
 
 function without(settings: Settings, name: string): Settings {
   return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== name));
 }
 
-/** Behaviour 21: settings of a create and of a join. */
+/** Makes sure that a request is refused for a setting, which the error names. */
+async function refusesSetting(player: Player, request: AnyRequest, name: string, what: string) {
+  const { message } = await player.refused(request, what);
+  expectThat(message.includes(name), `"${name}" in the error for ${what}`, `"${message}"`);
+}
+
+/** Behaviour 21: settings of a create, of a join and of resets. */
 export const settingChecks: readonly Check[] = [
   ...checksOf(21, 'reference.md, "CreateWorldRequest/Response"', {
     "unknown-create-setting": {
       title: "A create with an unknown setting is an error that names it.",
       notFor: needsCreate,
       async run(stage) {
+        const request = requests.createWorld({ ...stage.config.create, ...stranger });
         const player = await stage.connect();
-        const settings = { ...stage.config.create, nobody_knows_this: 1 };
-        const { message } = await player.refused(
-          requests.createWorld(settings),
-          'the create setting "nobody_knows_this"',
-        );
-        expectThat(message.includes("nobody_knows_this"), "its name in the error", message);
+        await refusesSetting(player, request, "nobody_knows_this", "an unknown create setting");
       },
     },
     "unknown-join-setting": {
       title: "A join with an unknown setting is an error that names it.",
       async run(stage) {
-        const world = await stage.world();
+        const request = requests.join(await stage.world(), { ...stage.config.join, ...stranger });
         const player = await stage.connect();
-        const settings = { ...stage.config.join, nobody_knows_this: 1 };
-        const { message } = await player.refused(
-          requests.join(world, settings),
-          'the join setting "nobody_knows_this"',
-        );
-        expectThat(message.includes("nobody_knows_this"), "its name in the error", message);
+        await refusesSetting(player, request, "nobody_knows_this", "an unknown join setting");
       },
     },
     "required-settings": {
@@ -49,19 +49,17 @@ export const settingChecks: readonly Check[] = [
         const player = await stage.connect();
         for (const name of required?.create ?? []) {
           const request = requests.createWorld(without(create, name));
-          const { message } = await player.refused(request, `a create without "${name}"`);
-          expectThat(message.includes(name), `"${name}" in the error`, message);
+          await refusesSetting(player, request, name, `a create without "${name}"`);
         }
         const world = await stage.world();
         for (const name of required?.join ?? []) {
           const request = requests.join(world, without(join, name));
-          const { message } = await player.refused(request, `a join without "${name}"`);
-          expectThat(message.includes(name), `"${name}" in the error`, message);
+          await refusesSetting(player, request, name, `a join without "${name}"`);
         }
       },
     },
     "bad-settings": {
-      title: "A create, or a join, with a bad setting is an error.",
+      title: "A create, or a join, with a bad setting is an error that names it.",
       notFor: ({ refused, worlds }) =>
         refused === undefined || worlds === "none"
           ? 'the config has no "refused" settings'
@@ -71,13 +69,35 @@ export const settingChecks: readonly Check[] = [
         const player = await stage.connect();
         for (const [name, value] of Object.entries(refused?.create ?? {})) {
           const request = requests.createWorld({ ...create, [name]: value });
-          await player.refused(request, `the create setting "${name}"`);
+          await refusesSetting(player, request, name, `a bad create setting "${name}"`);
         }
         const world = await stage.world();
         for (const [name, value] of Object.entries(refused?.join ?? {})) {
           const request = requests.join(world, { ...join, [name]: value });
-          await player.refused(request, `the join setting "${name}"`);
+          await refusesSetting(player, request, name, `a bad join setting "${name}"`);
         }
+      },
+    },
+  }),
+  ...checksOf(21, 'reference.md, "ResetRequest/Response"', {
+    "unknown-reset-setting": {
+      title: "A reset with an unknown setting is an error that names it, and changes nothing.",
+      async run(stage) {
+        const player = await stage.agent();
+        await player.step();
+        const request = requests.reset(stranger);
+        await refusesSetting(player, request, "nobody_knows_this", "an unknown reset setting");
+        const { state } = await player.step();
+        expectThat(state === "RUNNING", "RUNNING as before", state);
+      },
+    },
+    "unknown-reset-world-setting": {
+      title: "A reset of the world with an unknown setting is an error that names it.",
+      async run(stage) {
+        const request = requests.resetWorld(await stage.world(), stranger);
+        const player = await stage.connect();
+        const what = "an unknown setting of a reset of the world";
+        await refusesSetting(player, request, "nobody_knows_this", what);
       },
     },
   }),

@@ -66,6 +66,21 @@ export const stepChecks: readonly Check[] = [
         expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
       },
     },
+    "first-step-of-the-next": {
+      title: "So does the first step of the next sequence.",
+      notFor: needsShortSequence,
+      async run(stage) {
+        const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
+        const player = await stage.agent(await stage.world(create));
+        await player.step();
+        while (player.states.at(-1) === "RUNNING" && player.states.length < count + 2) {
+          await player.step();
+        }
+        const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
+        const { state } = await player.step([], [{ uid: strangeUid(player.actions), tensor }]);
+        expectThat(state === "RUNNING", "RUNNING on the first step after the end", state);
+      },
+    },
   }),
   ...checksOf(33, 'reference.md, "StepRequest/Response"', {
     "across-sequences": {
@@ -175,9 +190,10 @@ export const stepChecks: readonly Check[] = [
         const counts = players.map(({ states }) => states.length);
         const apart = Math.max(...counts) - Math.min(...counts);
         expectThat(apart <= 1, "as many turns for each", counts.join(" and "));
-        const idle = players.find(({ outstanding }) => !outstanding);
         const waiting = players.find(({ outstanding }) => outstanding);
-        if (waiting === undefined || idle === undefined) return;
+        if (waiting === undefined) {
+          throw new Mismatch("one agent to wait while it is the other's turn", "no step open");
+        }
         await stage.staysOpen(waiting.keepStepping(), "the step of who is not to move");
         await stage.drive(players, () => !waiting.outstanding);
       },
@@ -193,12 +209,16 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "others-wake": {
-      title: "With sleeps that the agents choose, all that sleep as long wake together.",
+      title: "With sleeps that the agents choose, nobody wakes before all sleep.",
       notFor: needsAll(needsSeveral(2), needsClock("wakeUp")),
       async run(stage) {
-        const { players } = await stage.running(2);
-        await Promise.all(players.map((player) => player.step()));
-        await Promise.all(players.map((player) => player.step()));
+        const { one, other } = await stage.twoRunning();
+        for (let round = 0; round < 2; round++) {
+          const step = one.step();
+          await stage.staysOpen(step, "the step of an agent that sleeps while another is awake");
+          await other.step();
+          await step;
+        }
       },
     },
   }),

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import { create, toBinary } from "@bufbuild/protobuf";
-import { anyPack, StructSchema } from "@bufbuild/protobuf/wkt";
-import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
-import { sendBadFrame } from "../bad-frame.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
 import { textOf } from "../player.ts";
-import { rawRequest } from "../raw-request.ts";
 import { requests } from "../requests.ts";
-import { strangeUid, uidsOf } from "../samples.ts";
-import { needsSeveral, needsShortSequence } from "./needs.ts";
+import { uidsOf } from "../samples.ts";
+import { needsAll, needsSeveral, needsShortSequence } from "./needs.ts";
 
-/** Behaviours 1–9: one stream, its requests and its answers. */
+/** Behaviours 1–5 and 8: one stream, its requests and its answers. */
 export const streamChecks: readonly Check[] = [
   ...checksOf(1, 'overview.md, "Protocol overview"', {
     "many-connections": {
       title: "Several connections are open at once, each with answers of its own.",
       async run(stage) {
         const players = await Promise.all([stage.connect(), stage.connect(), stage.connect()]);
-        await Promise.all(players.map((player) => player.leave()));
+        await Promise.all(players.map((player) => player.lives()));
         await players[0]?.close();
-        await players[1]?.leave();
+        await players[1]?.lives();
       },
     },
   }),
@@ -44,7 +38,7 @@ export const streamChecks: readonly Check[] = [
       },
     },
   }),
-  ...checksOf(3, 'overview.md, "Protocol overview"', {
+  ...checksOf(3, 'overview.md, "Streaming"', {
     "in-flight": {
       title: "Requests sent without waiting are answered all, in order.",
       async run(stage) {
@@ -88,6 +82,25 @@ export const streamChecks: readonly Check[] = [
         });
       },
     },
+    "order-of-queued-steps": {
+      title: "Steps that wait for other agents are answered in order, too.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { one, other } = await stage.twoRunning();
+        const uids = uidsOf(one.observations);
+        const asked = Array.from({ length: 6 }, (_, i) => uids.slice(0, i % 4));
+        const steps = asked.map((some) => one.step(some));
+        const answers = Promise.all(steps);
+        await stage.drive([other], answers);
+        const received = (await answers).map(({ observations }) => observations.length).join();
+        const expected = asked.map(({ length }) => length).join();
+        expectThat(
+          received === expected,
+          `as many observations as asked for: ${expected}`,
+          received,
+        );
+      },
+    },
   }),
   ...checksOf(4, 'overview.md, "States"', {
     "step-not-joined": {
@@ -102,10 +115,13 @@ export const streamChecks: readonly Check[] = [
       },
     },
     "reset-not-joined": {
-      title: "A reset is an error before a join.",
+      title: "A reset is an error before a join, and after a leave.",
       async run(stage) {
         const player = await stage.connect();
         await player.refused(requests.reset(), "a reset while not joined");
+        await player.join(await stage.world(), stage.config.join ?? {});
+        await player.leave();
+        await player.refused(requests.reset(), "a reset after a leave");
       },
     },
   }),
@@ -127,36 +143,6 @@ export const streamChecks: readonly Check[] = [
       },
     },
   }),
-  ...checksOf(6, 'overview.md, "Errors"', {
-    "no-op": {
-      title: "A request that is an error changes nothing, and the stream lives on.",
-      async run(stage) {
-        const player = await stage.agent();
-        await player.step();
-        const strange = strangeUid(player.observations);
-        await player.refused(requests.step([strange], []), "an unknown observation");
-        await player.refused(requests.join("nowhere", {}), "a second join");
-        const { state } = await player.step();
-        expectThat(state === "RUNNING", "RUNNING as before", state);
-      },
-    },
-  }),
-  ...checksOf(7, 'overview.md, "Errors"', {
-    "errors-say-why": {
-      title: "An error has a code and says what is wrong.",
-      async run(stage) {
-        const player = await stage.connect();
-        for (const [request, what] of [
-          [requests.step([], []), "a step while not joined"],
-          [requests.join("no world of that name", {}), "a join of an unknown world"],
-          [requests.destroyWorld("no world of that name"), "a destroy of an unknown world"],
-        ] as const) {
-          const { message } = await player.refused(request, what);
-          expectThat(message.length > 10, `a message for ${what}`, `"${message}"`);
-        }
-      },
-    },
-  }),
   ...checksOf(8, 'behaviours.md, "Stream"', {
     "half-close": {
       title: "After a half-close everything queued is answered, then the stream ends with OK.",
@@ -169,6 +155,20 @@ export const streamChecks: readonly Check[] = [
           expectThat(response.case === "step", "an answer to every step", textOf(response));
         }
         const error = await player.closed;
+        expectThat(error === undefined, "status OK at the end", String(error));
+      },
+    },
+    "half-close-while-waiting": {
+      title: "After a half-close steps that wait for other agents are answered, too.",
+      notFor: needsSeveral(2),
+      async run(stage) {
+        const { one, other } = await stage.twoRunning();
+        const steps = Array.from({ length: 4 }, () => one.step());
+        one.end();
+        const answers = Promise.all(steps);
+        await stage.drive([other], answers);
+        await answers;
+        const error = await one.closed;
         expectThat(error === undefined, "status OK at the end", String(error));
       },
     },
@@ -186,7 +186,9 @@ export const streamChecks: readonly Check[] = [
     },
     "drop-leaves": {
       title: "An agent whose stream breaks off holds nobody up.",
-      notFor: needsSeveral(2),
+      notFor: needsAll(needsSeveral(2), ({ onLeave }) =>
+        onLeave === "block" ? '"onLeave" of the config is "block"' : undefined,
+      ),
       async run(stage) {
         const { players } = await stage.running(2);
         const [first, second] = players;
@@ -194,53 +196,6 @@ export const streamChecks: readonly Check[] = [
         if (second === undefined) return;
         const before = second.states.length;
         await stage.drive([second], () => second.states.length >= before + 3);
-      },
-    },
-  }),
-  ...checksOf(9, 'behaviours.md, "Stream"', {
-    "no-payload": {
-      title: "A request without a payload is an error, and the stream lives on.",
-      async run(stage) {
-        const player = await stage.connect();
-        await player.refused({ case: undefined }, "a request without a payload");
-        await player.leave();
-      },
-    },
-    "unknown-extension": {
-      title: "An extension that the server does not know is an error, and the stream lives on.",
-      async run(stage) {
-        const player = await stage.connect();
-        const value = anyPack(StructSchema, create(StructSchema));
-        value.typeUrl = "type.googleapis.com/nobody.knows.This";
-        await player.refused({ case: "extension", value }, "an unknown extension");
-        await player.leave();
-      },
-    },
-    "malformed-message": {
-      title: "Bytes that are no request are an error, and never the end of other streams.",
-      notFor: (_config, protocol) =>
-        protocol === "grpc" ? undefined : "such bytes are sent over gRPC only",
-      async run(stage) {
-        const [player, other] = [await stage.connect(), await stage.connect()];
-        const response = await player.send(rawRequest([0x1a, 0x05, 0x08])).catch(() => undefined);
-        expectThat(
-          response === undefined || response.case === "error",
-          "an error, or the end of this stream",
-          () => (response === undefined ? "" : textOf(response)),
-        );
-        await other.leave();
-      },
-    },
-    "malformed-frame": {
-      title: "Bytes that are no gRPC message end their stream only.",
-      notFor: (_config, protocol) =>
-        protocol === "grpc" ? undefined : "such bytes are sent over gRPC only",
-      async run(stage) {
-        const other = await stage.connect();
-        const request = toBinary(EnvironmentRequestSchema, create(EnvironmentRequestSchema));
-        const outcome = await sendBadFrame(stage.address, request, stage.timeoutMs);
-        expectThat(outcome !== "0", "an end of the stream that is not OK", "status OK");
-        await other.leave();
       },
     },
   }),

@@ -107,8 +107,9 @@ export const worldChecks: readonly Check[] = [
     },
     "full-world": {
       title: "A join beyond the agents that a world has room for is an error, until one leaves.",
-      notFor: ({ fullWorld }) =>
+      notFor: needsAll(needsCreate, ({ fullWorld }) =>
         fullWorld === undefined ? 'the config has no "fullWorld"' : undefined,
+      ),
       async run(stage) {
         const { create, count } = stage.config.fullWorld ?? { create: {}, count: 1 };
         const { world, players } = await stage.agents(count, await stage.world(create));
@@ -123,8 +124,9 @@ export const worldChecks: readonly Check[] = [
   ...checksOf(28, 'reference.md, "JoinWorldRequest/Response"', {
     "enough-agents": {
       title: "A first step waits until enough agents have joined.",
-      notFor: ({ minAgents }) =>
+      notFor: needsAll(needsCreate, ({ minAgents }) =>
         minAgents === undefined ? 'the config has no "minAgents"' : undefined,
+      ),
       async run(stage) {
         const { create, count } = stage.config.minAgents ?? { create: {}, count: 1 };
         const { world, players } = await stage.agents(count - 1, await stage.world(create));

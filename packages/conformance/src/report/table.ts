@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { documents, type SpecDocument } from "../check.ts";
 import type { CheckResult, ConformanceReport, Outcome } from "../run.ts";
 
 const words: Readonly<Record<Outcome["kind"], string>> = {
@@ -41,10 +42,52 @@ export function summaryText({ address, protocol, counts, results }: ConformanceR
   ].join(", ");
 }
 
-/** The whole report for people: what is not simply well, then the summary; with `all`, every result. */
+/** The whole report for people: what is not simply well, then the summary; with `all`, what is well, too. */
 export function reportText(report: ConformanceReport, all: boolean): string {
-  const shown = report.results.filter(({ outcome }) => all || outcome.kind !== "passed");
-  return `${[...shown.map(resultText), "", summaryText(report)].join("\n")}\n`;
+  const { results, address, protocol } = report;
+  const played = results.filter(({ outcome }) => outcome.kind !== "not-applicable");
+  const shown = played.filter(({ outcome }) => all || outcome.kind !== "passed");
+  return [
+    `Does the server at ${address} keep the rules of dm_env_rpc, over ${protocol}?`,
+    ...blockOf(shown.map(resultText)),
+    ...blockOf(notChecked(results)),
+    ...blockOf(legend(shown)),
+    "",
+    summaryText(report),
+    "",
+  ].join("\n");
+}
+
+const blockOf = (lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : ["", ...lines];
+
+/** The rules that were not checked, under the reasons why. */
+function notChecked(results: readonly CheckResult[]): readonly string[] {
+  const byReason = new Map<string, string[]>();
+  for (const { id, title, outcome } of results) {
+    if (outcome.kind !== "not-applicable") continue;
+    const rules = byReason.get(outcome.reason) ?? [];
+    rules.push(`        ${id.padEnd(30)} ${title}`);
+    byReason.set(outcome.reason, rules);
+  }
+  return [...byReason].flatMap(([reason, rules]) => [
+    `${words["not-applicable"].padEnd(5)} not checked, because ${reason}:`,
+    ...rules,
+  ]);
+}
+
+/** What the words mean, and where the documents are. */
+function legend(shown: readonly CheckResult[]): readonly string[] {
+  const wrong = shown.filter(({ outcome }) => outcome.kind !== "passed");
+  const names = (Object.keys(documents) as SpecDocument[]).filter((name) =>
+    wrong.some(({ section }) => section.startsWith(name)),
+  );
+  return [
+    ...(wrong.some(({ outcome }) => outcome.kind === "known-failure")
+      ? ['known: it fails, and "knownFailing" of the config says so']
+      : []),
+    ...names.map((name) => `${name}: ${documents[name]}`),
+  ];
 }
 
 const barWidth = 24;
