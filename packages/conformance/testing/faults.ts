@@ -1,245 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
-import {
-  EnvironmentStateType,
-  type JoinWorldResponse,
-  LeaveWorldResponseSchema,
-  ResetResponseSchema,
-  ResetWorldResponseSchema,
-} from "@dm-env-rpc/protocol";
-import type { ProcessResponse, StepRequest, Uid } from "@dm-env-rpc/tensor-codec";
-import { errorOf, type Fault } from "./faulty-stream.ts";
 
-const { RUNNING, INTERRUPTED } = EnvironmentStateType;
-
-/** Swaps the answers to requests that are in flight together. */
-function wrongOrder(): Fault {
-  let open = 0;
-  let held: ProcessResponse | undefined;
-  return {
-    onRequest(request, { deliver }) {
-      open += 1;
-      // Later, so that requests that came together are open together.
-      setImmediate(() => deliver(request));
-    },
-    onResponse(response, { answer }) {
-      open -= 1;
-      if (held === undefined && open > 0) {
-        held = response;
-        return;
-      }
-      answer(response);
-      if (held !== undefined) answer(held);
-      held = undefined;
-    },
-  };
+/** A mistake in the code of the server, and the checks that find it. */
+export interface Fault {
+  /** What stands once in the server's sources, however it is broken into lines. */
+  readonly replace: string;
+  readonly by: string;
+  /** The check of the behaviour that the fault breaks. */
+  readonly foundBy: string;
+  /** Other checks that cannot pass either, because what they play needs the same. */
+  readonly alsoBy?: readonly string[];
 }
 
-/** Tells agents that they are RUNNING when their sequence was interrupted. */
-function noInterrupted(): Fault {
-  return {
-    onResponse(response, { answer }) {
-      if (response.case !== "step" || response.value.state !== INTERRUPTED) answer(response);
-      else answer({ case: "step", value: { ...response.value, state: RUNNING } });
-    },
-  };
-}
-
-/** Repeats the end of a sequence in place of the first step of the next. */
-function endsTwice(): Fault {
-  let state: EnvironmentStateType = RUNNING;
-  return {
-    onResponse(response, { answer }) {
-      if (response.case !== "step") {
-        answer(response);
-        return;
-      }
-      const told = state === RUNNING ? response.value.state : state;
-      state = state === RUNNING ? told : RUNNING;
-      answer({ case: "step", value: { ...response.value, state: told } });
-    },
-  };
-}
-
-/** Takes the actions of a first step seriously. */
-function actionsOnFirstSteps(): Fault {
-  let running = false;
-  return {
-    onRequest(request, { deliver, answer }) {
-      if (request.case === "step" && !running && request.value.actions.length > 0) {
-        answer(errorOf("there is no such action"));
-      } else deliver(request);
-    },
-    onResponse(response, { answer }) {
-      if (response.case === "step") running = response.value.state === RUNNING;
-      else if (response.case !== "error") running = false;
-      answer(response);
-    },
-  };
-}
-
-/** Changes the steps of an agent, knowing the UIDs of what it can observe. */
-function changedSteps(change: (step: StepRequest, known: readonly Uid[]) => StepRequest): Fault {
-  let known: readonly Uid[] = [];
-  return {
-    onRequest(request, { deliver }) {
-      deliver(
-        request.case === "step" ? { case: "step", value: change(request.value, known) } : request,
-      );
-    },
-    onResponse(response, { answer }) {
-      if (response.case === "joinWorld") {
-        known = Object.keys(response.value.specs?.observations ?? {}).map(Number);
-      }
-      answer(response);
-    },
-  };
-}
-
-/** Returns every observation, asked for or not. */
-const everything = (): Fault =>
-  changedSteps((step, known) => ({ ...step, requestedObservations: known }));
-
-/** Leaves out observations that it does not have, in place of an error. */
-const unknownObservations = (): Fault =>
-  changedSteps((step, known) => ({
-    ...step,
-    requestedObservations: step.requestedObservations.filter((uid) => known.includes(uid)),
-  }));
-
-/** Looks at no action. */
-const uncheckedActions = (): Fault => changedSteps((step) => ({ ...step, actions: [] }));
-
-/** Answers a reset without specs. */
-function resetWithoutSpecs(): Fault {
-  return {
-    onResponse(response, { answer }) {
-      answer(
-        response.case === "reset"
-          ? { case: "reset", value: create(ResetResponseSchema) }
-          : response,
-      );
-    },
-  };
-}
-
-/** Refuses a leave while not joined. */
-function leaveNeedsJoin(): Fault {
-  let joined = false;
-  return {
-    onRequest(request, { deliver, answer }) {
-      if (request.case === "leaveWorld" && !joined) answer(errorOf("no world has been joined"));
-      else deliver(request);
-    },
-    onResponse(response, { answer }) {
-      if (response.case === "joinWorld") joined = true;
-      if (response.case === "leaveWorld") joined = false;
-      answer(response);
-    },
-  };
-}
-
-/** Accepts a join while joined. */
-function joinsTwice(): Fault {
-  let joined: JoinWorldResponse | undefined;
-  return {
-    onRequest(request, { deliver, answer }) {
-      if (request.case === "leaveWorld") joined = undefined;
-      if (request.case === "joinWorld" && joined !== undefined) {
-        answer({ case: "joinWorld", value: joined });
-      } else deliver(request);
-    },
-    onResponse(response, { answer }) {
-      if (response.case === "joinWorld") joined = response.value;
-      answer(response);
-    },
-  };
-}
-
-/** Answers a reset of the world before anybody has been told. */
-function resetWorldAtOnce(): Fault {
-  return {
-    onRequest(request, { deliver, answer }) {
-      deliver(request);
-      if (request.case === "resetWorld") {
-        answer({ case: "resetWorld", value: create(ResetWorldResponseSchema) });
-      }
-    },
-    onResponse(response, { answer }) {
-      if (response.case !== "resetWorld") answer(response);
-    },
-  };
-}
-
-/** Says the same twice. */
-function answersTwice(): Fault {
-  return {
-    onResponse(response, { answer }) {
-      answer(response);
-      if (response.case === "leaveWorld") {
-        answer({ case: "leaveWorld", value: create(LeaveWorldResponseSchema) });
-      }
-    },
-  };
-}
-
-/** Never answers a reset. */
-function noAnswer(): Fault {
-  return {
-    onResponse(response, { answer }) {
-      if (response.case !== "reset") answer(response);
-    },
-  };
-}
-
-/** Drops what is queued at a half-close. */
-function dropsAtHalfClose(): Fault {
-  let over = false;
-  return {
-    onRequest: (request, { deliver }) => {
-      setTimeout(() => {
-        if (!over) deliver(request);
-      }, 5);
-    },
-    onEnd({ end }) {
-      over = true;
-      end();
-      return true;
-    },
-  };
-}
-
-/** Counts UIDs in doubles. */
-function roundedUids(): Fault {
-  return {
-    onResponse(response, { answer }) {
-      if (response.case === "error") {
-        const { message } = response.value;
-        response.value.message = message.replace(/\d{16,}/g, (digits) => `${Number(digits)}`);
-      }
-      answer(response);
-    },
-  };
-}
-
-/** Each fault, and a check that must find it. */
-export const faults: Readonly<Record<string, { make: () => Fault; foundBy: string }>> = {
-  "answers in the wrong order": { make: wrongOrder, foundBy: "3.in-flight" },
-  "a missing INTERRUPTED": { make: noInterrupted, foundBy: "41.tells-each-once" },
-  "an end that is told twice": { make: endsTwice, foundBy: "5.transitions" },
-  "actions on the first step": { make: actionsOnFirstSteps, foundBy: "32.first-step" },
-  "observations that nobody asked for": { make: everything, foundBy: "31.nothing-requested" },
-  "unknown observations left out": { make: unknownObservations, foundBy: "35.unknown-observation" },
-  "actions that nobody checks": { make: uncheckedActions, foundBy: "17.out-of-range" },
-  "a reset without specs": { make: resetWithoutSpecs, foundBy: "40.resends-specs" },
-  "a leave that needs a join": { make: leaveNeedsJoin, foundBy: "29.leave-not-joined" },
-  "a join while joined": { make: joinsTwice, foundBy: "27.join-twice" },
-  "a reset of the world that does not wait": {
-    make: resetWorldAtOnce,
-    foundBy: "41.tells-each-once",
+/** Mistakes that are made one by one in a copy of the server. */
+export const faults: Readonly<Record<string, Fault>> = {
+  "a leave that is answered twice": {
+    replace: "if (!this.#send(response)) this.#full = true;",
+    by: `if (response.case === "leaveWorld") this.#send(response);
+         if (!this.#send(response)) this.#full = true;`,
+    foundBy: "2.one-response-each",
+    alsoBy: ["3.in-flight"],
   },
-  "an answer that comes twice": { make: answersTwice, foundBy: "2.one-response-each" },
-  "a request without an answer": { make: noAnswer, foundBy: "39.twice" },
-  "requests lost at a half-close": { make: dropsAtHalfClose, foundBy: "8.half-close" },
-  "UIDs that are rounded": { make: roundedUids, foundBy: "18.exact-uids" },
+  "requests taken in the wrong order": {
+    replace: "this.#queue.push(message);",
+    by: "this.#queue.splice(Math.max(this.#next, this.#queue.length - 1), 0, message);",
+    foundBy: "3.order-of-queued-steps",
+  },
+  "an end that is told twice": {
+    replace: 'this.#respond(seat, state); seat.phase = "idle";',
+    by: `this.#respond(seat, state);
+         seat.phase = "owed";
+         seat.owed = { state, saved: undefined };`,
+    foundBy: "5.transitions",
+    alsoBy: ["32.first-step-of-the-next", "44.releases-blocked-steps"],
+  },
+  "requests lost at a half-close": {
+    replace: "this.#ended = true;",
+    by: "this.#ended = true; this.#queue = []; this.#next = 0;",
+    foundBy: "8.half-close-while-waiting",
+  },
+  "agents that stay when their stream breaks off": {
+    replace: "this.#leave(() => {}); this.#host.onClosed(this, error);",
+    by: "this.#host.onClosed(this, error);",
+    foundBy: "8.drop-leaves",
+    alsoBy: ["43.drop-pays"],
+  },
+  "actions of any dtype": {
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    by: "toValue(unpackFor(tensor, { ...entry.spec, dtype: tensor.dtype }, entry.name), entry.spec)",
+    foundBy: "13.no-cast",
+  },
+  "bounds that are not enforced": {
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    by: `toValue(
+           unpackFor(tensor, { dtype: entry.spec.dtype, shape: entry.spec.shape }, entry.name),
+           entry.spec,
+         )`,
+    foundBy: "17.out-of-range",
+  },
+  "UIDs that are rounded": {
+    replace: 'throw unknownUid("observation", uid, this.observations)',
+    by: 'throw unknownUid("observation", Number(uid), this.observations)',
+    foundBy: "18.exact-uids",
+    alsoBy: ["7.errors-say-what-came", "35.unknown-observation"],
+  },
+  "settings that nobody knows": {
+    replace: "if (!Object.hasOwn(specs, name)) {",
+    by: "if (false) {",
+    foundBy: "21.unknown-create-setting",
+    alsoBy: [
+      "21.unknown-join-setting",
+      "21.unknown-reset-setting",
+      "21.unknown-reset-world-setting",
+    ],
+  },
+  "a join while joined": {
+    replace: "if (this.#world !== undefined && this.#seat?.gone === undefined) {",
+    by: "if (false) {",
+    foundBy: "27.join-twice",
+  },
+  "a first sequence that waits for nobody": {
+    replace: "!this.everOpened &&",
+    by: "false &&",
+    foundBy: "28.enough-agents",
+  },
+  "a leave that needs a join": {
+    replace: "if (world === undefined || seat === undefined) done(undefined);",
+    by: `if (world === undefined || seat === undefined) {
+           done(new DmEnvRpcError("FAILED_PRECONDITION", "no world has been joined; join one"));
+         }`,
+    foundBy: "29.leave-not-joined",
+    alsoBy: ["2.one-response-each"],
+  },
+  "a destroy that puts agents out": {
+    replace: 'const { size } = this.seats; const policy = this.definition.onDestroy ?? "refuse";',
+    by: 'const { size } = this.seats; const policy = this.definition.onDestroy ?? "force";',
+    foundBy: "30.while-joined",
+  },
+  "observations that nobody asked for": {
+    replace: "entries.add(entry);",
+    by: "for (const other of this.observations.entries) entries.add(other);",
+    foundBy: "31.nothing-requested",
+    alsoBy: ["3.order-of-steps", "3.order-of-queued-steps", "14.packed-or-not"],
+  },
+  "actions on the first step": {
+    replace: "if (!first) actions =",
+    by: "actions =",
+    foundBy: "32.first-step",
+    alsoBy: ["32.first-step-of-the-next", "38.ignores-the-next-action"],
+  },
+  "unknown actions left out": {
+    replace: 'if (entry === undefined) throw unknownUid("action", uid, this.actions);',
+    by: "if (entry === undefined) continue;",
+    foundBy: "34.unknown-action",
+  },
+  "a reward of the wrong dtype": {
+    replace: "?? zeros(entry.spec)",
+    by: '?? zeros({ dtype: "float64", shape: entry.spec.shape })',
+    foundBy: "36.observations-fit",
+  },
+  "ticks that do not wait for every agent": {
+    replace: "else if (sequence.waiting === sequence.running.size) tick();",
+    by: "else if (sequence.waiting > 0) tick();",
+    foundBy: "37.all-together",
+    alsoBy: ["44.releases-blocked-steps", "62.errors-are-no-arrival"],
+  },
+  "a reset that ends the sequence of all": {
+    replace: 'const wait = this.#host.definition.onReset === "wait";',
+    by: 'const wait = this.#host.definition.onReset === "wait"; this.interrupt();',
+    foundBy: "38.this-agent-only",
+  },
+  "a reset without specs": {
+    replace: "create(ResetResponseSchema, { specs: resetting.specs.message })",
+    by: "create(ResetResponseSchema)",
+    foundBy: "40.resends-specs",
+  },
+  "a missing INTERRUPTED": {
+    replace: "this.#end(seat, INTERRUPTED);",
+    by: "this.#end(seat, RUNNING);",
+    foundBy: "41.tells-each-once",
+    alsoBy: [
+      "41.last-observations",
+      "41.caller-is-not-told",
+      "41.reset-pays",
+      "41.leave-pays",
+      "43.drop-pays",
+      "44.releases-blocked-steps",
+    ],
+  },
+  "a reset of the world that interrupts nobody": {
+    replace: "this.#active = true; sequence.interrupt();",
+    by: "this.#active = true;",
+    foundBy: "41.tells-each-once",
+    alsoBy: [
+      "41.last-observations",
+      "41.caller-is-not-told",
+      "41.reset-pays",
+      "41.leave-pays",
+      "43.drop-pays",
+      "42.by-anybody",
+      "44.releases-blocked-steps",
+    ],
+  },
+  "a reset of the world that does not wait": {
+    replace: 'if (seat.phase === "owed" && !seat.straggler) this.#debtors.add(seat);',
+    by: "",
+    foundBy: "41.tells-each-once",
+    alsoBy: [
+      "41.last-observations",
+      "41.caller-is-not-told",
+      "41.reset-pays",
+      "41.leave-pays",
+      "43.drop-pays",
+      "42.by-anybody",
+    ],
+  },
+  "first steps that are no barrier": {
+    replace: "if (missing === 0)",
+    by: "if (missing >= 0)",
+    foundBy: "60.first-steps-together",
+  },
 };
