@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { chmod, cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "@dm-env-rpc/client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DockerBuild } from "./docker/build.ts";
+import { askHealth, startContainer } from "./docker/container.ts";
+import { contextFiles } from "./docker/context.ts";
+import { readDockerfile } from "./docker/dockerfile.ts";
+import { makeProject } from "./made-project.ts";
+import { bin, deploy, root } from "./paths.ts";
+import { run } from "./program.ts";
+
+const template = join(root, "packages/create/template");
+const dockerfiles = [join(deploy, "docker/Dockerfile"), join(template, "Dockerfile")];
+const stages = readDockerfile(readFileSync(join(deploy, "docker/Dockerfile"), "utf8"));
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+let scratch = "";
+let images: DockerBuild;
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), "docker-"));
+  await chmod(scratch, 0o755);
+  images = new DockerBuild(stages, root, scratch);
+});
+afterAll(() => rm(scratch, { recursive: true }));
+
+describe("the Dockerfiles", () => {
+  it("are clean for hadolint", async () => {
+    await run(join(bin, "hadolint"), ["--failure-threshold=style", ...dockerfiles]);
+  });
+
+  it("build on and for the Node and pnpm of this repository", () => {
+    for (const { base } of stages)
+      expect(base).toBe(`node:${manifest.toolchain.node}-bookworm-slim`);
+    const scripts = stages[0]?.steps.flatMap((step) => (step.kind === "run" ? [step.script] : []));
+    expect(scripts).toContain(`npm install --global ${manifest.packageManager}`);
+  });
+
+  it("have a target for every app, which is not root's, ends on SIGTERM and tells its health", () => {
+    expect(stages.slice(1).map(({ name, health, ports }) => [name, health, ports])).toEqual([
+      ["gridworld-server", ["node", "health.ts", "http://127.0.0.1:8980"], [8980]],
+      ["matchmaker-server", ["node", "health.ts", "http://127.0.0.1:8990"], [8990]],
+      ["random-agent", "none", []],
+    ]);
+    for (const { user, stopSignal, entrypoint } of stages.slice(1)) {
+      expect(user).toBe("1000:1000");
+      expect(stopSignal).toBe("SIGTERM");
+      expect(entrypoint).toEqual(["node", "dist/main.js"]);
+    }
+  });
+
+  it("see the sources, and nothing that was built or installed from them", async () => {
+    const files = await contextFiles(root);
+    expect(files).toContain("packages/server/src/serve.ts");
+    expect(files).toContain("deploy/docker/health.ts");
+    const others = files.filter((file) =>
+      /(^|\/)(dist|reports|\.turbo)\/|\.test\.ts$|^tests\//.test(file),
+    );
+    expect(others).toEqual([]);
+  });
+});
+
+describe("the images", () => {
+  it("hold what their app runs with, and nothing of how it is made", {
+    timeout: 600_000,
+  }, async () => {
+    for (const name of ["gridworld-server", "matchmaker-server", "random-agent"]) {
+      const { workdir } = await images.build(name);
+      const health = name === "random-agent" ? [] : ["health.ts"];
+      expect((await readdir(workdir)).sort()).toEqual(
+        ["LICENSE", "dist", ...health, "node_modules", "package.json"].sort(),
+      );
+      const installed = await readdir(join(workdir, "node_modules/.pnpm"));
+      for (const tool of ["typescript", "vitest", "turbo", "fast-check"]) {
+        expect(installed.filter((entry) => entry.startsWith(`${tool}@`))).toEqual([]);
+      }
+    }
+  });
+
+  it.each(["gridworld-server", "matchmaker-server"])(
+    "%s starts as its image does, is healthy, and ends in good order on SIGTERM",
+    { timeout: 600_000 },
+    async (name) => {
+      const image = await images.build(name);
+      await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
+      const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+      expect(await askHealth(image, port)).toMatchObject({ status: 0, stderr: "" });
+      expect((await server.stop()).status).toBe(0);
+      const after = await askHealth(image, port);
+      expect(after).toMatchObject({ status: 1 });
+      expect(after.stderr).toMatch(/^http:\/\/127\.0\.0\.1:\d+ does not answer/);
+    },
+  );
+
+  it("play with each other", { timeout: 600_000 }, async () => {
+    const image = await images.build("gridworld-server");
+    await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
+    const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+    await using agents = startContainer(await images.build("random-agent"), [
+      ...["--address", `127.0.0.1:${port}`],
+      ...["--agents", "4", "--steps", "50", "--json"],
+    ]);
+    const { status, stdout } = await agents.ended;
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ agents: expect.anything() });
+  });
+
+  it("tell an agent that plays when they are stopped", { timeout: 600_000 }, async () => {
+    const image = await images.build("gridworld-server");
+    await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
+    const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+    const connection = await connect(`127.0.0.1:${port}`);
+    const environment = await connection.join(await connection.createWorld(), {});
+    await environment.reset();
+    const ended = server.stop();
+    expect((await environment.step({})).state).toBe("interrupted");
+    await connection.close();
+    expect((await ended).status).toBe(0);
+  });
+
+  it("are not healthy while they drain", { timeout: 600_000 }, async () => {
+    const image = await images.build("gridworld-server");
+    await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
+    const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+    const connection = await connect(`127.0.0.1:${port}`);
+    const environment = await connection.join(await connection.createWorld(), {});
+    await environment.reset();
+    server.process.kill("SIGTERM");
+    await expect
+      .poll(async () => (await askHealth(image, port)).stderr, { timeout: 4_000 })
+      .toMatch(/does not serve: its health is 2/);
+    await connection.close();
+    expect((await server.ended).status).toBe(0);
+  });
+});
+
+describe("a made project's image", () => {
+  it("is built, serves, is healthy, and ends on SIGTERM", { timeout: 600_000 }, async () => {
+    await using project = await makeProject();
+    const text = await readFile(join(project.folder, "Dockerfile"), "utf8");
+    const place = join(scratch, "made");
+    // Where the project's file: dependencies lead to from WORKDIR.
+    for (const stage of ["dependencies", "stage-1"]) {
+      await cp(project.tarballs, join(place, stage, "tarballs"), { recursive: true });
+    }
+    const image = await new DockerBuild(readDockerfile(text), project.folder, place).build(
+      "stage 1",
+    );
+    expect((await readdir(image.workdir)).sort()).toEqual(["node_modules", "package.json", "src"]);
+    expect(await readdir(join(image.workdir, "node_modules"))).not.toContain("vitest");
+    await using server = startContainer(image, image.stage.command, { PORT: "0" });
+    const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+    expect((await askHealth(image, port, { PORT: port })).status).toBe(0);
+    expect(await server.stop()).toMatchObject({ status: 0, stderr: "" });
+  });
+});

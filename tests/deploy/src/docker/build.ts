@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+import { cp, mkdir, stat } from "node:fs/promises";
+import { basename, delimiter, dirname, join, posix, relative } from "node:path";
+import { run } from "../program.ts";
+import { contextFiles } from "./context.ts";
+import type { BuildStep, Stage } from "./dockerfile.ts";
+
+/** A stage whose steps have been taken, in a folder in place of an image. */
+export interface BuiltStage {
+  readonly stage: Stage;
+  /** What `/` is in the image. */
+  readonly root: string;
+  /** What WORKDIR is, in the folder. */
+  readonly workdir: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Takes the steps of a Dockerfile's stages in plain folders, each stage once. */
+export class DockerBuild {
+  readonly #built = new Map<string, Promise<BuiltStage>>();
+  readonly #stages: readonly Stage[];
+  readonly #context: string;
+  readonly #scratch: string;
+
+  constructor(stages: readonly Stage[], context: string, scratch: string) {
+    this.#stages = stages;
+    this.#context = context;
+    this.#scratch = scratch;
+  }
+
+  /** Builds a stage, and what it copies from first. */
+  build(name: string): Promise<BuiltStage> {
+    const begun = this.#built.get(name);
+    if (begun !== undefined) return begun;
+    const stage = this.#stages.find((known) => known.name === name);
+    if (stage === undefined) throw new Error(`the Dockerfile has no stage ${name}`);
+    const built = this.#take(stage);
+    this.#built.set(name, built);
+    return built;
+  }
+
+  async #take(stage: Stage): Promise<BuiltStage> {
+    const root = join(this.#scratch, stage.name.replaceAll(" ", "-"));
+    let workdir = "/";
+    let env: Record<string, string> = {};
+    await mkdir(root, { recursive: true });
+    for (const step of stage.steps) {
+      switch (step.kind) {
+        case "workdir":
+          workdir = posix.resolve(workdir, step.path);
+          await mkdir(join(root, workdir), { recursive: true });
+          break;
+        case "env":
+          env = { ...env, ...step.variables };
+          break;
+        case "run":
+          await runStep(step.script, root, workdir, env);
+          break;
+        case "copy":
+          await this.#copy(step, root, workdir);
+          break;
+      }
+    }
+    return { stage, root, workdir: join(root, workdir), env };
+  }
+
+  async #copy(step: BuildStep & { kind: "copy" }, root: string, workdir: string): Promise<void> {
+    const target = join(root, posix.resolve(workdir, step.destination));
+    const isFolder = /(^|\/)\.?$/.test(step.destination) || step.sources.length > 1;
+    const from = step.from === undefined ? undefined : await this.build(step.from);
+    const files = from === undefined ? await contextFiles(this.#context) : [];
+    for (const source of step.sources) {
+      if (from !== undefined) {
+        await copyPath(join(from.root, posix.resolve("/", source)), target, isFolder);
+        continue;
+      }
+      const path = posix.normalize(source).replace(/\/$/, "");
+      const inside = files.filter(
+        (file) => path === "." || file === path || file.startsWith(`${path}/`),
+      );
+      if (inside.length === 0)
+        throw new Error(`COPY ${source}: .dockerignore leaves nothing of it`);
+      for (const file of inside) {
+        const place = file === path ? (isFolder ? basename(file) : "") : relative(path, file);
+        await mkdir(dirname(join(target, place)), { recursive: true });
+        await cp(join(this.#context, file), join(target, place));
+      }
+    }
+  }
+}
+
+/** Runs a RUN's script in the stage's folder; what it installs globally stays in there, too. */
+async function runStep(
+  script: string,
+  root: string,
+  workdir: string,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  if (/(^|[\s"'=])\/\w/.test(script)) {
+    throw new Error(`expected paths that are relative to WORKDIR, outside a container: ${script}`);
+  }
+  const prefix = join(root, "usr/local");
+  await mkdir(join(prefix, "bin"), { recursive: true });
+  await run("sh", ["-c", script], {
+    cwd: join(root, workdir),
+    env: {
+      ...process.env,
+      CI: "true",
+      ...env,
+      NPM_CONFIG_PREFIX: prefix,
+      PATH: [join(prefix, "bin"), dirname(process.execPath), "/usr/bin", "/bin"].join(delimiter),
+    },
+  });
+}
+
+async function copyPath(source: string, target: string, isFolder: boolean): Promise<void> {
+  const kept = { recursive: true, verbatimSymlinks: true };
+  if ((await stat(source)).isDirectory()) await cp(source, target, kept);
+  else await cp(source, isFolder ? join(target, basename(source)) : target, kept);
+}

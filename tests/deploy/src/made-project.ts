@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { run } from "./program.ts";
+import { pack } from "./tarballs.ts";
+
+/** A project made with the packed `create`, with the packed packages installed from tarballs beside it. */
+export interface MadeProject extends AsyncDisposable {
+  readonly folder: string;
+  /** Where the tarballs are. */
+  readonly tarballs: string;
+}
+
+const packages = ["protocol", "tensor-codec", "transport", "client", "server"];
+
+/** Makes a project as somebody does who has npm and nothing else, and installs it. */
+export async function makeProject(): Promise<MadeProject> {
+  const scratch = await mkdtemp(join(tmpdir(), "made-project-"));
+  const tarballs = join(scratch, "tarballs");
+  const folder = join(scratch, "my-world");
+  await mkdir(tarballs);
+  const create = await pack("create", tarballs);
+  await run(
+    "npm",
+    ["exec", "--yes", `--package=${create}`, "--", "dm-env-rpc-create", "my-world"],
+    {
+      cwd: scratch,
+    },
+  );
+  const files = new Map<string, string>();
+  for (const name of packages) files.set(`@dm-env-rpc/${name}`, await pack(name, tarballs));
+  await installFrom(folder, files);
+  return {
+    folder,
+    tarballs,
+    [Symbol.asyncDispose]: () => rm(scratch, { recursive: true }),
+  };
+}
+
+/** Nobody has published the version that is being tested: its tarballs stand in for the registry. */
+async function installFrom(folder: string, files: ReadonlyMap<string, string>): Promise<void> {
+  const path = join(folder, "package.json");
+  const manifest = JSON.parse(await readFile(path, "utf8"));
+  manifest.overrides = {};
+  for (const [name, file] of files) {
+    const kind = name in manifest.dependencies ? "dependencies" : "devDependencies";
+    if (manifest[kind][name] === undefined) throw new Error(`the project does not use ${name}`);
+    manifest[kind][name] = `file:${relative(folder, file)}`;
+    manifest.overrides[name] = `$${name}`;
+  }
+  await writeFile(path, JSON.stringify(manifest, null, 2));
+  await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: folder });
+}
