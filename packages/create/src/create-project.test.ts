@@ -64,8 +64,10 @@ describe("create", () => {
     );
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
       if (name.startsWith("@dm-env-rpc/")) expect(version, name).toBe("workspace:^");
-      else
-        expect(catalog).toMatch(new RegExp(`^ {2}"?${name}"?: ${String(version).slice(1)}$`, "m"));
+      else {
+        const line = `^ {2}"?${name}"?: \\^?${String(version).slice(1)}$`;
+        expect(catalog).toMatch(new RegExp(line, "m"));
+      }
     }
   });
 
