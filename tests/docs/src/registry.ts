@@ -2,11 +2,11 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
-import { root } from "./pages.ts";
+import { packAll } from "../../release/src/tarballs.ts";
 
 /** A registry of npm on this machine. */
 export interface PackageRegistry {
@@ -26,17 +26,13 @@ export async function serveRegistry(folder: string): Promise<PackageRegistry> {
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  for (const path of globSync("packages/*/package.json", { cwd: root })) {
-    const printed = execFileSync("pnpm", ["pack", "--json", "--pack-destination", folder], {
-      cwd: join(root, path, ".."),
-      encoding: "utf8",
-    });
-    const { filename } = JSON.parse(printed) as { readonly filename: string };
-    const packed = execFileSync("tar", ["-xzOf", filename, "package/package.json"]);
-    const manifest = JSON.parse(packed.toString()) as { name: string; version: string };
-    const hash = createHash("sha512").update(readFileSync(filename)).digest("base64");
-    const dist = { tarball: `${url}${basename(filename)}`, integrity: `sha512-${hash}` };
-    const { name, version } = manifest;
+  for (const { name, path } of await packAll(folder)) {
+    // The packed manifest has versions where the one in the tree says "workspace:".
+    const packed = execFileSync("tar", ["-xzOf", path, "package/package.json"]);
+    const manifest = JSON.parse(packed.toString()) as { readonly version: string };
+    const hash = createHash("sha512").update(readFileSync(path)).digest("base64");
+    const dist = { tarball: `${url}${basename(path)}`, integrity: `sha512-${hash}` };
+    const { version } = manifest;
     const versions = { [version]: { ...manifest, dist } };
     documents.set(name, JSON.stringify({ name, "dist-tags": { latest: version }, versions }));
   }

@@ -1,0 +1,45 @@
+const gravity = 9.8;
+const cartMass = 1;
+const poleMass = 0.1;
+const halfLength = 0.5;
+const force = 10;
+const secondsPerStep = 0.02;
+
+/** A pole on a cart that is pushed left or right (Barto, Sutton & Anderson 1983). It knows no agents. */
+export class CartPole {
+  /** In metres, and metres per second. */
+  position = 0;
+  velocity = 0;
+  /** From upright, in radians, and radians per second. */
+  angle = 0;
+  angularVelocity = 0;
+
+  /** Begins anew with four small random numbers. */
+  restart(random: () => number): void {
+    const small = () => 0.1 * random() - 0.05;
+    [this.position, this.velocity, this.angle, this.angularVelocity] = [
+      small(),
+      small(),
+      small(),
+      small(),
+    ];
+  }
+
+  push(right: boolean): void {
+    const mass = cartMass + poleMass;
+    const [sin, cos] = [Math.sin(this.angle), Math.cos(this.angle)];
+    const pushed =
+      ((right ? force : -force) + poleMass * halfLength * this.angularVelocity ** 2 * sin) / mass;
+    const angularAcceleration =
+      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos ** 2) / mass));
+    const acceleration = pushed - (poleMass * halfLength * angularAcceleration * cos) / mass;
+    this.position += secondsPerStep * this.velocity;
+    this.velocity += secondsPerStep * acceleration;
+    this.angle += secondsPerStep * this.angularVelocity;
+    this.angularVelocity += secondsPerStep * angularAcceleration;
+  }
+
+  hasFallen(): boolean {
+    return Math.abs(this.position) > 2.4 || Math.abs(this.angle) > (12 / 180) * Math.PI;
+  }
+}
