@@ -5,11 +5,14 @@ import type { Stage } from "./stage.ts";
 
 /** The documents that the sections of checks are in, and where those are. */
 export const documents = {
-  "overview.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
-  "reference.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
-  "extensions/properties.md": "https://github.com/google-deepmind/dm_env_rpc/tree/main/docs/v1",
-  "dm_env_rpc.proto": "https://github.com/google-deepmind/dm_env_rpc",
-  "behaviours.md": "docs/ of this project: what it promises where the protocol leaves a choice",
+  "overview.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/overview.md",
+  "reference.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/reference.md",
+  "extensions/properties.md":
+    "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/extensions/properties.md",
+  "dm_env_rpc.proto":
+    "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/dm_env_rpc/v1/dm_env_rpc.proto",
+  "behaviours.md":
+    "docs/behaviours.md of dm_env_rpc for TypeScript: what it promises where the protocol leaves a choice",
 } as const;
 
 /** The documents that the sections of checks are in. */
