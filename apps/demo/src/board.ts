@@ -7,17 +7,27 @@ import {
   foodFields,
 } from "@dm-env-rpc/gridworld-server";
 
-/** The size and length of the world that the demo creates. */
+/** The size and length of the worlds of the demo. */
 export const boardSettings = { height: 8, width: 8, max_steps: 50 };
+
+/** Observations that a board is read from. */
+export const boardObservations = ["agents", "food", "step", "position", "reward"] as const;
+
+/** An agent that is on a board. */
+export interface BoardAgent {
+  readonly name: string;
+  /** Of its last step. */
+  readonly reward: number;
+}
 
 /**
  * What a frame of the board shows, read from what one agent observes.
  *
- * @param rewards Of the last step, by the agents' rows in `agents`.
+ * @param known By the agents' rows in `agents`.
  */
 export function readBoard(
   { observation, state }: TimeStep<DynamicObservation>,
-  rewards: readonly number[],
+  known: ReadonlyMap<number, BoardAgent>,
 ): FrameSource {
   const agents = rows(observation["agents"], agentFields);
   const food = rows(observation["food"], foodFields);
@@ -34,8 +44,8 @@ export function readBoard(
         level,
         slot,
         onBoard: present === 1,
-        name: `agent ${slot}`,
-        reward: rewards[slot] ?? 0,
+        name: known.get(slot)?.name ?? "agent",
+        reward: known.get(slot)?.reward ?? 0,
       }),
     ),
     step: Number(observation["step"]),
@@ -44,7 +54,15 @@ export function readBoard(
   };
 }
 
-/** The rows of an int32 tensor of rank 2. */
+/** Which row of `agents` is that of the agent who observes: no two stand on the same cell. */
+export function slotOf({ observation }: TimeStep<DynamicObservation>): number {
+  const [position = []] = rows(observation["position"], 2);
+  return rows(observation["agents"], agentFields).findIndex(
+    ([row, col, , present]) => present === 1 && row === position[0] && col === position[1],
+  );
+}
+
+/** The rows of an int32 tensor. */
 function rows(value: DynamicObservation[string] | undefined, length: number): number[][] {
   const data = typeof value === "object" && "data" in value ? value.data : undefined;
   if (!(data instanceof Int32Array)) {

@@ -11,7 +11,8 @@ export interface Flags {
 }
 
 /** What `--help` prints. */
-export const help = `A gridworld server and four random agents, playing over dm_env_rpc in this terminal.
+export const help = `A matchmaker, two gridworld servers and eight random agents, playing over dm_env_rpc in
+this terminal.
 
 usage: npm start -- [options]
 

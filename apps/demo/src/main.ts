@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
-import { connect } from "@dm-env-rpc/client";
-import { type Progress, playRandomly, progressLine, summaryText } from "@dm-env-rpc/random-agent";
-import { boardSettings, readBoard } from "./board.ts";
-import { help, readFlags } from "./flags.ts";
-import { createScreen } from "./screen.ts";
+import {
+  type MatchesSummary,
+  type Progress,
+  playMatches,
+  progressLine,
+  summaryText,
+} from "@dm-env-rpc/random-agent";
+import { boardObservations } from "./board.ts";
+import { createBoards } from "./boards.ts";
+import { type Flags, help, readFlags } from "./flags.ts";
+import { boardProfile, operatorOf, tell } from "./matchmaking.ts";
+import { createScreen, type Screen } from "./screen.ts";
 import { startServer } from "./server-process.ts";
 
-const agents = 4;
+const agents = 8;
 
 async function main(): Promise<void> {
   const flags = readFlags(process.argv.slice(2));
@@ -17,47 +24,70 @@ async function main(): Promise<void> {
     return;
   }
   const ended = new AbortController();
-  const end = (): void => ended.abort();
-  process.once("SIGINT", end);
-  process.once("SIGTERM", end);
-
-  await using server = await startServer();
-  await using connection = await connect(server.address);
-  const world = await connection.createWorld({ settings: boardSettings });
-  process.stdout.write(
-    `Level-Based Foraging at ${server.address}, world "${world}": any dm_env_rpc client can join.\n\n`,
-  );
-
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      // Asked twice, it does not wait for anybody.
+      if (ended.signal.aborted) process.exit(1);
+      ended.abort();
+    });
+  }
   const screen = createScreen(process.stdout);
-  const rewards = new Array<number>(agents).fill(0);
-  const began = performance.now();
-  let progress: Progress | undefined;
+  await using matchmaker = await startServer("matchmaker-server", "--log-level", "silent");
+  screen.say(`matchmaker at ${matchmaker.address}: any agent can ask it for a match`);
+  const start = () =>
+    startServer("gridworld-server", "--max-worlds", "1", "--matchmaker", matchmaker.address);
+  await using first = await start();
+  await using second = await start();
+  const lost = Promise.race([matchmaker, first, second].map((server) => server.lost));
+  lost.catch(() => ended.abort());
+
+  const operator = operatorOf(matchmaker.address);
+  const telling = tell(operator, screen.say, ended.signal);
+  try {
+    await operator.putProfile({ profile: boardProfile() });
+    const playing = play(matchmaker.address, flags, screen, ended.signal);
+    const summary = await Promise.race([playing, lost]);
+    process.stdout.write(`\n${summaryText(summary)}`);
+  } finally {
+    ended.abort();
+    await telling;
+  }
+}
+
+/** Plays with all agents, and shows their boards. */
+async function play(
+  matchmaker: string,
+  { steps, pauseMs }: Flags,
+  screen: Screen,
+  signal: AbortSignal,
+): Promise<MatchesSummary> {
+  const boards = createBoards();
   const taken = new Array<number>(agents).fill(0);
-  const summary = await playRandomly({
-    address: server.address,
+  let progress: Progress | undefined;
+  let began: number | undefined;
+  return await playMatches({
+    matchmakers: [matchmaker],
     agents,
-    world,
-    steps: flags.steps,
+    steps,
     seed: randomBytes(8).readBigUInt64LE(),
-    observations: ["agents", "food", "step", "reward"],
-    signal: ended.signal,
+    observations: boardObservations,
+    signal,
     onStart: (started) => {
       progress = started;
     },
-    onTimeStep: (agent, step) => {
-      rewards[agent] = step.reward ?? 0;
+    onTimeStep: (agent, step, match) => {
       const now = performance.now();
-      if (agent === 0 && progress !== undefined) {
-        const line = progressLine(progress, (now - began) / 1000, process.stdout.isTTY);
-        screen.show(readBoard(step, rewards), line, "");
+      began ??= now;
+      if (boards.note(agent, step, match) && progress !== undefined) {
+        const line = progressLine(progress, (now - began) / 1_000, process.stdout.isTTY);
+        screen.show(boards.all(), line);
       }
       const count = (taken[agent] ?? 0) + 1;
       taken[agent] = count;
-      const wait = began + count * flags.pauseMs - now;
+      const wait = began + count * pauseMs - now;
       return wait > 1 ? setTimeout(wait) : undefined;
     },
   });
-  process.stdout.write(`\n${summaryText(summary)}`);
 }
 
 try {

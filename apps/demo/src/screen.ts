@@ -1,37 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-import { drawAnsiFrame, drawPlainFrame, type FrameSource } from "@dm-env-rpc/gridworld-server";
+import { stripVTControlCharacters } from "node:util";
+import { drawAnsiFrame, drawPlainFrame } from "@dm-env-rpc/gridworld-server";
+import type { PlacedBoard } from "./boards.ts";
 
 /** What a screen writes to, such as `process.stdout`. */
 export interface Output {
   readonly isTTY?: boolean;
   /** Only terminals have it. */
   hasColors?(count: number): boolean;
+  readonly columns?: number;
+  readonly rows?: number;
   write(text: string): boolean;
 }
 
-/** Where frames are shown. */
+/** Where boards are shown. */
 export interface Screen {
-  /** Shows a frame with lines below it, unless the last one was shown too short a time ago. */
-  show(frame: FrameSource, ...lines: string[]): void;
+  /** Shows boards with a line below them, unless the last ones were shown too short a time ago. */
+  show(boards: readonly PlacedBoard[], status: string): void;
+  /** Writes a line that stays, above the boards. */
+  say(line: string): void;
 }
 
 const terminalEveryMs = 100;
 const plainEveryMs = 4_000;
+const gap = "    ";
 
-/** A screen that redraws in place on a terminal, in colours where it has them, and prints a frame now and then elsewhere. */
+/** A screen that redraws in place on a terminal, in colours where it has them, and prints boards now and then elsewhere. */
 export function createScreen(output: Output): Screen {
   const live = output.isTTY === true;
   const draw = live && output.hasColors?.(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
   let shownAt = Number.NEGATIVE_INFINITY;
   let height = 0;
+  const replace = (text: string): void => {
+    output.write(live && height > 0 ? `\u001b[${height}F\u001b[J${text}` : text);
+  };
   return {
-    show(frame, ...lines) {
+    show(boards, status) {
       const now = performance.now();
       if (now - shownAt < (live ? terminalEveryMs : plainEveryMs)) return;
       shownAt = now;
-      const text = `${draw(frame)}${lines.join("\n")}\n`;
-      output.write(live && height > 0 ? `\u001b[${height}F\u001b[J${text}` : text);
-      height = text.split("\n").length - 1;
+      const blocks = boards.map(({ title, frame }) => [
+        title,
+        ...draw(frame).trimEnd().split("\n"),
+      ]);
+      // What does not fit cannot be drawn over: it would scroll away.
+      const columns = live ? (output.columns ?? 80) : 80;
+      const rows = live ? (output.rows ?? 24) - 2 : Number.POSITIVE_INFINITY;
+      const lines = [...fitting(blocks, columns, rows), status.slice(0, columns - 1)];
+      replace(`${lines.join("\n")}\n`);
+      height = lines.length;
+    },
+    say(line) {
+      replace(`${line}\n`);
+      height = 0;
     },
   };
+}
+
+/** As many blocks of lines as there is room for, side by side where they fit, else below each other. */
+function fitting(
+  blocks: readonly (readonly string[])[],
+  columns: number,
+  rows: number,
+): readonly string[] {
+  for (let count = blocks.length; count > 0; count--) {
+    const some = blocks.slice(0, count);
+    for (const lines of [beside(some), some.flat()]) {
+      if (lines.length <= rows && lines.every((line) => widthOf(line) < columns)) return lines;
+    }
+  }
+  return [];
+}
+
+function beside(blocks: readonly (readonly string[])[]): string[] {
+  const widths = blocks.map((lines) => Math.max(...lines.map(widthOf)));
+  const height = Math.max(...blocks.map(({ length }) => length));
+  return Array.from({ length: height }, (_, row) =>
+    blocks
+      .map((lines, block) => {
+        const line = lines[row] ?? "";
+        const isLast = block === blocks.length - 1;
+        return isLast ? line : line + " ".repeat((widths[block] ?? 0) - widthOf(line)) + gap;
+      })
+      .join(""),
+  );
+}
+
+function widthOf(line: string): number {
+  return stripVTControlCharacters(line).length;
 }

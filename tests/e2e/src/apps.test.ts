@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
 import { connect } from "@dm-env-rpc/client";
 import { describe, expect, it } from "vitest";
 import { gridworldServer, Program } from "./programs.ts";
@@ -163,18 +164,50 @@ describe("agents in one world", () => {
 });
 
 describe("npm start", () => {
-  it("plays four agents, each through whole sequences, and ends by itself", async () => {
+  it("has eight agents matched, plays them on two servers through whole sequences, and ends by itself", async () => {
     await using demo = new Program("demo", ["--steps", "120"]);
     expect(await demo.ended).toBe(0);
     expect(demo.stderr).toBe("");
-    expect(demo.stdout).toMatch(/step \d+\/50 {2}running/);
-    expect(demo.stdout).toMatch(/^4 agents in world/m);
+    const placed = [
+      ...demo.stdout.matchAll(/^4 tickets matched: world "gridworld-1" placed on (\S+)$/gm),
+    ];
+    expect(new Set(placed.map(([, address]) => address)).size).toBe(2);
+    expect(demo.stdout).toMatch(/step \d+\/50 {2}running.*step \d+\/50 {2}running/);
+    expect(demo.stdout).toMatch(/^8 agents in 2 worlds on 2 servers/m);
     const agents = [
       ...demo.stdout.matchAll(/^ {2}agent \d {2}120 steps, (\d+) sequences? completed/gm),
     ];
-    expect(agents).toHaveLength(4);
+    expect(agents).toHaveLength(8);
     for (const [, sequences] of agents) expect(Number(sequences)).toBeGreaterThan(0);
   });
+
+  it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with what was played", async (signal) => {
+    await using demo = new Program("demo", ["--forever"]);
+    await demo.says(/step \d+\/50 {2}running/);
+    demo.process.kill(signal);
+    expect(await demo.ended).toBe(0);
+    expect(demo.stderr).toBe("");
+    expect(demo.stdout).toMatch(/^8 agents in 2 worlds on 2 servers, ended early/m);
+  });
+
+  // Whose children are whose only Linux tells in a file.
+  it.skipIf(process.platform !== "linux")(
+    "says in one line which of its servers was killed, and ends",
+    async () => {
+      await using demo = new Program("demo", ["--forever"]);
+      await demo.says(/step \d+\/50 {2}running/);
+      const { pid } = demo.process;
+      const [_matchmaker, gridworld] = readFileSync(
+        `/proc/${pid}/task/${pid}/children`,
+        "utf8",
+      ).split(" ");
+      process.kill(Number(gridworld), "SIGKILL");
+      expect(await demo.ended).toBe(1);
+      expect(demo.stderr).toMatch(
+        /^the gridworld-server at \S+ ended with SIGKILL, and the demo with it\n$/,
+      );
+    },
+  );
 
   it("says in one line what is wrong with its flags", async () => {
     await using demo = new Program("demo", ["--steps", "many"]);

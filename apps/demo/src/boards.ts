@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DynamicObservation, TimeStep } from "@dm-env-rpc/client";
+import type { FrameSource } from "@dm-env-rpc/gridworld-server";
+import { type BoardAgent, readBoard, slotOf } from "./board.ts";
+
+/** A board and where it is. */
+export interface PlacedBoard {
+  readonly title: string;
+  readonly frame: FrameSource;
+}
+
+/** The boards of all servers, as their agents see them. */
+export interface Boards {
+  /**
+   * Takes in what an agent observes.
+   *
+   * @returns Whether its board has changed: of those who are on it, one is asked.
+   */
+  note(agent: number, step: TimeStep<DynamicObservation>, place: Place): boolean;
+  /** One for each server, in the order of their addresses. */
+  all(): readonly PlacedBoard[];
+}
+
+/** A world. */
+export interface Place {
+  readonly address: string;
+  readonly worldName: string;
+}
+
+/** Begins with no boards. */
+export function createBoards(): Boards {
+  const worlds = new Map<
+    string,
+    { name: string; eye: number; agents: Map<number, BoardAgent>; frame?: FrameSource }
+  >();
+  return {
+    note(agent, step, { address, worldName }) {
+      let world = worlds.get(address);
+      if (world?.name !== worldName) {
+        world = { name: worldName, eye: agent, agents: new Map() };
+        worlds.set(address, world);
+      }
+      world.agents.set(slotOf(step), { name: `agent ${agent}`, reward: step.reward ?? 0 });
+      if (agent !== world.eye) return false;
+      const frame = readBoard(step, world.agents);
+      // Until everybody has been heard of, a name is missing.
+      if (frame.foragers.some(({ onBoard, slot }) => onBoard && world?.agents.has(slot) !== true))
+        return false;
+      world.frame = frame;
+      return true;
+    },
+    all: () =>
+      [...worlds]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([address, { name, frame }]) => {
+          const title = `${name} at ${address.replace(/^https?:\/\//, "")}`;
+          return frame === undefined ? [] : [{ title, frame }];
+        }),
+  };
+}
