@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-import { packFor, type SpecTable, TensorError, type UidTensor } from "@dm-env-rpc/tensor-codec";
+import {
+  dtypes,
+  packFor,
+  type SpecEntry,
+  type SpecTable,
+  TensorError,
+  type UidTensor,
+} from "@dm-env-rpc/tensor-codec";
+
+/** Values of an action that are kept packed: more than discrete actions mostly have. */
+const MAX_KEPT = 64;
+
+/** An action, and what was packed for it: an integer is packed once, as long as there are few of them. */
+interface Action extends SpecEntry {
+  readonly kept: Map<unknown, UidTensor> | undefined;
+}
 
 /** Packs actions given by name for the specs of an agent. */
 export class ActionWriter {
-  readonly #table: SpecTable;
+  readonly #actions: ReadonlyMap<string, Action>;
   /** The names that only nest: every proper prefix of a dotted name. */
   readonly #nestings = new Set<string>();
 
   constructor(table: SpecTable) {
-    this.#table = table;
+    this.#actions = new Map(table.entries.map((entry) => [entry.name, actionOf(entry)]));
     for (const { name } of table.entries) {
       for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1))
         this.#nestings.add(name.slice(0, dot));
@@ -27,9 +42,8 @@ export class ActionWriter {
       const value = action[key];
       if (value === undefined) continue;
       const name = prefix === "" ? key : `${prefix}.${key}`;
-      const entry = this.#table.byName.get(name);
-      if (entry !== undefined)
-        packed.push({ uid: entry.uid, tensor: packFor(value, entry.spec, name) });
+      const entry = this.#actions.get(name);
+      if (entry !== undefined) packed.push(entry.kept?.get(value) ?? pack(entry, value));
       else if (this.#nestings.has(name) && isRecord(value)) this.#write(value, name, packed);
       else throw this.#unfit(name, value);
     }
@@ -44,7 +58,7 @@ export class ActionWriter {
         received: Array.isArray(value) ? "an array" : typeof value,
       });
     }
-    const names = this.#table.entries.map((entry) => `"${entry.name}"`).join(", ");
+    const names = Array.from(this.#actions.keys(), (known) => `"${known}"`).join(", ");
     return new TensorError({
       reason: "name",
       name,
@@ -52,6 +66,20 @@ export class ActionWriter {
       received: `"${name}"`,
     });
   }
+}
+
+function actionOf(entry: SpecEntry): Action {
+  const { dtype, shape } = entry.spec;
+  const isInteger = shape.length === 0 && dtypes[dtype].kind === "int";
+  return { ...entry, kept: isInteger ? new Map() : undefined };
+}
+
+function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {
+  const packed = { uid, tensor: packFor(value, spec, name) };
+  if (typeof value === "number" && kept !== undefined && kept.size < MAX_KEPT) {
+    kept.set(value, packed);
+  }
+  return packed;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

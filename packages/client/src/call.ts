@@ -104,7 +104,8 @@ export class SendCall extends Call<ProcessResponse> {
     if (this.#request !== undefined) this.#request = kept(this.#request);
   }
 
-  override onResponse(response: ProcessResponse): void {
+  override onResponse(lent: ProcessResponse): void {
+    const response = withOwnScalars(lent);
     try {
       this.#onAnswer?.(response);
     } catch (error) {
@@ -123,4 +124,15 @@ export function kept(request: ProcessRequest): ProcessRequest {
     tensor: tensor.dtype === "unset" ? tensor : copied(tensor),
   }));
   return { case: "step", value: { actions: copies, requestedObservations } };
+}
+
+/** A response whose scalars are nobody else's: a codec may lend them until the next message. */
+function withOwnScalars(response: ProcessResponse): ProcessResponse {
+  if (response.case !== "step") return response;
+  const { state, observations } = response.value;
+  const own = observations.map(({ uid, tensor }) => ({
+    uid,
+    tensor: tensor.dtype === "unset" || tensor.shape.length > 0 ? tensor : copied(tensor),
+  }));
+  return { case: "step", value: { state, observations: own } };
 }

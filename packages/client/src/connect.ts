@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { type ClientStream, type OpenOptions, openStream } from "@dm-env-rpc/transport";
 import type { Connection } from "./connection.ts";
 import { ConnectionState } from "./connection-state.ts";
@@ -62,8 +63,13 @@ export async function connect(
       },
     );
   }
+  // Of scalars environments keep the numbers, and `SendCall` copies them.
+  const codecs = {
+    request: createRequestCodec(),
+    response: createResponseCodec({ lendScalars: true }),
+  };
   const openLine = async (signal: AbortSignal | undefined) => {
-    const stream = await openStream(target, { ...open, signal });
+    const stream = await openStream(target, { codecs, ...open, signal });
     return { stream, address: stream.address, release: () => stream.close() };
   };
   const line = await openLine(options.signal);

@@ -13,7 +13,10 @@ export interface WorldOptions extends WaitOptions {
   readonly settings?: Settings | undefined;
 }
 
-/** Sees what goes over a connection, in order. What it is given is lent: its tensors must not be changed. */
+/**
+ * Sees what goes over a connection, in order. What it is given is lent until the call returns: its
+ * tensors must not be changed, and may change later.
+ */
 export interface MessageObserver {
   /** A request is being sent. Must not throw. */
   onRequest(request: ProcessRequest): void;

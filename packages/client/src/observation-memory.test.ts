@@ -13,10 +13,13 @@ import { remoteSlots, vectorize } from "./vector/index.ts";
 const size = 300_000;
 
 const script = {
-  observations: { screen: t.uint8([size]) },
+  observations: { screen: t.uint8([size]), tick: t.int32() },
   sequenceLength: 100,
-  observe: (_name: string, tick: number) => new Uint8Array(size).fill(tick),
+  observe: (name: string, tick: number) =>
+    name === "tick" ? tick : new Uint8Array(size).fill(tick),
 };
+/** The scripted server counts observations from 101. */
+const uidOfTick = 102;
 
 /** A server of large screens, each filled with its tick. */
 async function serving() {
@@ -91,4 +94,35 @@ test("a vector that reuses its buffers reuses the memory of its time steps", asy
     }
     expect(new Set(seen).size).toBe(buffers === "reuse" ? 2 : 6);
   }
+});
+
+test("the scalars of steps that were sent raw are nobody else's", async () => {
+  await using server = await serving();
+  await using connection = await connect(server.address);
+  await connection.join("world");
+  const answers = [];
+  for (let tick = 0; tick < 4; tick++) {
+    const value = { actions: [], requestedObservations: [uidOfTick] };
+    answers.push(await connection.send({ case: "step", value }));
+  }
+  const ticks = answers.map(({ value }) => value.observations[0]?.tensor.data[0]);
+  expect(ticks).toEqual([0, 1, 2, 3]);
+});
+
+test("an integer action is packed once, and any other value anew", async () => {
+  await using server = await serving();
+  const environment = await server.join({ observations: ["tick"] });
+  await using connection = environment.connection;
+  await environment.reset();
+  const packed: unknown[] = [];
+  connection.observe({
+    onRequest: (request) => {
+      if (request.case === "step") packed.push(request.value.actions[0]?.tensor);
+    },
+    onResponse: () => {},
+  });
+  for (const move of [1, 2, 1, Int32Array.of(1)]) await environment.step({ move });
+  expect(packed).toMatchObject([1, 2, 1, 1].map((move) => ({ data: Int32Array.of(move) })));
+  expect(packed[2]).toBe(packed[0]);
+  expect(packed[3]).not.toBe(packed[0]);
 });

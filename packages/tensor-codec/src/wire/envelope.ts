@@ -27,6 +27,11 @@ import { LENGTH_DELIMITED } from "./wire-type.ts";
 export interface CodecOptions extends Limits {
   /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
   readonly copy?: boolean | undefined;
+  /**
+   * Lends the tensors of scalars: those of a later step may be the same ones, with other
+   * elements, so that they cost no memory. For whoever reads them before the next message. Default false.
+   */
+  readonly lendScalars?: boolean | undefined;
 }
 
 /** How the step of one direction is read and written: the hot path. */
@@ -74,7 +79,8 @@ export function createEnvelopeCodec<S, T extends Payload>(
   const { byName, byNumber, step } = fieldsOf(envelope);
   const readOptions = readOptionsOf(options);
   const reader = new Reader();
-  const layoutReader = new LayoutReader(stepCodec);
+  const lendsScalars = options.lendScalars === true && readOptions.maxElements > 0;
+  const layoutReader = new LayoutReader(stepCodec, lendsScalars);
   const layoutWriter = new LayoutWriter(stepCodec);
   const sizes = new Sizes();
   let cold: Uint8Array = new Uint8Array(0);

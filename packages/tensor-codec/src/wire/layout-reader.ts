@@ -4,7 +4,14 @@ import type { PackedTensor } from "../tensor.ts";
 import { type ReadOptions, readArray } from "./array-reader.ts";
 import type { StepCodec } from "./envelope.ts";
 import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
+import { type LentScalar, lentScalar, readScalar } from "./lent-scalar.ts";
 import type { Reader } from "./reader.ts";
+
+/** A layout with the tensors that its messages share. */
+interface ReadLayout extends Layout {
+  /** For each entry one that is filled again and again, or nothing. */
+  readonly lent: readonly (LentScalar | undefined)[];
+}
 
 /**
  * Reads a step by the layout of one before it: where all bytes are the same but
@@ -15,10 +22,12 @@ import type { Reader } from "./reader.ts";
  */
 export class LayoutReader<S> {
   private readonly codec: StepCodec<S>;
-  private readonly layouts = new Layouts<Layout>();
+  private readonly lendsScalars: boolean;
+  private readonly layouts = new Layouts<ReadLayout>();
 
-  constructor(codec: StepCodec<S>) {
+  constructor(codec: StepCodec<S>, lendsScalars: boolean) {
     this.codec = codec;
+    this.lendsScalars = lendsScalars;
   }
 
   /** The step in the reader's bytes; undefined when it has no layout that is known. */
@@ -26,7 +35,7 @@ export class LayoutReader<S> {
     const { source, pos: start, end } = reader;
     const { recent } = this.layouts;
     for (let i = 0; i < recent.length; i++) {
-      const layout = recent[i] as Layout;
+      const layout = recent[i] as ReadLayout;
       if (layout.fixed.length === end - start && layout.fixed.match(source, start)) {
         this.layouts.paid();
         return this.readBy(layout, reader, options);
@@ -35,15 +44,20 @@ export class LayoutReader<S> {
     return undefined;
   }
 
-  private readBy(layout: Layout, reader: Reader, options: ReadOptions): S {
+  private readBy(layout: ReadLayout, reader: Reader, options: ReadOptions): S {
     const { source, pos: start } = reader;
-    const { fixed, entries: like, requested } = layout;
+    const { fixed, entries: like, requested, lent } = layout;
     const { gaps, stateAt } = fixed;
     const entries = new Array<UidTensor>(like.length);
     for (let i = 0; i < like.length; i++) {
       const { uid, dtype, shape } = like[i] as EntryLayout;
       reader.pos = start + (gaps[2 * i] as number);
       reader.end = start + (gaps[2 * i + 1] as number);
+      const scalar = lent[i];
+      if (scalar !== undefined && readScalar(reader, scalar.tensor)) {
+        entries[i] = scalar;
+        continue;
+      }
       const tensor = { dtype, shape, data: readArray(reader, dtype, options) } as PackedTensor;
       entries[i] = { uid, tensor };
     }
@@ -56,11 +70,14 @@ export class LayoutReader<S> {
     if (!this.layouts.worthLearning) return;
     const message = reader.source.subarray(start, end);
     const layout = layoutOf(message, start, reader.notes, step, this.codec);
-    if (layout !== undefined) {
-      // Messages share them, so nobody may change them.
-      Object.freeze(layout.requested);
-      for (const { shape } of layout.entries) Object.freeze(shape);
+    if (layout === undefined) {
+      this.layouts.learn(undefined);
+      return;
     }
-    this.layouts.learn(layout);
+    // Messages share them, so nobody may change them.
+    Object.freeze(layout.requested);
+    for (const { shape } of layout.entries) Object.freeze(shape);
+    const lent = layout.entries.map((entry) => (this.lendsScalars ? lentScalar(entry) : undefined));
+    this.layouts.learn({ ...layout, lent });
   }
 }

@@ -51,9 +51,12 @@ const responseOf = ({ entries, numbers }: Step): ProcessResponse => ({
 
 const limits = { maxElements: 300, maxStringBytes: 30, maxEntries: 3 };
 
-/** Reads messages with one codec, and each with one that has seen no other. */
-function compareReading<T>(make: () => MessageCodec<T>, messages: readonly Uint8Array[]): void {
-  const codec = make();
+/** Reads messages with a codec, and each with one that has seen no other. */
+function compareReading<T>(
+  codec: MessageCodec<T>,
+  make: () => MessageCodec<T>,
+  messages: readonly Uint8Array[],
+): void {
   for (const bytes of messages) {
     const placed = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("behind")]);
     const end = placed.length - 6;
@@ -68,7 +71,8 @@ test("what is read by a known layout is what is read without one, also of change
       fc.oneof(fc.constant(plain), choices),
       fc.array(fc.nat()),
       fc.boolean(),
-      (steps, choose, seeds, limited) => {
+      fc.boolean(),
+      (steps, choose, seeds, limited, lendScalars) => {
         const options = limited ? limits : {};
         const asBytes = (parts: number[][]) =>
           Uint8Array.from(parts.flatMap((part) => delimited(3, part)));
@@ -78,10 +82,12 @@ test("what is read by a known layout is what is read without one, also of change
             return seed === undefined ? [bytes] : [bytes, mutate(bytes, seeded(seed)), bytes];
           });
         compareReading(
+          createRequestCodec({ ...options, lendScalars }),
           () => createRequestCodec(options),
           changed(steps.map((step) => asBytes(layStepRequest(step, choose)))),
         );
         compareReading(
+          createResponseCodec({ ...options, lendScalars }),
           () => createResponseCodec(options),
           changed(steps.map((step) => asBytes(layStepResponse(step, choose)))),
         );
@@ -132,6 +138,21 @@ test("a message of the layout of the one before shares its shapes, and has its o
   expect(first?.observations[0]?.tensor.data).toEqual(Float32Array.of(1));
   expect(second?.observations[0]?.tensor.data).toEqual(Float32Array.of(2));
   expect([first?.state, second?.state]).toEqual([1, 3]);
+});
+
+test("scalars are lent where that is asked for, and nothing else is", () => {
+  const codec = createResponseCodec({ lendScalars: true });
+  const reads = [0, 1, 2].map((reward) => {
+    const bytes = encode(createResponseCodec(), response(reward));
+    const read = codec.read(bytes, 0, bytes.length);
+    if (read.case !== "step") throw new Error("expected a step");
+    const [scalar, board] = read.value.observations as [UidTensor, UidTensor];
+    return { scalar: scalar.tensor, board: board.tensor, value: scalar.tensor.data[0] };
+  });
+  expect(reads.map(({ value }) => value)).toEqual([0, 1, 2]);
+  expect(reads[2]?.scalar).toBe(reads[1]?.scalar);
+  expect(reads[1]?.scalar.data[0]).toBe(2);
+  expect(reads[2]?.board).not.toBe(reads[1]?.board);
 });
 
 test("a layout that was written once is known, and no other", () => {
