@@ -17,7 +17,7 @@ export function canceled(what: string, signal: AbortSignal): ConnectError {
 }
 
 /** The error of a wait that took longer than its `timeoutMs`. */
-export function timedOut(what: string, timeoutMs: number): ConnectError {
+function timedOut(what: string, timeoutMs: number): ConnectError {
   return new ConnectError(
     `${what} was not answered within ${timeoutMs} ms; it may still take effect: allow more time or look at the server`,
     Code.DeadlineExceeded,

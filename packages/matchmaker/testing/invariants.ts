@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { hasEnded, type Kind, type Records } from "../src/model.ts";
+import type { Kind, Records } from "../src/model.ts";
 import type { Store } from "../src/store/store.ts";
 import type { SimulatedServers } from "./simulated-servers.ts";
 
@@ -78,13 +78,4 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
     }
   }
   return found;
-}
-
-/** Tickets by where they stand, and how many are over. */
-export async function tally(
-  store: Store,
-): Promise<{ readonly live: number; readonly over: number }> {
-  const { ticket } = await recordsOf(store);
-  const over = [...ticket.values()].filter(hasEnded).length;
-  return { live: ticket.size - over, over };
 }

@@ -17,7 +17,7 @@ export type Role = "agent" | "operator";
 export type Roles = ReadonlySet<Role>;
 
 /** Those of every connection where nobody asks who it is. */
-export const everyRole: Roles = new Set<Role>(["agent", "operator"]);
+const everyRole: Roles = new Set<Role>(["agent", "operator"]);
 
 /**
  * Says what a connection may do, by the metadata of its call and its certificate

@@ -13,7 +13,7 @@ import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldHost } from "./world-host.ts";
 
 /** The create setting that says which kind of world, on servers that have several. */
-export const worldTypeSetting = "world_type";
+const worldTypeSetting = "world_type";
 
 /** What a registry is made with. */
 export interface WorldRegistryOptions {

@@ -73,7 +73,7 @@ export function isAny(value: unknown): boolean {
 }
 
 /** Whether a string has a UTF-8 encoding: a lone surrogate has none, and would become U+FFFD. */
-export function isWellFormed(value: string): boolean {
+function isWellFormed(value: string): boolean {
   return !/\p{Surrogate}/u.test(value);
 }
 

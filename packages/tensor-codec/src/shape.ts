@@ -45,7 +45,7 @@ export function resolveShape(
 }
 
 /** The index of a shape's variable dimension, -1 for none. */
-export function variableDimension(shape: readonly number[], name?: string): number {
+function variableDimension(shape: readonly number[], name?: string): number {
   let variable = -1;
   for (let i = 0; i < shape.length; i++) {
     if ((shape[i] as number) >= 0) continue;

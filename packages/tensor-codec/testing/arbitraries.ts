@@ -10,7 +10,7 @@ export const anyDType: fc.Arbitrary<DType> = fc.constantFrom(...everyDType);
 
 export const shapes: fc.Arbitrary<number[]> = fc.array(fc.nat(5), { maxLength: 4 });
 
-export const anys: fc.Arbitrary<Any> = fc.record({
+const anys: fc.Arbitrary<Any> = fc.record({
   $typeName: fc.constant("google.protobuf.Any" as const),
   typeUrl: fc.string({ unit: "binary" }),
   value: fc.uint8Array({ maxLength: 20 }),

@@ -33,7 +33,7 @@ export function peerOf(connection: ServerConnection, headers: IncomingHttpHeader
 }
 
 /** The headers of a call without those that are the protocol's own. */
-export function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
+function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || isReserved(name)) {

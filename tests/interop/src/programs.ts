@@ -6,10 +6,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** The folder of the repository. */
-export const root: string = fileURLToPath(new URL("../../../", import.meta.url));
+const root: string = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** The interpreter of the venv that scripts/python.mjs makes. */
-export const python = `${root}tests/interop/.venv/bin/python`;
+const python = `${root}tests/interop/.venv/bin/python`;
 
 /** Whether that is there; says so where it is not. */
 export const hasPython: boolean = existsSync(python);
@@ -24,7 +24,7 @@ export interface ServerProcess extends AsyncDisposable {
 }
 
 /** Starts a server whose first line of output ends with its address. */
-export async function startServer(program: string, ...args: string[]): Promise<ServerProcess> {
+async function startServer(program: string, ...args: string[]): Promise<ServerProcess> {
   const child: ChildProcess = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "close");
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });

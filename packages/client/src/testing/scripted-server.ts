@@ -58,7 +58,7 @@ export interface ScriptedServer {
 }
 
 /** The observations of a scripted world where the script names no others. */
-export const plainObservations = { tick: t.int32(), reward: t.float32() } as const;
+const plainObservations = { tick: t.int32(), reward: t.float32() } as const;
 /** The actions of a scripted world where the script names no others. */
 export const plainActions = { move: t.int32({ min: 0, max: 4 }) } as const;
 

@@ -139,7 +139,7 @@ const policies = fc.constantFrom(
 );
 
 /** The options that a clock of a kind may have. */
-export function clockOptions(kind: ClockOptions["kind"]): fc.Arbitrary<ClockOptions> {
+function clockOptions(kind: ClockOptions["kind"]): fc.Arbitrary<ClockOptions> {
   switch (kind) {
     case "freeRunning":
       return fc.constant({ kind });

@@ -78,12 +78,12 @@ function time(run: () => unknown, times: number): number {
   return performance.now() - start;
 }
 
-export function median(samples: readonly number[]): number {
+function median(samples: readonly number[]): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] as number;
 }
 
-/** The last result, for a test that something was computed. */
+/** The last result: an engine may not drop what somebody could read. @public */
 export function lastResult(): unknown {
   return sink;
 }
