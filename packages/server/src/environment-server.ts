@@ -136,7 +136,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     ...limits,
     registry,
     sideChannel,
-    takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time }),
+    takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),
     time,
     emit,

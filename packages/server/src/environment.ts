@@ -32,8 +32,11 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs> {
   reset(): Awaitable<PackablesOf<O>>;
   /** Acts. Actions that were not given are not in the record. */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
-  /** The agent is gone, or the environment has failed: then its last call may not have come to an end. Called once. */
-  close?(): void;
+  /**
+   * The agent is gone, or the environment has failed: then its last call may not have come to an end.
+   * Called once. Nobody waits for its promise.
+   */
+  close?(): Awaitable<void>;
 }
 
 /** What a single-agent environment is made from. */
@@ -127,21 +130,20 @@ function worldOf<S, J, A extends Specs, O extends Specs>(
   const keep = (step: EnvironmentStep<O>): void => {
     latest = step;
   };
-  const close = (): void => {
+  const close = (): Awaitable<void> => {
     const closed = environment;
     environment = undefined;
-    closed?.close?.();
+    return closed?.close?.();
   };
   return {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
         environment = created;
-        if (isOver) close();
+        return isOver ? close() : undefined;
       }),
-    leave: close,
     destroy() {
       isOver = true;
-      close();
+      return close();
     },
     start: () => then(made().reset(), (observation) => keep({ observation })),
     step(actions) {
@@ -167,6 +169,6 @@ function observersOf(specs: Specs, latest: () => unknown): Record<string, unknow
   );
 }
 
-function then<T, R>(value: Awaitable<T>, use: (value: T) => R): Awaitable<R> {
+function then<T, R>(value: Awaitable<T>, use: (value: T) => Awaitable<R>): Awaitable<R> {
   return isPromiseLike(value) ? value.then(use) : use(value);
 }

@@ -69,6 +69,14 @@ export interface AgentLeft {
   readonly error: DmEnvRpcError | undefined;
 }
 
+/** The seat that an agent had by a join token could not be left, or given back. */
+export interface SeatFailed {
+  readonly kind: "seat-failed";
+  readonly worldName: string;
+  /** What its function threw. */
+  readonly error: unknown;
+}
+
 /** A sequence of a world began. */
 export interface SequenceStarted {
   readonly kind: "sequence-started";
@@ -104,6 +112,7 @@ export type ServerEvent =
   | WorldFailed
   | AgentJoined
   | AgentLeft
+  | SeatFailed
   | SequenceStarted
   | DeadlineMissed
   | TransportFailed

@@ -39,6 +39,7 @@ export {
   type ConnectionRefused,
   channelName,
   type DeadlineMissed,
+  type SeatFailed,
   type SequenceStarted,
   type ServerClosing,
   type ServerEvent,

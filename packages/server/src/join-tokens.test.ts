@@ -12,6 +12,7 @@ import {
   type EnvironmentServer,
   type EnvironmentServerOptions,
 } from "./environment-server.ts";
+import type { ServerEvent } from "./events.ts";
 import type { TakenSeat } from "./join-tokens.ts";
 import { defineWorld } from "./world.ts";
 
@@ -63,6 +64,25 @@ describe("a join token", () => {
     await agent.join(world);
     expect((await agent.step()).state).toBe("RUNNING");
     expect(log).toEqual([`take abc of ${world}`]);
+  });
+
+  it("behaviour 24: takes nobody down when its seat cannot be left", async () => {
+    const events: ServerEvent[] = [];
+    const worlds = [tally()];
+    const joinToken = (): TakenSeat => ({
+      leave: async () => await Promise.reject(new Error("the matchmaker is away")),
+      giveBack() {},
+    });
+    const onEvent = (event: ServerEvent): unknown => events.push(event);
+    const server = createEnvironmentServer({ worlds, joinToken, onEvent });
+    const peer = connectPeer(server);
+    const worldName = await peer.createWorld();
+    await peer.join(worldName);
+    await peer.leave();
+    await quiet();
+    const error = expect.objectContaining({ message: "the matchmaker is away" });
+    expect(events).toContainEqual({ kind: "seat-failed", worldName, error });
+    await peer.join(worldName);
   });
 
   it("comes in a join setting that no world sees, which goes before the metadata", async () => {

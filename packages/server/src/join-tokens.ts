@@ -8,16 +8,19 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import type { Emit } from "./events.ts";
 import type { Done } from "./hosted-world.ts";
 import { clientError, messageOf } from "./responses.ts";
-import { tell } from "./tell.ts";
 import type { TimeSource } from "./time-source.ts";
 import { isRefusal } from "./world-calls.ts";
 
 /** The join setting in which a join token may come. */
 export const joinTokenSetting = "join_token";
 
-/** The seat that a join token was for. One of its functions is called, once. */
+/**
+ * The seat that a join token was for. One of its functions is called, once. What they throw,
+ * and what a promise of theirs rejects with, is told by the event `seat-failed`; nobody waits for it.
+ */
 export interface TakenSeat {
   /** The agent was in the world and is no more: it left, its stream ended, or the world did. */
   leave(): void;
@@ -48,12 +51,13 @@ export interface SeatTakingOptions {
   readonly joinToken: JoinToken | undefined;
   readonly joinMs: number;
   readonly time: TimeSource;
+  readonly emit: Emit;
 }
 
 const freeSeat: TakenSeat = { leave() {}, giveBack() {} };
 
 /** Makes the way by which agents take their seats. */
-export function createTakeSeat({ joinToken, joinMs, time }: SeatTakingOptions): TakeSeat {
+export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
   if (joinToken === undefined) {
     return (_token, _worldName, done) => {
       done(freeSeat);
@@ -70,8 +74,9 @@ export function createTakeSeat({ joinToken, joinMs, time }: SeatTakingOptions): 
       done(result);
     };
     const taken = (seat: TakenSeat): void => {
-      if (isOpen) settle(careful(seat));
-      else careful(seat).giveBack();
+      const own = careful(seat, (error) => emit({ kind: "seat-failed", worldName, error }));
+      if (isOpen) settle(own);
+      else own.giveBack();
     };
     const failed = (error: unknown): void => settle(refusal(error));
     try {
@@ -111,8 +116,19 @@ export function checkJoinSettings(worldType: string, joinSettings: object): void
   );
 }
 
-function careful(seat: TakenSeat): TakenSeat {
-  return { leave: () => tell(() => seat.leave()), giveBack: () => tell(() => seat.giveBack()) };
+/** The same seat, but what goes wrong in it is told. */
+function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
+  const call = async (run: () => unknown): Promise<void> => {
+    try {
+      await run();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return {
+    leave: () => void call(() => seat.leave()),
+    giveBack: () => void call(() => seat.giveBack()),
+  };
 }
 
 function refusal(error: unknown): DmEnvRpcError {

@@ -11,7 +11,7 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
 import type { Seat } from "./seat.ts";
-import { WorldFault } from "./world-calls.ts";
+import { promised, WorldFault } from "./world-calls.ts";
 
 type Observe = (agent: AgentId) => unknown;
 
@@ -78,10 +78,12 @@ export class Observing {
 
   /** @throws WorldFault when the author's function throws, or returns what does not fit the spec. */
   #one(seat: Seat, entry: SpecEntry): Tensor {
+    let value: unknown;
     try {
-      return packFor(this.#observer(entry.name)(seat.agent), this.#checked(entry.spec), entry.name);
+      value = this.#observer(entry.name)(seat.agent);
+      return packFor(value, this.#checked(entry.spec), entry.name);
     } catch (error) {
-      throw new WorldFault(`observe.${entry.name}`, error);
+      throw new WorldFault(`observe.${entry.name}`, promised(value) ?? error);
     }
   }
 

@@ -60,16 +60,16 @@ export class WorldCalls {
   /** Calls an author's function that answers at once. */
   sync<T>(what: string, run: () => T): T {
     try {
-      return run();
+      return atOnce(run());
     } catch (error) {
       throw new WorldFault(what, error);
     }
   }
 
   /** Calls an author's function that may refuse, by throwing a DmEnvRpcError or a TensorError, which is the result. */
-  refusal(what: string, run: () => void): Error | undefined {
+  refusal(what: string, run: () => unknown): Error | undefined {
     try {
-      run();
+      atOnce(run());
       return undefined;
     } catch (error) {
       if (isRefusal(error)) return error;
@@ -145,6 +145,22 @@ export class WorldCalls {
       cancel();
     };
   }
+}
+
+/** What a function returned that must answer at once. @throws Error for a promise. */
+function atOnce<T>(result: T): T {
+  const error = promised(result);
+  if (error !== undefined) throw error;
+  return result;
+}
+
+/** What is wrong with a promise where none may be. It is not waited for: nobody could be told in time how it ends. */
+export function promised(result: unknown): Error | undefined {
+  if (!isPromiseLike(result)) return undefined;
+  result.then(undefined, () => {});
+  return new Error(
+    "expected it to be done when it returns, received a promise; only create, join, start, step, destroy, properties and extensions may take their time",
+  );
 }
 
 /** An author's function took too long. */

@@ -19,7 +19,7 @@ import { byTypeName } from "./side-channel.ts";
 import type { TimeSource } from "./time-source.ts";
 import { Turnstile } from "./turnstile.ts";
 import type { AgentCounts, UntypedWorld, UntypedWorldDefinition } from "./world.ts";
-import { isRefusal, WorldCalls, worldFailure } from "./world-calls.ts";
+import { isRefusal, WorldCalls, WorldFault, worldFailure } from "./world-calls.ts";
 import type { WorldEnd, WorldObserver } from "./world-observer.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
@@ -128,7 +128,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   #inTime(world: UntypedWorld): UntypedWorld {
     if (this.#gone === undefined) return world;
     try {
-      this.calls.sync("destroy", () => world.destroy?.());
+      this.#tellOver(world);
     } catch (error) {
       this.#options.onFailure(worldFailure(this.name, error));
     }
@@ -517,7 +517,19 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   #destroyWorld(): void {
     if (this.#isDestroyed) return;
     this.#isDestroyed = true;
-    this.calls.sync("destroy", () => this.#world?.destroy?.());
+    this.#tellOver(this.#world);
+  }
+
+  /** Nobody waits for a world that is over; what it could not tidy up is the operator's to know. */
+  #tellOver(world: UntypedWorld | undefined): void {
+    try {
+      const over = world?.destroy?.();
+      over?.then(undefined, (error: unknown) =>
+        this.#options.onFailure(worldFailure(this.name, new WorldFault("destroy", error))),
+      );
+    } catch (error) {
+      throw new WorldFault("destroy", error);
+    }
   }
 
   /** Tells everybody; whoever is told may ask at once for what takes the world's place. */

@@ -47,9 +47,10 @@ export interface SequenceStart<Settings> {
 /**
  * A world: the simulation that agents share. Plain state and these functions;
  * it sees no connection, UID or protobuf message. They are called one at a time.
+ * Those that are `Awaitable` may return a promise; the others are done when they return.
  *
- * A function that throws, or a promise that rejects or takes too long, ends the
- * world: `destroy` is called, its agents are told, other worlds never notice.
+ * A function that throws, a promise that rejects or takes too long, or one where none may
+ * be, ends the world: `destroy` is called, its agents are told, other worlds never notice.
  */
 export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O extends Specs> {
   /** An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError here refuses it. */
@@ -76,8 +77,11 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   readonly extensions?: readonly Extension[];
   /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
-  /** The world is over, because it was destroyed or has failed: then its last call may not have come to an end. Called once. */
-  destroy?(): void;
+  /**
+   * The world is over, because it was destroyed or has failed: then its last call may not have come to an end.
+   * Called once. Nobody waits for its promise; what it rejects with is told by the event `world-failed`.
+   */
+  destroy?(): Awaitable<void>;
 }
 
 /** How many agents a world has room for. */
