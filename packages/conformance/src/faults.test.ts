@@ -5,14 +5,14 @@ import { serveWithFault } from "../testing/faulty-server.ts";
 import { meadowConfig } from "../testing/meadow.ts";
 import { runConformance } from "./run.ts";
 
-const config = { ...meadowConfig, timeoutMs: 3_000, quietMs: 100 };
+const config = { ...meadowConfig, timeoutMs: 6_000, quietMs: 100 };
 
 async function failuresOf(address: string): Promise<readonly string[]> {
   const { results } = await runConformance({ address, config });
   return results.filter(({ outcome }) => outcome.kind === "failed").map(({ id }) => id);
 }
 
-describe.concurrent("a copy of the server", () => {
+describe.concurrent("a copy of the server", { timeout: 180_000 }, () => {
   it("has nothing to complain about as it is", async () => {
     await using server = await serveWithFault();
     expect(await failuresOf(server.address)).toEqual([]);

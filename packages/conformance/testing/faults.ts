@@ -114,8 +114,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "34.unknown-action",
   },
   "a reward of the wrong dtype": {
-    replace: "?? zeros(entry.spec)",
-    by: '?? zeros({ dtype: "float64", shape: entry.spec.shape })',
+    replace: "?? zeros(",
+    by: '?? zeros({ dtype: "float64", shape: [] }) ?? zeros(',
     foundBy: "36.observations-fit",
   },
   "ticks that do not wait for every agent": {
