@@ -11,6 +11,19 @@ export interface Fault {
   readonly alsoBy?: readonly string[];
 }
 
+/** The checks that look for a name in an error. */
+const named = [
+  "18.exact-uids",
+  "21.unknown-create-setting",
+  "21.unknown-join-setting",
+  "21.unknown-reset-setting",
+  "21.unknown-reset-world-setting",
+  "21.required-settings",
+  "21.bad-settings",
+  "34.unknown-action",
+  "35.unknown-observation",
+];
+
 /** Mistakes that are made one by one in a copy of the server. */
 export const faults: Readonly<Record<string, Fault>> = {
   "a leave that is answered twice": {
@@ -33,6 +46,23 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "5.transitions",
     alsoBy: ["32.first-step-of-the-next", "44.releases-blocked-steps"],
   },
+  "errors that say nothing": {
+    replace: "packStatus(clientError(error))",
+    by: 'packStatus(new DmEnvRpcError(clientError(error).code, "something went wrong"))',
+    foundBy: "7.errors-differ",
+    alsoBy: ["7.errors-say-what-came", ...named],
+  },
+  "errors with stack traces": {
+    replace: "packStatus(clientError(error))",
+    by: "packStatus(new DmEnvRpcError(clientError(error).code, String(clientError(error).stack)))",
+    foundBy: "7.no-stack-traces",
+  },
+  "codes that nobody knows": {
+    replace: "packStatus(clientError(error))",
+    by: "{ ...packStatus(clientError(error)), code: 99 }",
+    foundBy: "7.errors-have-codes",
+    alsoBy: ["46.unknown-key", "46.not-permitted", "46.bad-value"],
+  },
   "requests lost at a half-close": {
     replace: "this.#ended = true;",
     by: "this.#ended = true; this.#queue = []; this.#next = 0;",
@@ -43,6 +73,11 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "this.#host.onClosed(this, error);",
     foundBy: "8.drop-leaves",
     alsoBy: ["43.drop-pays"],
+  },
+  "actions of any shape": {
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    by: "toValue(unpackFor(tensor, { ...entry.spec, shape: tensor.shape }, entry.name), entry.spec)",
+    foundBy: "10.wrong-shape",
   },
   "actions of any dtype": {
     replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
@@ -113,6 +148,12 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "if (entry === undefined) continue;",
     foundBy: "34.unknown-action",
   },
+  "an observation that must not be asked for twice": {
+    replace: "entries.add(entry);",
+    by: `if (entries.has(entry)) throw unknownUid("observation", uid, this.observations);
+         entries.add(entry);`,
+    foundBy: "35.repeated-observation",
+  },
   "a reward of the wrong dtype": {
     replace: "?? zeros(",
     by: '?? zeros({ dtype: "float64", shape: [] }) ?? zeros(',
@@ -173,6 +214,11 @@ export const faults: Readonly<Record<string, Fault>> = {
       "43.drop-pays",
       "42.by-anybody",
     ],
+  },
+  "steps that stay blocked in a reset of the world": {
+    replace: "if (seat.pending !== undefined && !seat.pending.first) {",
+    by: "if (seat.pending !== undefined && !seat.pending.first && state !== INTERRUPTED) {",
+    foundBy: "44.releases-blocked-steps",
   },
   "first steps that are no barrier": {
     replace: "if (missing === 0)",
