@@ -9,6 +9,7 @@ import {
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
 import { type ProcessRequest, packSettings, type Specs } from "@dm-env-rpc/tensor-codec";
+import { maxTimeoutMs } from "@dm-env-rpc/transport";
 import type { ResponseTo } from "./call.ts";
 import type { Connection, MessageObserver, WorldOptions } from "./connection.ts";
 import type { ActionOf, NameOf, ObservationOf } from "./definition.ts";
@@ -114,10 +115,13 @@ export class ConnectionState implements Connection {
 
   async #close(timeoutMs: number): Promise<void> {
     this.#lifeline.end();
-    const timer = setTimeout(() => {
-      const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
-      this.#lifeline.pipeline.abort(new ConnectError(why, Code.Canceled));
-    }, timeoutMs);
+    const timer = setTimeout(
+      () => {
+        const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
+        this.#lifeline.pipeline.abort(new ConnectError(why, Code.Canceled));
+      },
+      Math.min(timeoutMs, maxTimeoutMs),
+    );
     await this.closed;
     clearTimeout(timer);
     await this.#lifeline.release();

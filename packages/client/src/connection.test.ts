@@ -8,7 +8,7 @@ import {
   LeaveWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, type ProcessRequest, pack } from "@dm-env-rpc/tensor-codec";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connected, status, stepped } from "./testing/scripted-server.ts";
 
 const stepRequest: ProcessRequest = {
@@ -141,6 +141,21 @@ describe("waits", () => {
     const next = connection.createWorld();
     server.stream.send(stepped(EnvironmentStateType.RUNNING));
     await expect(next).resolves.toBe("world");
+  });
+
+  test("a timeout of Infinity is never over", async () => {
+    const { connection, server } = await connected({
+      answer: ({ case: kind }) => (kind === "step" ? "silence" : undefined),
+    });
+    await using _ = connection;
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const step = connection.send(stepRequest, { timeoutMs: Number.POSITIVE_INFINITY });
+    vi.advanceTimersByTime(1_000_000);
+    vi.useRealTimers();
+    await server.received(1);
+    server.stream.send(stepped(EnvironmentStateType.RUNNING));
+    await expect(step).resolves.toMatchObject({ case: "step" });
   });
 
   test("what was answered in time leaves no timer and no listener behind", async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
+import { maxTimeoutMs } from "@dm-env-rpc/transport";
 
 /** How long to wait; taken by everything that waits. */
 export interface WaitOptions {
@@ -48,7 +49,7 @@ export function watch(
   const timer =
     timeoutMs === undefined
       ? undefined
-      : setTimeout(() => giveUp(timedOut(what, timeoutMs)), timeoutMs);
+      : setTimeout(() => giveUp(timedOut(what, timeoutMs)), Math.min(timeoutMs, maxTimeoutMs));
   return () => {
     signal?.removeEventListener("abort", onAbort);
     clearTimeout(timer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES } from "@dm-env-rpc/tensor-codec";
+import { maxTimeoutMs } from "@dm-env-rpc/transport";
 
 /**
  * How long the code of a world may take. A world that takes longer has failed: its
@@ -50,7 +51,7 @@ export interface ServerLimits extends CallLimits {
 }
 
 /** The limits of a server that was told nothing else. */
-export const defaultLimits: ServerLimits = {
+export const defaultLimits: Readonly<ServerLimits> = {
   maxConnections: 10_000,
   maxStreamsPerConnection: 256,
   maxStreams: 10_000,
@@ -76,20 +77,41 @@ export const defaultLimits: ServerLimits = {
  * @throws RangeError naming a limit that is none.
  */
 export function limitsFrom(given: Partial<ServerLimits> = {}): ServerLimits {
-  const limits: Record<string, number> = { ...defaultLimits };
+  const limits = { ...defaultLimits };
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    const least = mayBeZero.has(name) ? 0 : 1;
-    if (!(name in defaultLimits) || !(value >= least)) {
-      throw new RangeError(
-        name in defaultLimits
-          ? `limit ${name}: expected a number of at least ${least}, received ${value}`
-          : `there is no limit "${name}"; there are: ${Object.keys(defaultLimits).join(", ")}`,
-      );
+    if (!isLimit(name)) {
+      const known = Object.keys(defaultLimits).join(", ");
+      throw new RangeError(`there is no limit "${name}"; there are: ${known}`);
     }
+    check(name, value);
     limits[name] = value;
   }
-  return limits as unknown as ServerLimits;
+  return limits;
+}
+
+function isLimit(name: string): name is keyof ServerLimits {
+  return name in defaultLimits;
+}
+
+/** @throws RangeError saying what the limit can be. */
+function check(name: keyof ServerLimits, value: number): void {
+  const isTime = name.endsWith("Ms");
+  const least = mayBeZero.has(name) ? 0 : 1;
+  const most = isTime ? maxTimeoutMs : (mostOf[name] ?? Number.POSITIVE_INFINITY);
+  const isWhole = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
+  if (value >= least && value <= most && (isTime || isWhole)) return;
+  throw new RangeError(
+    `limit ${name}: expected a ${isTime ? "" : "whole "}number ${
+      most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`
+    }, received ${value}${least === 0 && value > most ? "; 0 is never" : ""}`,
+  );
 }
 
 const mayBeZero: ReadonlySet<string> = new Set(["idleConnectionMs", "idleStreamMs", "idleWorldMs"]);
+
+/** What HTTP/2 and gRPC have fields for. */
+const mostOf: Partial<Record<keyof ServerLimits, number>> = {
+  maxStreamsPerConnection: 2 ** 32 - 1,
+  maxMessageBytes: 2 ** 32 - 1,
+};

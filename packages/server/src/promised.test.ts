@@ -4,12 +4,12 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../testing/peer.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
-import { defineWorld, type UntypedWorld } from "./world.ts";
+import { defineWorld } from "./world.ts";
 
 const broken = (): Promise<never> => Promise.reject(new Error("the engine is gone"));
 
 /** A world with a function that must answer at once, and does not. */
-async function setUp(functions: Partial<Record<keyof UntypedWorld, unknown>>) {
+async function setUp(functions: object) {
   const rejections: unknown[] = [];
   const onRejection = (reason: unknown): unknown => rejections.push(reason);
   process.on("unhandledRejection", onRejection);
@@ -22,7 +22,7 @@ async function setUp(functions: Partial<Record<keyof UntypedWorld, unknown>>) {
     actions: {},
     observations: { seen: t.int32() },
     onDestroy: "force",
-    create: () => ({ step() {}, observe: { seen: () => 1 }, ...functions }),
+    create: () => Object.assign({ step() {}, observe: { seen: () => 1 } }, functions),
   });
   const server = createEnvironmentServer({
     worlds: [hasty],

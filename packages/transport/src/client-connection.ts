@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Address } from "./address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
-import { maxSessionMemoryMb, windowBytes } from "./limits.ts";
+import { maxSessionMemoryMb, maxTimeoutMs, windowBytes } from "./limits.ts";
 
 /** A connection that is asked to close has this long to say goodbye. */
 const goodbyeMs = 1_000;
@@ -103,7 +103,7 @@ export async function openConnection(
             Code.DeadlineExceeded,
           ),
         ),
-      connectTimeoutMs,
+      Math.min(connectTimeoutMs, maxTimeoutMs),
     );
     const settle = (conclude: () => void): void => {
       clearTimeout(timer);

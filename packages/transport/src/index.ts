@@ -4,6 +4,7 @@ export { type Address, isLoopback, parseAddress } from "./address.ts";
 export type { CallCodecs } from "./call-codecs.ts";
 export type { ConnectionOptions, OpenTls } from "./client-connection.ts";
 export { peerOfCall } from "./connect-stream.ts";
+export { maxTimeoutMs } from "./limits.ts";
 export { listen } from "./listen.ts";
 export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen-options.ts";
 export { type MemoryStreamOptions, memoryStreamPair } from "./memory-stream.ts";

@@ -28,3 +28,6 @@ export const goodbyeMs: number = 1_000;
  * enough for a large observation or two without a pause.
  */
 export const highWaterBytes: number = 256 * 1024;
+
+/** The longest that a timer can wait, in ms; of more, and of Infinity, Node makes 1 ms. */
+export const maxTimeoutMs: number = 2 ** 31 - 1;

@@ -14,7 +14,7 @@ import { defaultCodecs } from "./call-codecs.ts";
 import { createProcessHandler } from "./connect-stream.ts";
 import { GrpcServerStream } from "./grpc-server-stream.ts";
 import { bind, createHttp2Server, trackSockets } from "./http2-server.ts";
-import { defaultMaxMessageBytes } from "./limits.ts";
+import { defaultMaxMessageBytes, maxTimeoutMs } from "./limits.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { isGrpcProcess, peerOf } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
@@ -182,7 +182,7 @@ function createClose(
       });
       connections.drain();
     });
-    const timer = setTimeout(cut, options.graceMs ?? defaults.graceMs);
+    const timer = setTimeout(cut, Math.min(options.graceMs ?? defaults.graceMs, maxTimeoutMs));
     return closed.finally(() => clearTimeout(timer));
   };
 }
