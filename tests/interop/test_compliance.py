@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official package's own compliance suite, on our servers."""
 
+import importlib
+import inspect
+import pkgutil
+
 import numpy as np
 import pytest
-from dm_env_rpc.v1 import tensor_utils
+from dm_env_rpc.v1 import compliance, tensor_utils
 from dm_env_rpc.v1.compliance import (
     create_destroy_world,
     join_leave_world,
@@ -182,3 +186,17 @@ class TestEveryActionStep(EveryAction, Step):
         assert any(len(tensor_utils.unpack_proto(spec.min)) > 1 for spec in bounded)
         assert len({spec.dtype for spec in actions}) == 10
 
+
+def test_no_class_of_the_suite_is_left_out():
+    upstream = set()
+    for found in pkgutil.iter_modules(compliance.__path__, f"{compliance.__name__}."):
+        for cls in vars(importlib.import_module(found.name)).values():
+            if inspect.isclass(cls) and cls.__module__ == found.name:
+                upstream.add(cls)
+    assert len(upstream) == 5
+    mine = [cls for name, cls in globals().items() if name.startswith("TestGridworld")]
+    for cls in upstream:
+        [run] = [one for one in mine if issubclass(one, cls)]
+        for name in dir(cls):
+            if name.startswith("test"):
+                assert getattr(run, name) is getattr(cls, name), f"{name} is overridden"
