@@ -176,8 +176,8 @@ export const propertyChecks: readonly Check[] = [
         }
       },
     },
-    "no-world-before-a-join": {
-      title: "A connection that has joined sees all that one sees that has not.",
+    "universal-after-a-join": {
+      title: "What is listed before a join is listed after it, too.",
       notFor: needs("extension"),
       async run(stage) {
         const player = await stage.agent();
