@@ -6,10 +6,26 @@ import re
 import pytest
 from conftest import ROOT
 
+# tests/docs follows that one from an empty folder, with the agent that it shows.
+ELSEWHERE = {"docs/expose-your-game.md"}
 
-@pytest.mark.parametrize("page", ["README.md", "docs/write-an-agent.md"])
-def test_the_python_agent_of_a_page_plays_a_sequence(gridworld_address, page):
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+BLOCKS = [
+    pytest.param(code, id=f"{path}-{number}")
+    for pattern in ("*.md", "docs/**/*.md", "packages/*/README.md")
+    for path in sorted(str(page.relative_to(ROOT)) for page in ROOT.glob(pattern))
+    if path not in ELSEWHERE and "node_modules" not in path
+    for number, code in enumerate(
+        re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL), 1
+    )
+]
+
+
+def test_pages_show_agents():
+    assert len(BLOCKS) >= 2
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_the_python_agent_of_a_page_plays_a_sequence(gridworld_address, code):
     names = {}
     exec(code.replace("127.0.0.1:8980", gridworld_address), names)
     assert names["timestep"].last()
