@@ -114,8 +114,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "27.join-twice",
   },
   "a first sequence that waits for nobody": {
-    replace: "!this.everOpened &&",
-    by: "false &&",
+    replace: "this.#host.minAgents",
+    by: "0",
     foundBy: "28.enough-agents",
   },
   "a leave that needs a join": {
@@ -203,8 +203,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a reset of the world that does not wait": {
-    replace: 'if (seat.phase === "owed" && !seat.straggler) this.#debtors.add(seat);',
-    by: "",
+    replace: "this.#debtors.add(seat);",
+    by: "{}",
     foundBy: "41.tells-each-once",
     alsoBy: [
       "41.last-observations",
