@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
+import { root } from "./paths.ts";
+import { run } from "./program.ts";
+
+/** What an app prints for `--help`, with spaces around every flag. */
+export async function appHelp(app: string): Promise<string> {
+  const help = await run(process.execPath, [join(root, "apps", app, "dist/main.js"), "--help"]);
+  return help.replaceAll(/[\s,]+/g, " ");
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, normalize } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { appHelp } from "./app-help.ts";
+import { Processes } from "./compose/processes.ts";
+import { inOrder, loadProject } from "./compose/project.ts";
+import { readDockerfile } from "./docker/dockerfile.ts";
+import { option } from "./manifests/render.ts";
+import { deploy } from "./paths.ts";
+import type { Program } from "./program.ts";
+
+const project = await loadProject();
+const services = Object.entries(project.services);
+const stages = readDockerfile(readFileSync(join(deploy, "docker/Dockerfile"), "utf8"));
+
+it("builds images that the Dockerfile has, and gives the apps options that they have", async () => {
+  for (const [name, { build, command = [], read_only }] of services) {
+    if (build === undefined) continue;
+    expect(normalize(build.dockerfile), name).toBe("deploy/docker/Dockerfile");
+    expect(stages.map((stage) => stage.name)).toContain(build.target);
+    expect(read_only, name).toBe(true);
+    const help = await appHelp(build.target);
+    for (const arg of command) expect(help).toContain(` ${arg.split("=")[0]} `);
+  }
+});
+
+it("waits only for services that tell their health", () => {
+  expect(inOrder(project.services).at(-1)).toBe("agents");
+  for (const [, { depends_on = {} }] of services) {
+    for (const [name, { condition }] of Object.entries(depends_on)) {
+      expect(condition).toBe("service_healthy");
+      const { healthcheck, build } = project.services[name] ?? {};
+      const stage = stages.find((each) => each.name === build?.target);
+      expect(healthcheck?.test ?? stage?.health, name).toEqual(expect.any(Array));
+    }
+  }
+});
+
+it("stops nobody before its drain is over, and publishes nothing", () => {
+  for (const [name, { build, command = [], stop_grace_period = "10s", ports = [] }] of services) {
+    expect(ports, name).toEqual([]);
+    if (build === undefined) continue;
+    const drainMs = Number(option(command, "grace-ms") ?? 5_000);
+    expect(Number.parseInt(stop_grace_period, 10) * 1_000, name).toBeGreaterThanOrEqual(
+      drainMs + 5_000,
+    );
+  }
+});
+
+it("has servers with names and ports of their own, where its matchmaker finds them", () => {
+  const servers = services.filter(([, { build }]) => build?.target === "gridworld-server");
+  expect(servers).toHaveLength(2);
+  for (const [name, { command = [] }] of servers) {
+    expect(option(command, "advertise")).toBe(`${name}:${option(command, "port")}`);
+  }
+  const matchmaker = `matchmaker:${option(project.services["matchmaker"]?.command ?? [], "port")}`;
+  for (const [name, { command = [] }] of services) {
+    const address = option(command, "matchmaker");
+    if (name.startsWith("gridworld") || name === "agents") expect(address).toBe(matchmaker);
+  }
+});
+
+it("plays: Redis, the matchmaker, the servers and the agents, as processes", async () => {
+  const scratch = await mkdtemp(join(tmpdir(), "compose-"));
+  onTestFinished(() => rm(scratch, { recursive: true }));
+  await using processes = new Processes(project, scratch);
+  const started = new Map<string, Program>();
+  for (const name of inOrder(project.services)) {
+    const program = await processes.start(name);
+    started.set(name, program);
+    if (name === "redis") await program.says(/Ready to accept connections/);
+    else if (name !== "agents") await program.says(/^listening on (\S+)$/m);
+  }
+  expect(await started.get("agents")?.ended).toMatchObject({ status: 0 });
+  for (const name of ["gridworld-1", "gridworld-2", "matchmaker"]) {
+    expect((await started.get(name)?.stop())?.status, name).toBe(0);
+  }
+}, 120_000);

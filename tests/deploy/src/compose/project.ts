@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
+import { bin, deploy } from "../paths.ts";
+import { run } from "../program.ts";
+
+/** A service of a Compose project, as far as it is looked at here. */
+export interface Service {
+  readonly image: string;
+  readonly build?: { readonly target: string; readonly dockerfile: string };
+  readonly command?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly stop_grace_period?: string;
+  readonly ports?: readonly unknown[];
+  readonly read_only?: boolean;
+  readonly configs?: readonly { readonly source: string; readonly target: string }[];
+}
+
+/** A Compose project. */
+export interface Project {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly configs: Readonly<Record<string, { readonly file: string }>>;
+}
+
+/** Loads the project as `docker compose config` does: its schema, anchors, defaults and paths. */
+export async function loadProject(): Promise<Project> {
+  const folder = join(deploy, "compose");
+  return JSON.parse(
+    await run(join(bin, "cmd"), ["--format", "json", "compose.yaml"], { cwd: folder }),
+  );
+}
+
+/** The names of the services, each after those that it depends on. */
+export function inOrder(services: Project["services"]): readonly string[] {
+  const order: string[] = [];
+  const visit = (name: string, path: readonly string[]): void => {
+    const service = services[name];
+    if (service === undefined) throw new Error(`${path.at(-1)} depends on ${name}, which is none`);
+    if (path.includes(name)) throw new Error(`${name} depends on itself`);
+    if (order.includes(name)) return;
+    for (const other of Object.keys(service.depends_on ?? {})) visit(other, [...path, name]);
+    order.push(name);
+  };
+  for (const name of Object.keys(services)) visit(name, []);
+  return order;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** A port that nobody listens on, for programs that cannot pick one. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("expected a TCP address");
+  server.close();
+  await once(server, "close");
+  return address.port;
+}

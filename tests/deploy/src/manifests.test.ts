@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { parse } from "yaml";
+import { appHelp } from "./app-help.ts";
+import { fleetAutoscalerSchema, fleetSchema } from "./manifests/agones-schema.ts";
+import { type Manifest, option, podsOf, render } from "./manifests/render.ts";
+import { bin, deploy, root } from "./paths.ts";
+import { Program, run } from "./program.ts";
+
+const folders = ["kubernetes/overlays/development", "kubernetes/overlays/production", "agones"];
+const rendered = await Promise.all(
+  folders.map(async (folder) => [folder, await render(join(deploy, folder))] as const),
+);
+const ours = ["gridworld-server", "matchmaker-server", "random-agent"];
+const schemas: Readonly<Record<string, object>> = {
+  Fleet: fleetSchema,
+  FleetAutoscaler: fleetAutoscalerSchema,
+};
+
+function named(manifests: readonly Manifest[], kind: string): readonly string[] {
+  return manifests.filter((each) => each.kind === kind).map(({ metadata }) => metadata.name);
+}
+
+function matches(selector: object | undefined, labels: object): boolean {
+  const wanted = Object.entries(selector ?? {});
+  const found = new Map<string, unknown>(Object.entries(labels));
+  return wanted.length > 0 && wanted.every(([name, value]) => found.get(name) === value);
+}
+
+describe.each(rendered)("%s", (folder, manifests) => {
+  it("keeps Kubernetes' schemas, with no field that they do not know", async () => {
+    const scratch = await mkdtemp(join(tmpdir(), "manifests-"));
+    onTestFinished(() => rm(scratch, { recursive: true }));
+    const fleets = podsOf(manifests).filter(({ owner }) => owner.kind === "Fleet");
+    const pods = fleets.map(({ owner, pod }) => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      ...pod,
+      metadata: { ...pod.metadata, name: owner.metadata.name },
+    }));
+    const standard = manifests.filter(({ kind }) => !(kind in schemas));
+    const file = join(scratch, "all.yaml");
+    const documents = [...standard, ...pods].map((each) => JSON.stringify(each));
+    await writeFile(file, documents.join("\n---\n"));
+    for (const version of ["1.33", "1.37"]) {
+      const said = await run(join(bin, "kubernetes-validate"), ["--strict", "-k", version, file]);
+      expect(said.match(/ passed for resource /g)).toHaveLength(standard.length + pods.length);
+    }
+  });
+
+  it("keeps the schemas of Agones", () => {
+    for (const manifest of manifests) {
+      const schema = schemas[manifest.kind];
+      if (schema === undefined) continue;
+      const ajv = new Ajv({ allErrors: true });
+      expect(ajv.validate(schema, manifest) ? [] : ajv.errors).toEqual([]);
+    }
+    const agones = folder === "agones" ? ["gridworld-server"] : [];
+    expect(named(manifests, "Fleet")).toEqual(agones);
+    expect(named(manifests, "FleetAutoscaler")).toEqual(agones);
+  });
+
+  it("gives the apps options and variables that they have", async () => {
+    for (const { pod } of podsOf(manifests)) {
+      for (const { name, args = [], env = [] } of pod.spec.containers) {
+        if (!ours.includes(name)) continue;
+        const help = await appHelp(name);
+        for (const arg of args) expect(help).toContain(` ${arg.split("=")[0]} `);
+        for (const { name: variable } of env) {
+          if (!variable.startsWith("MATCHMAKER_")) continue;
+          const flag = variable.slice("MATCHMAKER_".length).toLowerCase().replaceAll("_", "-");
+          expect(help).toContain(` --${flag} `);
+        }
+      }
+    }
+  });
+
+  it("stops nobody before its drain is over", () => {
+    for (const { pod } of podsOf(manifests)) {
+      for (const { name, args = [], lifecycle } of pod.spec.containers) {
+        if (name !== "gridworld-server" && name !== "matchmaker-server") continue;
+        // A matchmaker takes 5 s at most (apps/matchmaker-server/src/main.ts).
+        const drainMs = name === "gridworld-server" ? Number(option(args, "grace-ms")) : 5_000;
+        const before = lifecycle?.preStop?.sleep?.seconds ?? 0;
+        expect(drainMs).toBeGreaterThan(0);
+        expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+          before + drainMs / 1_000 + 10,
+        );
+      }
+    }
+  });
+
+  it("probes, serves and reaches ports that somebody listens on", () => {
+    const listening = new Map<string, number>();
+    for (const { owner, pod } of podsOf(manifests)) {
+      for (const { name, args = [], ports = [], ...probes } of pod.spec.containers) {
+        const port = option(args, "port");
+        if (port === undefined) continue;
+        listening.set(name, Number(port));
+        const open = owner.kind === "Fleet" ? parsePorts(owner) : ports;
+        expect(open.map(({ containerPort }) => containerPort)).toContain(Number(port));
+        const grpc = [probes.startupProbe, probes.readinessProbe, probes.livenessProbe]
+          .filter((probe) => probe !== undefined)
+          .map((probe) => probe.grpc?.port);
+        expect(grpc.length).toBeGreaterThanOrEqual(2);
+        expect(new Set(grpc)).toEqual(new Set([Number(port)]));
+      }
+    }
+    for (const { kind, metadata, spec } of manifests) {
+      if (kind !== "Service") continue;
+      const target = podsOf(manifests).filter(({ pod }) =>
+        matches(spec?.selector, pod.metadata.labels),
+      );
+      expect(target, metadata.name).toHaveLength(1);
+      const ports = target[0]?.pod.spec.containers.flatMap((container) => container.ports ?? []);
+      for (const { targetPort, port } of spec?.ports ?? []) {
+        expect(ports?.find(({ name }) => name === targetPort)?.containerPort).toBe(port);
+      }
+    }
+    for (const { pod } of podsOf(manifests)) {
+      for (const { args = [] } of pod.spec.containers) {
+        const [host = "", port] = option(args, "matchmaker")?.split(":") ?? [];
+        if (port === undefined) continue;
+        expect(named(manifests, "Service")).toContain(host);
+        expect(listening.get(host)).toBe(Number(port));
+      }
+    }
+  });
+
+  it("selects pods that there are, once each", () => {
+    const pods = podsOf(manifests);
+    const count = (selector: object | undefined): number =>
+      pods.filter(({ pod }) => matches(selector, pod.metadata.labels)).length;
+    for (const { kind, metadata, spec } of manifests) {
+      const label = `${kind} ${metadata.name}`;
+      if (kind === "PodDisruptionBudget" || kind === "Deployment" || kind === "StatefulSet") {
+        expect(count(spec?.selector?.matchLabels), label).toBe(1);
+      }
+      if (kind === "NetworkPolicy") expect(count(spec?.podSelector?.matchLabels), label).toBe(1);
+      if (kind === "FleetAutoscaler") expect(named(manifests, "Fleet")).toContain(spec?.fleetName);
+      if (kind === "HorizontalPodAutoscaler") {
+        const { kind: wanted = "", name = "" } = spec?.scaleTargetRef ?? {};
+        const target = manifests.find(
+          (each) => each.kind === wanted && each.metadata.name === name,
+        );
+        expect(target, label).toBeDefined();
+        // A number of replicas here would undo at each apply what the autoscaler has said.
+        expect(target?.spec?.replicas, label).toBeUndefined();
+      }
+    }
+    for (const name of [
+      "matchmaker-server",
+      ...(folder === "agones" ? [] : ["gridworld-server"]),
+    ]) {
+      expect(named(manifests, "PodDisruptionBudget")).toContain(name);
+    }
+  });
+
+  it("lets no container be root, write outside volumes, or take what it likes", () => {
+    for (const { pod } of podsOf(manifests)) {
+      expect(pod.spec.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        runAsUser: expect.any(Number),
+        seccompProfile: { type: "RuntimeDefault" },
+      });
+      for (const { securityContext, resources } of pod.spec.containers) {
+        expect(securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        });
+        expect(resources).toMatchObject({ requests: expect.anything(), limits: expect.anything() });
+      }
+    }
+  });
+
+  it("refers to configuration and secrets that are there, or that the README makes", async () => {
+    const readme = await readFile(join(deploy, "README.md"), "utf8");
+    const secrets = new Set(named(manifests, "Secret"));
+    if (folder !== "kubernetes/overlays/development") {
+      expect(secrets.size).toBe(0);
+      for (const [, name = ""] of readme.matchAll(/create secret generic (\S+)/g))
+        secrets.add(name);
+    }
+    for (const { pod } of podsOf(manifests)) {
+      for (const { secret, configMap } of pod.spec.volumes ?? []) {
+        if (secret !== undefined) expect(secrets).toContain(secret.secretName);
+        if (configMap !== undefined)
+          expect(named(manifests, "ConfigMap")).toContain(configMap.name);
+      }
+      for (const { env = [] } of pod.spec.containers) {
+        for (const { valueFrom } of env) {
+          const name = valueFrom?.secretKeyRef?.name;
+          if (name !== undefined) expect(secrets).toContain(name);
+        }
+      }
+    }
+  });
+
+  it("puts everything into one namespace, and no image at whatever version is the latest", () => {
+    const [namespace] = named(manifests, "Namespace");
+    for (const { kind, metadata } of manifests) {
+      if (kind !== "Namespace") expect(metadata.namespace, metadata.name).toBe(namespace);
+    }
+    for (const { pod } of podsOf(manifests)) {
+      for (const { image } of pod.spec.containers) expect(image).toMatch(/:(?!latest$)[\w.-]+$/);
+    }
+  });
+});
+
+function parsePorts(fleet: Manifest): readonly { readonly containerPort?: number }[] {
+  const { ports } = (fleet.spec?.template?.spec ?? {}) as NonNullable<Manifest["spec"]>;
+  return ports ?? [];
+}
+
+describe("the manifests", () => {
+  it("are each listed in their folder's kustomization, with every file that is there", async () => {
+    const files = await readdir(deploy, { recursive: true });
+    const kustomizations = files.filter((file) => file.endsWith("kustomization.yaml"));
+    expect(kustomizations.length).toBe(4);
+    for (const file of kustomizations) {
+      const folder = dirname(file);
+      const text = await readFile(join(deploy, file), "utf8");
+      const { resources, configurations = [], configMapGenerator = [] } = parse(text);
+      const listed = [
+        ...resources,
+        ...configurations,
+        ...configMapGenerator.flatMap(({ files: each }: { files: string[] }) => each),
+      ].filter((path: string) => !path.startsWith("../"));
+      const there = (await readdir(join(deploy, folder))).filter(
+        (entry) => entry !== "kustomization.yaml",
+      );
+      expect(listed.sort(), folder).toEqual(there.sort());
+    }
+  });
+
+  it.each(["gridworld-server", "matchmaker-server"])(
+    "ask %s for the health of services that it has",
+    async (app) => {
+      const main = join(root, "apps", app, "dist/main.js");
+      await using server = new Program(process.execPath, [main, "--port", "0"]);
+      const url = await server.says(/^listening on (\S+)$/m);
+      const services = new Set<string>();
+      for (const [, manifests] of rendered) {
+        for (const { pod } of podsOf(manifests)) {
+          for (const { name, startupProbe, readinessProbe, livenessProbe } of pod.spec.containers) {
+            if (name !== app) continue;
+            for (const probe of [startupProbe, readinessProbe, livenessProbe]) {
+              if (probe?.grpc !== undefined) services.add(probe.grpc.service ?? "");
+            }
+          }
+        }
+      }
+      expect(services.size).toBe(2);
+      for (const service of services) {
+        await run(process.execPath, [join(deploy, "docker/health.ts"), url, service]);
+      }
+      const none = run(process.execPath, [join(deploy, "docker/health.ts"), url, "none"]);
+      await expect(none).rejects.toThrow(/refused to say: gRPC status 5/);
+    },
+  );
+
+  it("have profiles that the matchmaker takes", async () => {
+    const file = join(deploy, "kubernetes/base/profiles.json");
+    const main = join(root, "apps/matchmaker-server/dist/main.js");
+    await using server = new Program(process.execPath, [main, "--port", "0", "--profiles", file]);
+    await server.says(/^listening on (\S+)$/m);
+    expect((await server.stop()).status).toBe(0);
+  });
+});

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { bin } from "../paths.ts";
+import { run } from "../program.ts";
+
+/** A container of a pod, as far as it is looked at here. */
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly {
+    readonly name: string;
+    readonly value?: string;
+    readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string } };
+  }[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly startupProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly livenessProbe?: Probe;
+  readonly lifecycle?: { readonly preStop?: { readonly sleep?: { readonly seconds: number } } };
+  readonly resources?: { readonly requests?: object; readonly limits?: object };
+  readonly securityContext?: Readonly<Record<string, unknown>>;
+  readonly volumeMounts?: readonly { readonly name: string }[];
+}
+
+export interface Probe {
+  readonly grpc?: { readonly port: number; readonly service?: string };
+}
+
+export interface PodTemplate {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly spec: {
+    readonly containers: readonly Container[];
+    readonly terminationGracePeriodSeconds?: number;
+    readonly securityContext?: Readonly<Record<string, unknown>>;
+    readonly volumes?: readonly {
+      readonly name: string;
+      readonly secret?: { readonly secretName: string };
+      readonly configMap?: { readonly name: string };
+    }[];
+  };
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** A manifest, as far as it is looked at here; what its kind does not have is not there. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly replicas?: number;
+    readonly selector?: Labels & { readonly matchLabels?: Labels };
+    readonly podSelector?: { readonly matchLabels: Labels };
+    readonly scaleTargetRef?: { readonly kind: string; readonly name: string };
+    readonly fleetName?: string;
+    readonly template?: PodTemplate & { readonly spec: { readonly template?: PodTemplate } };
+    readonly ports?: readonly {
+      readonly name: string;
+      readonly port?: number;
+      readonly targetPort?: string;
+      readonly containerPort?: number;
+    }[];
+  };
+}
+
+/** Renders a kustomization. */
+export async function render(folder: string): Promise<readonly Manifest[]> {
+  const text = await run(join(bin, "kustomize"), ["build", folder]);
+  return parseAllDocuments(text).map((document) => document.toJS());
+}
+
+/** The pods that manifests make, with what makes them. */
+export function podsOf(
+  manifests: readonly Manifest[],
+): readonly { readonly owner: Manifest; readonly pod: PodTemplate }[] {
+  return manifests.flatMap((owner) => {
+    const template = owner.spec?.template;
+    if (template === undefined) return [];
+    return [{ owner, pod: template.spec.template ?? template }];
+  });
+}
+
+/** The value of `--name=value`. */
+export function option(args: readonly string[], name: string): string | undefined {
+  return args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
