@@ -32,8 +32,8 @@ async function main(): Promise<void> {
   const { matchmaking } = flags;
   if (matchmaking === undefined) {
     const server = await serveBoards(flags);
-    process.stdout.write(`listening on ${server.url}\n`);
     stopOnSignals(server, flags.graceMs);
+    process.stdout.write(`listening on ${server.url}\n`);
     return;
   }
   const registered = await serveForMatchmaker(
@@ -41,8 +41,8 @@ async function main(): Promise<void> {
     flags,
     matchmaking,
   );
-  process.stdout.write(`listening on ${registered.server.url}\n`);
   stopOnSignals(registered, flags.graceMs);
+  process.stdout.write(`listening on ${registered.server.url}\n`);
 }
 
 /** @param hooks Where a matchmaker says who may do what. */

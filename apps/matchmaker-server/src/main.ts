@@ -71,9 +71,6 @@ async function main(): Promise<void> {
     flags.metricsPort === undefined
       ? undefined
       : await metrics.serve(flags.host, flags.metricsPort);
-  process.stdout.write(`listening on ${server.url}\n`);
-  if (exporter !== undefined) process.stdout.write(`metrics at ${exporter.url}\n`);
-
   const stop = (): void => {
     health.stopServing();
     health.close();
@@ -86,6 +83,9 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
+  // Whoever reads that it is there may send a signal at once.
+  process.stdout.write(`listening on ${server.url}\n`);
+  if (exporter !== undefined) process.stdout.write(`metrics at ${exporter.url}\n`);
 }
 
 function listenTls({ tlsCert, tlsKey, operatorCa }: Flags): ListenTls | undefined {

@@ -13,7 +13,6 @@ const server = await serve({
     if (event.kind === "world-failed") console.error(event.error);
   },
 });
-console.log(`listening on ${server.url}`);
 
 // Agents are told that their sequences are over, and have time to take it in.
 let stopping = false;
@@ -24,3 +23,5 @@ function stop(): void {
 }
 process.on("SIGTERM", stop);
 process.on("SIGINT", stop);
+
+console.log(`listening on ${server.url}`);
