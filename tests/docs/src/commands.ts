@@ -41,6 +41,7 @@ export function commandsOf(page: Page): Command[] {
     const words = text
       .replace(/(^|\s)#.*$/, "")
       .replace(/\s*(&|[<>]\s*\S+)\s*$/, "")
+      .replace(/^\s*(for .*|done|do\b)/, "")
       .trim()
       .split(/\s+/);
     while (/^[A-Z_]+=/.test(words[0] ?? "")) words.shift();
@@ -62,7 +63,9 @@ export function faultOf(page: Page, { words }: Command): string | undefined {
   }
   if (program === "node" && !first.startsWith("-")) {
     if (page.blocks.some(({ file }) => file === first)) return undefined;
-    if (!existsSync(root + first)) return `there is no file ${first}`;
+    // Images and packages have files in other places than the tree has.
+    const beside = globSync(`${dirname(page.path)}/*/${first}`, { cwd: root });
+    if (!existsSync(root + first) && beside.length === 0) return `there is no file ${first}`;
     return first.startsWith("apps/") ? unknownFlags(first, rest) : undefined;
   }
   if (foreign.has(program) || foreign.has(`${program} ${first}`)) return undefined;
