@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import { type MatchmakerEvent, serveMatchmaker } from "@dm-env-rpc/matchmaker";
+import { matchmakerClient } from "@dm-env-rpc/matchmaker/client";
 import { serveRegistered } from "@dm-env-rpc/matchmaker/registration";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
@@ -122,4 +123,22 @@ test("a signal ends the search and the play, with a summary and no ticket left",
   expect(summary.endedEarly).toBe(true);
   expect(summary.sequences).toBeGreaterThan(0);
   expect(counts().tickets.waiting).toBe(0);
+});
+
+test("a signal ends the wait for agents who never come", async () => {
+  await using place = await house(never);
+  const { url, server } = place;
+  const ended = new AbortController();
+  const playing = playMatches({
+    matchmakers: [url],
+    agents: 1,
+    steps: 1_000_000,
+    seed: 1n,
+    signal: ended.signal,
+  });
+  // The other one has a seat, and does not take it.
+  await matchmakerClient(url).findMatch();
+  while (server.worlds()[0]?.agents !== 1) await new Promise((resolve) => setImmediate(resolve));
+  ended.abort();
+  expect(await playing).toMatchObject({ steps: 0, endedEarly: true });
 });

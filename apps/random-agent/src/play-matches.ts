@@ -113,7 +113,7 @@ async function play(match: TicketAssignment, player: Player): Promise<void> {
   worlds.set(key, { address, world, agents: [...known, tally.agent] });
   const policy = randomPolicy(environment, random);
   // A step may wait for other agents, who may never come: closing ends the wait.
-  const leave = (): void => void environment.close({ timeoutMs: closeTimeoutMs });
+  const leave = (): void => void environment.connection.close({ timeoutMs: closeTimeoutMs });
   signal.addEventListener("abort", leave, { once: true });
   try {
     let step = await environment.reset();

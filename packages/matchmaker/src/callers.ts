@@ -91,7 +91,8 @@ export class Callers<S extends DescService> {
 /** Whether the same call may be answered by another matchmaker, or at another time. */
 export function isPassing(error: unknown): boolean {
   const { code } = ConnectError.from(error);
-  return code === Code.Unavailable || code === Code.Aborted;
+  // A call whose connection is lost is told as cancelled; whoever cancels calls of its own knows that.
+  return code === Code.Unavailable || code === Code.Aborted || code === Code.Canceled;
 }
 
 /** The options of a call. */

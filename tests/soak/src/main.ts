@@ -2,21 +2,28 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { type Server, serve } from "@dm-env-rpc/server";
+import { hasRedis, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { expectOpenFiles } from "./files.ts";
+import { soakMatchmaking } from "./matchmaking/soak.ts";
 import type { Job, Told } from "./play.ts";
 import { counting, type Done, nothingDone } from "./world.ts";
 
-const usage = `Usage: npm run soak -- [--quick]
+const usage = `Usage: npm run soak -- [PART...] [--quick]
 
-Plays with one server process over HTTP/2, from another process, and adds up:
-  crowds  1,000 agents in one world in lockstep, then 2,000 agents in 500 worlds, a minute each
-  churn   100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
-  --quick a tenth of the agents for 3 s each, and 4,000 worlds
+Plays with servers over HTTP/2, from other processes, and adds up:
+  crowds      1,000 agents in one world in lockstep, then 2,000 agents in 500 worlds, a minute each
+  churn       100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
+  matchmaker  three matchmakers on one Redis, four servers and 200 agents for a minute, while
+              the matchmaker that leads, a server and an agent are killed
+  --quick     a tenth of the agents for 3 s each, 4,000 worlds, and 20 agents for 24 s
 Exits 1 when anything is lost, wrong or left behind.
 `;
+
+const parts = ["crowds", "churn", "matchmaker"] as const;
 
 /** How far the heap may end from where it began. */
 const heapTolerance = 0.1;
@@ -123,18 +130,52 @@ async function churn(worlds: number): Promise<void> {
   await settled(server, done);
 }
 
+async function matchmaker(agents: number, seconds: number): Promise<void> {
+  if (!hasRedis) {
+    sayWhetherRedis();
+    return;
+  }
+  print(`matchmaker: ${agents} agents, ${seconds} s, three killed on the way\n`);
+  const { told, left } = await soakMatchmaking({ agents, seconds });
+  row("surviving agents", told.agents);
+  row("sequences finished", told.finished);
+  row("sequences a second", told.finished / seconds);
+  row("broken off by the killing", told.lost);
+  row("longest wait for a first step, ms", told.longestMs);
+  expectEqual("surviving agents", told.agents, agents - 1);
+  expectEqual(
+    "agents with a finished sequence after the killing",
+    told.finishedInPeace,
+    agents - 1,
+  );
+  expectEqual("sequences broken off after the killing", told.lostInPeace, 0);
+  expectEqual("tickets that failed", told.failedTickets, 0);
+  if (told.firstFailure !== undefined) failures.push(told.firstFailure);
+  for (const what of left) failures.push(`left behind: ${what}`);
+}
+
 async function main(args: readonly string[]): Promise<void> {
-  if (args.includes("--help")) {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { quick: { type: "boolean", default: false }, help: { type: "boolean" } },
+  });
+  if (values.help === true) {
     print(usage);
     return;
   }
-  const unknown = args.find((arg) => arg !== "--quick");
+  const unknown = positionals.find((part) => !parts.some((known) => known === part));
   if (unknown !== undefined) throw new Error(`unknown argument "${unknown}"\n${usage}`);
-  const quick = args.includes("--quick");
+  const isWanted = (part: (typeof parts)[number]): boolean =>
+    positionals.length === 0 || positionals.includes(part);
+  const { quick } = values;
   expectOpenFiles(quick ? 512 : 2500);
-  await crowds(1, quick ? 100 : 1000, quick ? 3 : 60);
-  await crowds(quick ? 50 : 500, 4, quick ? 3 : 60);
-  await churn(quick ? 4000 : 100_000);
+  if (isWanted("crowds")) {
+    await crowds(1, quick ? 100 : 1000, quick ? 3 : 60);
+    await crowds(quick ? 50 : 500, 4, quick ? 3 : 60);
+  }
+  if (isWanted("churn")) await churn(quick ? 4000 : 100_000);
+  if (isWanted("matchmaker")) await matchmaker(quick ? 20 : 200, quick ? 24 : 60);
   for (const failure of failures) print(`FAILED ${failure}\n`);
   print(failures.length === 0 ? "nothing lost, nothing left behind\n" : "");
   process.exitCode = failures.length === 0 ? 0 : 1;

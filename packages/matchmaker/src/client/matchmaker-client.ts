@@ -117,7 +117,8 @@ export function matchmakerClient(
         return await run();
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
-        if (!isPassing(error) || clock.now() - sinceMs >= unreachableMs) throw error;
+        if (signal?.aborted === true || !isPassing(error)) throw error;
+        if (clock.now() - sinceMs >= unreachableMs) throw error;
         callers.next();
         await pause(clock, retryMs, signal);
         signal?.throwIfAborted();

@@ -39,6 +39,7 @@ async function fill(
   const world = view.get("world", match.value.worldId);
   if (world?.value.state !== "open" || world.value.name === undefined) return;
   if (view.get("server", world.value.serverId)?.value.state !== "serving") return;
+  if (context.isSuspect(world.value.serverId)) return;
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   for (const team of match.value.vacancies) {
     const ticket = take(context, pools, profile.poolOfTeam.get(team));

@@ -35,6 +35,10 @@ export interface DirectorContext {
   readonly newId: () => string;
   /** The lease to lead; undefined while another matchmaker has it. */
   lease(): Lease | undefined;
+  /** Whether a server may be dead, so that nobody is sent there now. */
+  isSuspect(serverId: string): boolean;
+  /** A server did not answer. */
+  suspect(serverId: string): void;
   /** Calls for a look soon. */
   wake(): void;
 }

@@ -5,7 +5,7 @@ import type { Match, Reason, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { type Change, isStoreError } from "../store/store.ts";
 import { put } from "../view.ts";
-import { faultOf, isGone } from "../world-servers.ts";
+import { faultOf, isGone, isUnreachable } from "../world-servers.ts";
 import { announce, assigned, reserve, type Seats } from "./assignments.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "./outcomes.ts";
@@ -159,6 +159,7 @@ async function createFailed(
   const { view, settings } = context;
   const fault = faultOf(error);
   const why = messageOf(error);
+  if (isUnreachable(error)) context.suspect(world.serverId);
   if (fault === "server") tasks.failed(world.serverId);
   else if (fault === "world") tasks.failed(typeKey(world.serverId, world.type));
   else tasks.failed(`profile ${profile.name}`);

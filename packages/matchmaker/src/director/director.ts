@@ -15,10 +15,13 @@ import { followPolicies } from "./policies.ts";
 import { precreate } from "./precreate.ts";
 import { takeReport } from "./reports.ts";
 import { ServerWatch } from "./server-watch.ts";
+import { Suspicion } from "./suspicion.ts";
 import { WorldTasks } from "./world-tasks.ts";
 
 /** What a director is made from: what its parts share, without what it makes itself. */
-export type DirectorOptions = Omit<DirectorContext, "lease" | "wake"> & { readonly store: Store };
+export type DirectorOptions = Omit<DirectorContext, "lease" | "wake" | "isSuspect" | "suspect"> & {
+  readonly store: Store;
+};
 
 /**
  * The loop that makes matches, while it leads: fetch, propose, evaluate, place, create, assign; and looks after
@@ -30,6 +33,7 @@ export class Director {
   readonly #leadership: Leadership;
   readonly #tasks: WorldTasks;
   readonly #watch: ServerWatch;
+  readonly #suspicion: Suspicion;
   readonly #orphans: Orphans;
   #isLeading = false;
   #keptMs = Number.NEGATIVE_INFINITY;
@@ -43,9 +47,12 @@ export class Director {
     this.#context = {
       ...shared,
       lease: () => this.#leadership.lease,
+      isSuspect: (serverId) => this.#suspicion.isSuspect(serverId),
+      suspect: (serverId) => this.#suspicion.suspect(serverId),
       wake: () => this.wake(),
     };
     this.#tasks = new WorldTasks(clock, settings.cooldownMs, emit);
+    this.#suspicion = new Suspicion(this.#context, this.#tasks);
     this.#watch = new ServerWatch(this.#context);
     this.#orphans = new Orphans(this.#context, this.#tasks);
   }
@@ -128,13 +135,17 @@ export class Director {
       }
       await this.#step("worlds that nobody owns", () => this.#orphans.look());
       this.#tasks.sweep();
+      this.#suspicion.sweep();
     }
+    this.#suspicion.look();
     await this.#step("open seats", () => fillVacancies(this.#context));
     const placement = new Placement(
       view,
       picture,
       (serverId, worldType) =>
-        !this.#tasks.isCooling(serverId) && !this.#tasks.isCooling(typeKey(serverId, worldType)),
+        !this.#suspicion.isSuspect(serverId) &&
+        !this.#tasks.isCooling(serverId) &&
+        !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
     await this.#step("matches", async () => {
       if (await makeMatches(this.#context, placement)) this.wake();

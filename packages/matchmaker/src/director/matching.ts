@@ -84,14 +84,17 @@ function isCurrent({ view }: DirectorContext, change: Change): boolean {
 }
 
 /** The worlds that are ready for a profile's match, its own first. */
-function sparesFor({ view, picture }: DirectorContext, profile: Profile): Stored<World>[] {
+function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
+  const { view, picture } = context;
   const found: Stored<World>[] = [];
   const takesAny = Object.keys(profile.settings).length === 0;
   for (const kind of takesAny ? [profile.name, ""] : [profile.name]) {
     for (const id of picture.spares.get(kind) ?? []) {
       const world = view.get("world", id);
       if (world?.value.state !== "open" || world.value.type !== profile.worldType) continue;
-      if (view.get("server", world.value.serverId)?.value.state === "serving") found.push(world);
+      const { serverId } = world.value;
+      if (view.get("server", serverId)?.value.state !== "serving") continue;
+      if (!context.isSuspect(serverId)) found.push(world);
     }
   }
   return found;

@@ -35,6 +35,8 @@ export class Picture {
   };
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
+  /** Matches in which an agent had a seat and cancelled its ticket, until somebody has looked why. */
+  readonly abandoned: Set<string> = new Set();
   /** Servers whose report has not been looked at. */
   readonly reported: Set<string> = new Set();
   readonly #functions: MatchFunctions;
@@ -106,6 +108,10 @@ export class Picture {
   #onTicket(id: string, before: Ticket | undefined, after: Ticket | undefined): void {
     const waited = before?.state === "waiting";
     const waits = after?.state === "waiting";
+    const hadSeat = before?.state === "assigned" || before?.state === "joined";
+    if (hadSeat && after?.state === "cancelled" && before.matchId !== undefined) {
+      this.abandoned.add(before.matchId);
+    }
     if (waited) {
       this.waiting.delete(id);
       for (const pools of this.#pools.values()) for (const pool of pools.values()) pool.delete(id);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DirectorContext } from "./context.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/** A server that answered so recently is not asked again. */
+const trustMs = 1_000;
+
+/**
+ * Servers that may be dead before their lease says so: nobody is sent to them until they have answered, or
+ * reported anew. That agents give up their seats makes a server suspect, and so does a call that it does not answer.
+ */
+export class Suspicion {
+  readonly #context: DirectorContext;
+  readonly #tasks: WorldTasks;
+  /** With the report that was the last one then. */
+  readonly #suspects = new Map<string, string>();
+  /** When each answered last. */
+  readonly #answered = new Map<string, number>();
+
+  constructor(context: DirectorContext, tasks: WorldTasks) {
+    this.#context = context;
+    this.#tasks = tasks;
+  }
+
+  isSuspect(serverId: string): boolean {
+    const since = this.#suspects.get(serverId);
+    if (since === undefined) return false;
+    if (since === this.#lastReport(serverId)) return true;
+    this.#suspects.delete(serverId);
+    return false;
+  }
+
+  /** Looks at the matches that agents left by cancelling their tickets, and asks the servers of those. */
+  look(): void {
+    const { view, picture, clock } = this.#context;
+    for (const matchId of picture.abandoned) {
+      const serverId = view.get("match", matchId)?.value.serverId;
+      if (serverId === undefined || this.#suspects.has(serverId)) continue;
+      const answeredMs = this.#answered.get(serverId) ?? Number.NEGATIVE_INFINITY;
+      if (clock.now() - answeredMs >= trustMs) this.#ask(serverId);
+    }
+    picture.abandoned.clear();
+  }
+
+  /** A server did not answer. */
+  suspect(serverId: string): void {
+    this.#suspects.set(serverId, this.#lastReport(serverId));
+  }
+
+  /** Forgets servers that are gone. */
+  sweep(): void {
+    for (const known of [this.#suspects, this.#answered]) {
+      for (const id of known.keys()) {
+        if (this.#context.view.get("server", id) === undefined) known.delete(id);
+      }
+    }
+  }
+
+  #ask(serverId: string): void {
+    const { view, servers, settings, clock, wake } = this.#context;
+    const server = view.get("server", serverId)?.value;
+    const key = `ask ${serverId}`;
+    if (server === undefined || this.#tasks.isRunning(key)) return;
+    this.suspect(serverId);
+    this.#tasks.start(key, async () => {
+      const answers = await servers.check(server, settings.callbackMs).then(
+        () => true,
+        () => false,
+      );
+      if (!answers) return;
+      this.#answered.set(serverId, clock.now());
+      this.#suspects.delete(serverId);
+      wake();
+    });
+  }
+
+  #lastReport(serverId: string): string {
+    const report = this.#context.view.get("report", serverId)?.value;
+    return `${report?.epoch}/${report?.sequence}`;
+  }
+}

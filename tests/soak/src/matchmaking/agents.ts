@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process of agents that play what a matchmaker gives them, one sequence of each match. It is
+// sent who the matchmakers are and how many agents there are, then that the killing is over, then the end.
+import type { Environment } from "@dm-env-rpc/client";
+import {
+  joinMatch,
+  type MatchmakerClient,
+  matchmakerClient,
+  type TicketAssignment,
+} from "@dm-env-rpc/matchmaker/client";
+
+/** What the process is sent. */
+export type Order =
+  | { readonly kind: "play"; readonly matchmakers: readonly string[]; readonly agents: number }
+  /** Nobody is killed from now on: every agent has to finish a sequence, and none may be lost. */
+  | { readonly kind: "peace" }
+  /** Play on to the end of what has begun, and no further. */
+  | { readonly kind: "end" };
+
+/** What came of it. */
+export interface Told {
+  agents: number;
+  finished: number;
+  /** Matches that broke off, and those of them after the killing was over. */
+  lost: number;
+  lostInPeace: number;
+  /** Tickets that failed, and why the first did. */
+  failedTickets: number;
+  firstFailure: string | undefined;
+  /** Agents that finished a sequence after the killing was over. */
+  finishedInPeace: number;
+  /** Longest time from a ticket to the first step of its sequence, in milliseconds. */
+  longestMs: number;
+}
+
+/** How long agents wait for others who may have gone home. */
+const patienceMs = 10_000;
+
+const told: Told = {
+  agents: 0,
+  finished: 0,
+  lost: 0,
+  lostInPeace: 0,
+  failedTickets: 0,
+  firstFailure: undefined,
+  finishedInPeace: 0,
+  longestMs: 0,
+};
+const ending = new AbortController();
+let isPeace = false;
+
+process.on("message", (order: Order) => {
+  if (order.kind === "peace") isPeace = true;
+  else if (order.kind === "end") ending.abort();
+  else void playAll(order.matchmakers, order.agents);
+});
+
+async function playAll(matchmakers: readonly string[], agents: number): Promise<void> {
+  const matchmaker = matchmakerClient(matchmakers);
+  await Promise.all(Array.from({ length: agents }, () => live(matchmaker)));
+  process.send?.(told, () => process.disconnect());
+}
+
+async function live(matchmaker: MatchmakerClient): Promise<void> {
+  let hasFinishedInPeace = false;
+  told.agents += 1;
+  while (!ending.signal.aborted) {
+    const from = performance.now();
+    let match: Awaited<ReturnType<MatchmakerClient["findMatch"]>>;
+    try {
+      match = await matchmaker.findMatch({}, { signal: ending.signal });
+    } catch (error) {
+      if (ending.signal.aborted) break;
+      told.failedTickets += 1;
+      told.firstFailure ??= String(error);
+      continue;
+    }
+    const wasPeace = isPeace;
+    try {
+      await playOne(match, from);
+      told.finished += 1;
+      if (wasPeace && !hasFinishedInPeace) {
+        hasFinishedInPeace = true;
+        told.finishedInPeace += 1;
+      }
+      if (told.finished === told.agents) process.send?.("playing");
+    } catch (error) {
+      // Whoever waits for others who have gone home has lost nothing.
+      if (ending.signal.aborted && !(error instanceof Unfinished)) break;
+      told.lost += 1;
+      if (wasPeace) {
+        told.lostInPeace += 1;
+        told.firstFailure ??= String(error);
+      }
+    } finally {
+      await matchmaker.cancel(match.ticketId).catch(() => {});
+    }
+  }
+}
+
+/** A sequence that began and came to no end. */
+class Unfinished extends Error {}
+
+async function playOne(match: TicketAssignment, from: number): Promise<void> {
+  await using environment = await joinMatch(match, { observations: ["step"] });
+  let step = await begin(environment);
+  told.longestMs = Math.max(told.longestMs, performance.now() - from);
+  try {
+    while (!step.last()) step = await environment.step({ move: Math.floor(Math.random() * 6) });
+  } catch (error) {
+    throw new Unfinished(String(error), { cause: error });
+  }
+}
+
+/** The first step, which waits for all four agents: once all go home, not for long. */
+async function begin(environment: Environment): ReturnType<Environment["reset"]> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const goHome = (): void => {
+    timer = setTimeout(() => void environment.connection.close(), patienceMs);
+  };
+  if (ending.signal.aborted) goHome();
+  else ending.signal.addEventListener("abort", goHome, { once: true });
+  try {
+    return await environment.reset();
+  } finally {
+    ending.signal.removeEventListener("abort", goHome);
+    clearTimeout(timer);
+  }
+}

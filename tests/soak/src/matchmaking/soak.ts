@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { AdminService, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
+import { Program, RedisServer } from "@dm-env-rpc/tests-processes";
+import type { Order, Told } from "./agents.ts";
+
+/** What the soak of the matchmaker is like. */
+export interface MatchmakingJob {
+  readonly agents: number;
+  readonly seconds: number;
+}
+
+/** What came of it. */
+export interface Matchmaking {
+  readonly told: Told;
+  /** What is left of tickets, matches and worlds when all have gone home. */
+  readonly left: readonly string[];
+}
+
+const groupSize = 4;
+const main = (app: string): string => fileURLToPath(import.meta.resolve(`@dm-env-rpc/${app}/main`));
+
+const profiles = [
+  {
+    name: "four",
+    pools: [{ name: "all" }],
+    matchFunction: { byCount: { count: groupSize } },
+    worldType: "gridworld",
+    worldSettings: {
+      min_agents: { int32s: { array: [groupSize] } },
+      max_agents: { int32s: { array: [groupSize] } },
+      max_steps: { int32s: { array: [50] } },
+    },
+    // Of an agent that is killed before it takes its seat, the others wait for the next.
+    backfill: true,
+    seatTimeout: "5s",
+  },
+];
+
+/**
+ * Three matchmakers on one Redis, four servers of gridworlds, and agents that play sequence after sequence; on
+ * the way the matchmaker that leads, a server and an agent are killed.
+ */
+export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Promise<Matchmaking> {
+  const folder = await mkdtemp(join(tmpdir(), "soak-matchmaking-"));
+  await using cleanUp = new AsyncDisposableStack();
+  cleanUp.defer(() => rm(folder, { recursive: true }));
+  const file = join(folder, "profiles.json");
+  await writeFile(file, JSON.stringify(profiles));
+  const redis = cleanUp.use(await RedisServer.start("everysec"));
+  const start = async (app: string, ...args: readonly string[]): Promise<Program> =>
+    cleanUp.use(await Program.start(main(app), ["--port", "0", ...args]));
+  const flags = ["--redis", redis.url, "--profiles", file, "--log-level", "error"];
+  // The first that is there leads.
+  const leader = await start("matchmaker-server", ...flags);
+  const others = [
+    await start("matchmaker-server", ...flags),
+    await start("matchmaker-server", ...flags),
+  ];
+  const survivor = createClient(
+    AdminService,
+    createGrpcTransport({ baseUrl: others[0]?.url ?? "" }),
+  );
+  const matchmakers = [leader, ...others].map(({ url }) => url);
+  const asked = matchmakers.flatMap((url) => ["--matchmaker", url]);
+  const room = String(Math.ceil(agents / groupSize / 3));
+  const servers: Program[] = [];
+  for (let server = 0; server < 4; server++) {
+    servers.push(await start("gridworld-server", ...asked, "--max-worlds", room));
+  }
+  const crowd = cleanUp.use(new Agents({ kind: "play", matchmakers, agents: agents - 1 }));
+  const doomed = cleanUp.use(new Agents({ kind: "play", matchmakers, agents: 1 }));
+  await Promise.all([crowd.playing, doomed.playing]);
+
+  const ends = performance.now() + seconds * 1_000;
+  const killEveryMs = (seconds * 1_000) / 6;
+  await setTimeout(killEveryMs);
+  await leader.kill();
+  await setTimeout(killEveryMs);
+  await (await busiest(servers, survivor)).kill();
+  await setTimeout(killEveryMs);
+  await doomed.kill();
+  crowd.order({ kind: "peace" });
+  await setTimeout(Math.max(0, ends - performance.now()));
+  crowd.order({ kind: "end" });
+  const told = await crowd.told;
+  return { told, left: await leftovers(survivor) };
+}
+
+type Admin = Client<typeof AdminService>;
+
+/** The server with the most worlds. */
+async function busiest(programs: readonly Program[], admin: Admin): Promise<Program> {
+  const { servers } = await admin.listServers({});
+  const [first] = servers.sort((a, b) => b.worlds.length - a.worlds.length);
+  const found = programs.find(({ url }) => url === first?.address);
+  if (found === undefined) throw new Error("no server is registered");
+  return found;
+}
+
+/** A process of agents. */
+class Agents implements AsyncDisposable {
+  /** Resolves when there have been as many finished sequences as agents. */
+  readonly playing: Promise<unknown>;
+  readonly told: Promise<Told>;
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<unknown>;
+
+  constructor(order: Order) {
+    const main = fileURLToPath(new URL("./agents.js", import.meta.url));
+    const child = fork(main, { stdio: "inherit" });
+    this.#process = child;
+    this.#ended = once(child, "exit");
+    let isPlaying = (): void => {};
+    this.playing = new Promise<void>((resolve) => {
+      isPlaying = resolve;
+    });
+    this.told = new Promise<Told>((resolve, reject) => {
+      child.on("message", (message: Told | "playing") => {
+        if (message === "playing") isPlaying();
+        else resolve(message);
+      });
+      child.once("exit", () => reject(new Error("the agents ended without a word")));
+    });
+    // Nobody asks those who are killed.
+    this.told.catch(() => {});
+    this.order(order);
+  }
+
+  order(order: Order): void {
+    this.#process.send(order);
+  }
+
+  async kill(): Promise<void> {
+    this.#process.kill("SIGKILL");
+    await this.#ended;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill();
+  }
+}
+
+const settleMs = 20_000;
+
+/** What there is still, when everybody has left and there was time to clean up. */
+async function leftovers(admin: Admin): Promise<string[]> {
+  for (const end = performance.now() + settleMs; ; await setTimeout(200)) {
+    const { servers } = await admin.listServers({});
+    const serving = servers.filter(({ state }) => state === ServerState.SERVING);
+    const here = new Set(serving.map(({ id }) => id));
+    const { matches } = await admin.listMatches({ pageSize: 1_000 });
+    const { tickets } = await admin.listTickets({
+      pageSize: 1_000,
+      state: TicketState.WAITING,
+    });
+    const left = [
+      ...tickets.map(({ id }) => `ticket ${id}`),
+      // Those of a server that was killed go with it, when it is given up.
+      ...matches.filter(({ serverId }) => here.has(serverId)).map(({ id }) => `match ${id}`),
+      ...serving.flatMap(({ worlds, address }) =>
+        worlds.map(({ name }) => `${name} at ${address}`),
+      ),
+    ];
+    if (left.length === 0 || performance.now() > end) return left;
+  }
+}
