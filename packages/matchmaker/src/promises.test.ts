@@ -220,6 +220,31 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     },
   );
 
+  it("a server that agents give up their seats on gets nobody until it has answered", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
+    const server = await house.serve("a");
+    const [first = "", second = "", third = ""] = await house.tickets(3);
+    await house.settle();
+    for (const id of [first, second]) await house.join(id);
+    await house.pass(1_000);
+    // It is killed: its agents notice at once, and its lease runs on.
+    server.isUp = false;
+    await house.frontend.cancelTicket({ ticketId: first });
+    await house.settle();
+    expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
+    // It was but the network: it reports again.
+    server.isUp = true;
+    await house.pass(1_000);
+    expect(await house.states([third])).toEqual(["ASSIGNED"]);
+    // An agent that just leaves makes no difference for long.
+    const [fourth = ""] = await house.tickets(1);
+    await house.pass(2_000);
+    await house.frontend.cancelTicket({ ticketId: second });
+    await house.settle();
+    expect(await house.states([fourth])).toEqual(["ASSIGNED"]);
+  });
+
   it("a server that is started anew at the same address replaces the old one at once", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);

@@ -82,6 +82,7 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
       if (wasPeace && !hasFinishedInPeace) {
         hasFinishedInPeace = true;
         told.finishedInPeace += 1;
+        if (told.finishedInPeace === told.agents) process.send?.("all in peace");
       }
       if (told.finished === told.agents) process.send?.("playing");
     } catch (error) {

@@ -26,6 +26,7 @@ export interface Matchmaking {
 }
 
 const groupSize = 4;
+const patienceMs = 120_000;
 const main = (app: string): string => fileURLToPath(import.meta.resolve(`@dm-env-rpc/${app}/main`));
 
 const profiles = [
@@ -41,7 +42,7 @@ const profiles = [
     },
     // Of an agent that is killed before it takes its seat, the others wait for the next.
     backfill: true,
-    seatTimeout: "5s",
+    seatTimeout: "15s",
   },
 ];
 
@@ -90,6 +91,8 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   await doomed.kill();
   crowd.order({ kind: "peace" });
   await setTimeout(Math.max(0, ends - performance.now()));
+  // On a slow machine the last of them may need longer; the others play on, so that they find somebody.
+  await Promise.race([crowd.allInPeace, setTimeout(patienceMs, undefined, { ref: false })]);
   crowd.order({ kind: "end" });
   const told = await crowd.told;
   return { told, left: await leftovers(survivor) };
@@ -109,7 +112,9 @@ async function busiest(programs: readonly Program[], admin: Admin): Promise<Prog
 /** A process of agents. */
 class Agents implements AsyncDisposable {
   /** Resolves when there have been as many finished sequences as agents. */
-  readonly playing: Promise<unknown>;
+  readonly playing: Promise<void>;
+  /** Resolves when each has finished a sequence after the killing. */
+  readonly allInPeace: Promise<void>;
   readonly told: Promise<Told>;
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -119,14 +124,17 @@ class Agents implements AsyncDisposable {
     const child = fork(main, { stdio: "inherit" });
     this.#process = child;
     this.#ended = once(child, "exit");
-    let isPlaying = (): void => {};
-    this.playing = new Promise<void>((resolve) => {
-      isPlaying = resolve;
-    });
+    const heard = (message: string): Promise<void> =>
+      new Promise((resolve) => {
+        child.on("message", (told) => {
+          if (told === message) resolve();
+        });
+      });
+    this.playing = heard("playing");
+    this.allInPeace = heard("all in peace");
     this.told = new Promise<Told>((resolve, reject) => {
-      child.on("message", (message: Told | "playing") => {
-        if (message === "playing") isPlaying();
-        else resolve(message);
+      child.on("message", (message: Told | string) => {
+        if (typeof message !== "string") resolve(message);
       });
       child.once("exit", () => reject(new Error("the agents ended without a word")));
     });
