@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
-import { connectPeer } from "../testing/peer.ts";
+import { connectPeer, joinedPeers, type Peer } from "../testing/peer.ts";
+import { freeRunning } from "./clocks/free-running.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import type { ObservationChecks } from "./observing.ts";
 import { defineWorld } from "./world.ts";
@@ -65,4 +66,80 @@ describe("observations", () => {
       }
     },
   );
+});
+
+describe("the memory of observations", () => {
+  /** Counts ticks in tensors that it uses again and again. */
+  const thrifty = defineWorld({
+    name: "thrifty",
+    actions: { out: t.int32() },
+    observations: {
+      tick: t.int32(),
+      mine: t.float64(),
+      row: t.int32([2]),
+      reward: t.float32([2]),
+    },
+    clock: freeRunning(),
+    create() {
+      let tick = 0;
+      let gone = 0;
+      const row = new Int32Array(2);
+      const reward = new Float32Array(2);
+      return {
+        start() {
+          tick = 0;
+          gone = 0;
+        },
+        step(actions) {
+          tick += 1;
+          row.fill(tick);
+          for (const { out = gone } of actions.values()) gone = out;
+        },
+        status: (agent) => (agent === gone ? "interrupted" : "running"),
+        observe: {
+          tick: () => tick,
+          mine: (agent) => agent + tick / 100,
+          row: () => row,
+          reward: (agent) => reward.fill(agent * 10 ** tick),
+        },
+      };
+    },
+  });
+
+  async function twoAgents(): Promise<[Peer, Peer]> {
+    const server = createEnvironmentServer({ worlds: [thrifty] });
+    const world = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await Promise.all([one.step(), two.step()]);
+    return [one, two];
+  }
+
+  it("behaviour 63: adds up rewards that the world writes over", async () => {
+    const [one, two] = await twoAgents();
+    await one.step();
+    await one.step();
+    expect((await two.step()).observations["reward"]).toEqual([2220, 2220]);
+    expect((await one.step()).observations["reward"]).toEqual([11000, 11000]);
+  });
+
+  it("behaviour 61: keeps what an agent is owed as it was, whatever is observed after it", async () => {
+    const [one, two] = await twoAgents();
+    await one.step();
+    await one.step({ out: 2 });
+    await one.step();
+    expect((await one.step()).observations).toMatchObject({ tick: 4, mine: 1.04, row: [4, 4] });
+    expect(await two.step()).toEqual({
+      state: "INTERRUPTED",
+      observations: { tick: 2, mine: 2.02, row: [2, 2], reward: [220, 220] },
+    });
+  });
+
+  it("behaviour 36: gives each of many answers in flight its own numbers", async () => {
+    const [one, two] = await twoAgents();
+    const steps = Array.from({ length: 50 }, () => [one.step(), two.step()]).flat();
+    const seen = (await Promise.all(steps)).map(({ observations }) => observations["tick"]);
+    expect([...seen].sort((a, b) => Number(a) - Number(b))).toEqual(
+      Array.from({ length: 100 }, (_, i) => i + 1),
+    );
+  });
 });

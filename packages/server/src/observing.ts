@@ -10,6 +10,7 @@ import {
   zeros,
 } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
+import { ScalarTensor } from "./scalar-tensor.ts";
 import type { Seat } from "./seat.ts";
 import { promised, WorldFault } from "./world-calls.ts";
 
@@ -25,17 +26,38 @@ export type ObservationChecks = "always" | "sampled" | "off";
 /** A prime, so that an agent that asks for the same few every step has each of them checked. */
 const sampleEvery = 61;
 
+/** How one observation is made. */
+interface HowMade {
+  readonly entry: SpecEntry;
+  readonly observe: Observe;
+  /** For a number without bounds: where it is put, again and again. */
+  readonly scalar: ScalarTensor | undefined;
+}
+
+/** How one observation that agents ask for is answered. */
+interface Recipe extends HowMade {
+  readonly isReward: boolean;
+  /** The answer with that scalar. */
+  readonly scalarAnswer: UidTensor | undefined;
+}
+
 /** Makes the observations of a world's agents; what is not asked for is not computed. */
 export class Observing {
   readonly #observers = new Map<string, Observe>();
-
   readonly #checks: ObservationChecks;
   readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
+  /** By the list that a step asks for, which is the same one as long as the agent asks for the same. */
+  readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
   #observed = 0;
 
   constructor(observe: object, checks: ObservationChecks) {
     this.#checks = checks;
     this.#collect(observe, "");
+  }
+
+  /** Whether there can be rewards. */
+  get hasRewards(): boolean {
+    return this.#observers.has("reward");
   }
 
   #collect(observe: object, prefix: string): void {
@@ -62,26 +84,54 @@ export class Observing {
     return observer;
   }
 
-  /** The observations as the world is at `tick`; the reward is what added up since the last response. */
-  observe(seat: Seat, requested: readonly SpecEntry[], tick: number): UidTensor[] {
-    const observations = new Array<UidTensor>(requested.length);
-    for (let i = 0; i < requested.length; i++) {
-      const entry = requested[i] as SpecEntry;
-      const tensor =
-        entry.name === "reward" ? this.#reward(seat, entry, tick) : this.#one(seat, entry);
-      observations[i] = { uid: entry.uid, tensor };
+  #recipesFor(requested: readonly SpecEntry[]): readonly Recipe[] {
+    let recipes = this.#recipes.get(requested);
+    if (recipes === undefined) {
+      recipes = requested.map((entry) => this.#recipe(entry));
+      this.#recipes.set(requested, recipes);
+    }
+    return recipes;
+  }
+
+  #recipe(entry: SpecEntry): Recipe {
+    const { uid, name, spec } = entry;
+    const scalar = ScalarTensor.for(spec);
+    return {
+      entry,
+      observe: this.#observer(name),
+      isReward: name === "reward",
+      scalar,
+      scalarAnswer: scalar && { uid, tensor: scalar.tensor },
+    };
+  }
+
+  /**
+   * The observations as the world is; the reward is what added up since the last response.
+   *
+   * @param requested A list that stays as it is.
+   * @returns Tensors that are valid until the next call.
+   */
+  observe(seat: Seat, requested: readonly SpecEntry[]): readonly UidTensor[] {
+    const recipes = this.#recipesFor(requested);
+    const observations = new Array<UidTensor>(recipes.length);
+    for (let i = 0; i < recipes.length; i++) {
+      const recipe = recipes[i] as Recipe;
+      const tensor = recipe.isReward ? this.#reward(seat, recipe) : this.#one(seat, recipe);
+      observations[i] =
+        recipe.scalarAnswer?.tensor === tensor
+          ? recipe.scalarAnswer
+          : { uid: recipe.entry.uid, tensor };
     }
     seat.reward.clear();
-    seat.rewardTick = tick;
     return observations;
   }
 
   /** @throws WorldFault when the author's function throws, or returns what does not fit the spec. */
-  #one(seat: Seat, entry: SpecEntry): Tensor {
+  #one(seat: Seat, { entry, observe, scalar }: HowMade): Tensor {
     let value: unknown;
     try {
-      value = this.#observer(entry.name)(seat.agent);
-      return packFor(value, this.#checked(entry.spec), entry.name);
+      value = observe(seat.agent);
+      return scalar?.pack(value) ?? packFor(value, this.#checked(entry.spec), entry.name);
     } catch (error) {
       throw new WorldFault(`observe.${entry.name}`, promised(value) ?? error);
     }
@@ -102,22 +152,28 @@ export class Observing {
     return unbounded;
   }
 
-  #reward(seat: Seat, entry: SpecEntry, tick: number): Tensor {
-    this.addReward(seat, tick);
+  #reward(seat: Seat, recipe: Recipe): Tensor {
+    const { reward } = seat;
+    if (reward.isDue && reward.isEmpty) {
+      reward.isDue = false;
+      return this.#one(seat, recipe);
+    }
+    this.addReward(seat);
     try {
-      return seat.reward.take() ?? zeros(entry.spec);
+      return reward.take() ?? zeros(recipe.entry.spec);
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
   }
 
-  /** Adds the reward of `tick` to what the agent is owed, if that was not done yet. */
-  addReward(seat: Seat, tick: number): void {
-    if (seat.rewardTick === tick) return;
-    seat.rewardTick = tick;
+  /** Adds the reward of the last tick to what the agent is owed, if it has one and that was not done yet. */
+  addReward(seat: Seat): void {
+    if (!seat.reward.isDue) return;
+    seat.reward.isDue = false;
     const entry = seat.specs.observations.byName.get("reward");
     if (entry === undefined) return;
-    const reward = this.#one(seat, entry);
+    const observe = this.#observer(entry.name);
+    const reward = this.#one(seat, { entry, observe, scalar: undefined });
     try {
       seat.reward.add(reward);
     } catch (error) {
@@ -126,10 +182,9 @@ export class Observing {
   }
 
   /** Keeps every observation of an agent, before the world moves on. */
-  save(seat: Seat, tick: number): ReadonlyMap<Uid, UidTensor> {
-    const all = this.observe(seat, seat.specs.observations.entries, tick);
+  save(seat: Seat): ReadonlyMap<Uid, UidTensor> {
     return new Map(
-      all.map(({ uid, tensor }) => [
+      this.observe(seat, seat.specs.observations.entries).map(({ uid, tensor }) => [
         uid,
         { uid, tensor: { ...tensor, data: tensor.data.slice() } as Tensor },
       ]),

@@ -54,7 +54,7 @@ export class ResetBarrier {
       this.#active = true;
       sequence.interrupt();
       for (const seat of this.#host.seats) {
-        if (seat.phase === "owed" && !seat.straggler) this.#debtors.add(seat);
+        if (seat.phase === "owed" && !sequence.opening.isExcused(seat)) this.#debtors.add(seat);
       }
       this.#cancelDeadline = this.#host.calls.after(this.#host.resetDeadlineMs, () =>
         this.#finish(),
@@ -62,7 +62,7 @@ export class ResetBarrier {
     }
     this.settle();
     // Whoever waits for a first step of others waits for the reset now, and they are not late.
-    if (this.#active) sequence.tryOpen();
+    if (this.#active) sequence.opening.check();
   }
 
   /** An agent was told that the old sequence is over, or is gone. */
@@ -78,14 +78,14 @@ export class ResetBarrier {
   #finish(): void {
     this.#cancelDeadline?.();
     this.#cancelDeadline = undefined;
-    for (const seat of this.#debtors) seat.straggler = true;
+    for (const seat of this.#debtors) this.#host.sequence.opening.excuse(seat);
     this.#debtors.clear();
     this.#active = false;
     const settings = this.#settings;
     this.#settings = {};
     this.#host.applyResetSettings(settings);
     for (const done of this.#callers.splice(0)) done();
-    this.#host.sequence.tryOpen();
+    this.#host.sequence.opening.check();
   }
 
   /** Ends without an answer, because the world is gone. */

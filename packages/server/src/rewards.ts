@@ -10,6 +10,12 @@ export class RewardSum {
   #sum: Float64Array | BigInt64Array | undefined;
   /** The reward of one tick, as it stands. */
   #only: Tensor | undefined;
+  /** Whether the last tick has a reward that is not in the sum yet. */
+  isDue = false;
+
+  get isEmpty(): boolean {
+    return this.#only === undefined;
+  }
 
   add(reward: Tensor): void {
     if (this.#only === undefined) {
@@ -24,11 +30,14 @@ export class RewardSum {
   /** The sum as a tensor like the rewards that were added; undefined when none was. Starts anew. */
   take(): Tensor | undefined {
     const [only, sum] = [this.#only, this.#sum];
-    this.clear();
+    this.#only = undefined;
+    this.#sum = undefined;
     return only === undefined || sum === undefined ? only : narrow(only, sum);
   }
 
+  /** Forgets the sum, and the reward that is due. */
   clear(): void {
+    this.isDue = false;
     this.#only = undefined;
     this.#sum = undefined;
   }

@@ -55,11 +55,7 @@ export class Seat {
   resetting: { readonly reply: Reply; readonly specs: SeatSpecs } | undefined;
   /** The beginning or tick for which it is late, as it was counted. */
   missedMove: number | undefined;
-  /** Nobody waits for its first step any more. */
-  straggler = false;
   readonly reward: RewardSum = new RewardSum();
-  /** The tick whose reward is in the sum or has gone out. */
-  rewardTick = 0;
   /** The actions of its last step in this sequence. */
   lastActions: ActionValues | undefined;
   /** Told once, when it is out of the world, however that came. */

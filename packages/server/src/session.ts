@@ -104,9 +104,16 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   onMessage(message: Request): void {
-    this.#queue.push(message);
     this.#idle = 0;
-    if (!this.#pumping) this.#pump();
+    if (this.#isFree && this.#queue.length === 0) {
+      this.#pumping = true;
+      this.#begin(message);
+      this.#pumping = false;
+      this.#rest();
+      return;
+    }
+    this.#queue.push(message);
+    this.#pump();
     if (this.#queue.length - this.#next >= this.#host.maxQueuedRequests && !this.#paused) {
       this.#paused = true;
       this.#stream.pause();
@@ -140,21 +147,29 @@ export class Session implements StreamReceiver<ProcessRequest> {
     while (!this.#busy && !this.#full && this.#next < this.#queue.length) {
       const request = this.#queue[this.#next] as Request;
       this.#next += 1;
-      this.#busy = true;
-      this.#take(request);
+      this.#begin(request);
     }
     this.#pumping = false;
-    if (this.#next === this.#queue.length) {
-      this.#queue = [];
-      this.#next = 0;
-      if (this.#paused && !this.#closed) {
-        this.#paused = false;
-        this.#stream.resume();
-      }
-      if (this.#busy || this.#closed) return;
-      if (this.#ended) this.#finish();
-      else if (this.#drained) this.#finishSoon();
+    if (this.#next < this.#queue.length) return;
+    if (this.#next > 0) this.#queue = [];
+    this.#next = 0;
+    if (this.#paused && !this.#closed) {
+      this.#paused = false;
+      this.#stream.resume();
     }
+    this.#rest();
+  }
+
+  /** Whether a request that comes now can be taken at once. */
+  get #isFree(): boolean {
+    return !this.#busy && !this.#full && !this.#pumping;
+  }
+
+  /** Everything that came has been taken: what is to end ends, unless an answer is owed. */
+  #rest(): void {
+    if (this.#busy || this.#closed) return;
+    if (this.#ended) this.#finish();
+    else if (this.#drained) this.#finishSoon();
   }
 
   /** What the peer had sent before it could know of the end is answered still. */
@@ -183,7 +198,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
     });
   }
 
-  #take(request: Request): void {
+  #begin(request: Request): void {
+    this.#busy = true;
     this.#taken = requestChannel.hasSubscribers ? [request.case, performance.now()] : undefined;
     try {
       this.#handle(request);

@@ -90,21 +90,28 @@ export class WorldCalls {
     then: (value: T) => void,
     refused?: (error: Error) => void,
   ): void {
-    const failed = (error: unknown): void => {
-      if (refused !== undefined && isRefusal(error)) refused(error);
-      else this.#fail(new WorldFault(what, error));
-    };
     let result: Awaitable<T>;
     try {
       result = run();
     } catch (error) {
-      failed(error);
+      this.#failed(what, error, refused);
       return;
     }
-    if (!isPromiseLike(result)) {
-      then(result);
-      return;
-    }
+    if (isPromiseLike(result)) this.#wait(what, result, then, refused);
+    else then(result);
+  }
+
+  #failed(what: LimitedCall, error: unknown, refused?: (error: Error) => void): void {
+    if (refused !== undefined && isRefusal(error)) refused(error);
+    else this.#fail(new WorldFault(what, error));
+  }
+
+  #wait<T>(
+    what: LimitedCall,
+    result: PromiseLike<T>,
+    then: (value: T) => void,
+    refused?: (error: Error) => void,
+  ): void {
     this.#turnstile.hold();
     let settled = false;
     const settle = (finish: () => void): void => {
@@ -118,12 +125,12 @@ export class WorldCalls {
     const limit = limitOf[what];
     const limitMs = this.#limits[limit];
     const cancel = this.#time.after(limitMs, () =>
-      settle(() => failed(new OverdueError(limit, limitMs))),
+      settle(() => this.#failed(what, new OverdueError(limit, limitMs), refused)),
     );
     this.#abandon = () => settle(() => {});
     result.then(
       (value) => settle(() => then(value)),
-      (error: unknown) => settle(() => failed(error)),
+      (error: unknown) => settle(() => this.#failed(what, error, refused)),
     );
   }
 
@@ -148,7 +155,7 @@ export class WorldCalls {
 }
 
 /** What a function returned that must answer at once. @throws Error for a promise. */
-function atOnce<T>(result: T): T {
+export function atOnce<T>(result: T): T {
   const error = promised(result);
   if (error !== undefined) throw error;
   return result;

@@ -242,7 +242,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     if (!this.seats.delete(seat)) return;
     this.#left(seat, seat.gone);
     const { sequence } = this;
-    sequence.take(seat);
+    sequence.leave(seat);
     sequence.saveOwed();
     this.calls.sync("leave", () => this.#world?.leave?.(seat.agent));
     if (sequence.everOpened) {
@@ -462,18 +462,12 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     this.#request(done, (finish) => {
       this.#closing = reason;
       this.sequence.interrupt();
-      for (const seat of this.seats) if (seat.phase === "opening") this.#refuseStep(seat, reason);
+      for (const seat of this.seats) {
+        if (seat.phase === "opening") this.sequence.refuse(seat, reason);
+      }
       this.sequence.changed();
       finish(undefined);
     });
-  }
-
-  /** Answers a first step that waits for a sequence which never begins. */
-  #refuseStep(seat: Seat, reason: DmEnvRpcError): void {
-    const reply = seat.pending?.reply;
-    seat.pending = undefined;
-    seat.phase = "idle";
-    reply?.(errorResponse(reason));
   }
 
   destroyIfEmpty(): void {

@@ -69,6 +69,12 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   step(actions: ReadonlyMap<AgentId, ActionsOf<A>>): Awaitable<void>;
   /** The observations after the last tick. */
   readonly observe: Observers<O>;
+  /**
+   * The agents that the last tick may have changed something for: only their `reward` and
+   * `status` are asked. Default: everybody. So a tick of a world with many agents that moves
+   * one of them (`freeRunning`) takes the time of that one.
+   */
+  affected?(): Iterable<AgentId>;
   /** Where the sequence of an agent stands after the last tick; without it, it never ends. */
   status?(agent: AgentId): SequenceState;
   /** Properties for the agents that have joined, beside those that every world has under `world`. */

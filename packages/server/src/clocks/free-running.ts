@@ -2,7 +2,10 @@
 import type { Seat } from "../seat.ts";
 import { type Clock, type ClockDriver, gather, type SequenceControl } from "./clock.ts";
 
-/** Each step of an agent advances the world at once, with its actions alone; nobody waits for another. */
+/**
+ * Each step of an agent advances the world at once, with its actions alone; nobody waits for another.
+ * In a world of many agents, `affected` keeps a step from costing the more the more there are.
+ */
 export function freeRunning(): Clock {
   return { name: "freeRunning", start: driver };
 }

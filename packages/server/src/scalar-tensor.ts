@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DType, dtypes, type Tensor, type TensorSpec } from "@dm-env-rpc/tensor-codec";
+
+/** The dtypes whose scalars are JavaScript numbers. */
+const numberTypes: ReadonlySet<DType> = new Set<DType>([
+  "float32",
+  "float64",
+  "int8",
+  "int32",
+  "uint8",
+  "uint32",
+]);
+
+/**
+ * A tensor of one number, used again for each. Valid until the next `pack`: what it
+ * holds has been sent by then.
+ */
+export class ScalarTensor {
+  readonly tensor: Tensor;
+  readonly #data: { [index: number]: number };
+  readonly #isFloat: boolean;
+  readonly #least: number;
+  readonly #most: number;
+
+  /** One for specs of a number without bounds; undefined for all others. */
+  static for(spec: TensorSpec): ScalarTensor | undefined {
+    const { dtype, shape, min, max } = spec;
+    const isPlain = numberTypes.has(dtype) && shape.length === 0;
+    return isPlain && min === undefined && max === undefined ? new ScalarTensor(dtype) : undefined;
+  }
+
+  private constructor(dtype: DType) {
+    const data = dtypes[dtype].allocate(1);
+    const { min, max } = dtypes[dtype].range ?? {
+      min: Number.NEGATIVE_INFINITY,
+      max: Number.POSITIVE_INFINITY,
+    };
+    this.tensor = { dtype, shape: [], data } as Tensor;
+    this.#data = data as { [index: number]: number };
+    this.#isFloat = dtype === "float32" || dtype === "float64";
+    this.#least = Number(min);
+    this.#most = Number(max);
+  }
+
+  /** The value as a tensor; undefined for a value that is none of the dtype's numbers. */
+  pack(value: unknown): Tensor | undefined {
+    if (typeof value !== "number") return undefined;
+    if (!this.#isFloat && !Number.isInteger(value)) return undefined;
+    if (value < this.#least || value > this.#most) return undefined;
+    this.#data[0] = value;
+    // What rounds to infinity does not fit either.
+    if (Number.isFinite(value) && !Number.isFinite(this.#data[0])) return undefined;
+    return this.tensor;
+  }
+}
