@@ -12,6 +12,11 @@ const folders = ["packages", "apps", "examples", "tests"]
 export default defineConfig({
   test: {
     reporters: ["default", "json"],
+    coverage: {
+      include: ["src/**/*.ts"],
+      exclude: ["**/*.test.ts", "**/*.test-d.ts", "**/testing/**", "**/gen/**"],
+      reporter: ["json-summary", "lcov"],
+    },
     projects: folders.map(({ name, root }) => ({
       test: {
         name,
