@@ -13,7 +13,7 @@ import { packTensor, tensor } from "@dm-env-rpc/tensor-codec";
 import { boardSettings } from "./board.ts";
 
 /** Agents that play together. */
-export const groupSize = 4;
+const groupSize = 4;
 
 /** The operator's side of a matchmaker. */
 export type Operator = Client<typeof AdminService>;
