@@ -216,14 +216,13 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
-    const pieces = this.#outbox.take();
-    const [first] = pieces;
-    if (pieces.length === 1 && first !== undefined) {
-      this.#write(first);
+    const only = this.#outbox.takeOnly();
+    if (only !== undefined) {
+      this.http2.write(only);
       return;
     }
     this.http2.cork();
-    for (const piece of pieces) {
+    for (const piece of this.#outbox.take()) {
       this.#write(piece);
     }
     this.http2.uncork();

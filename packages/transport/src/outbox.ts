@@ -3,7 +3,9 @@ import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
 import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
-const smallSlabBytes = 1024;
+const firstSlabBytes = 1024;
+/** A stream that has used up a few slabs gets none that are smaller. */
+const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
 /** A message of this size gets memory of its own. */
 const largeMessageBytes = 32 * 1024;
@@ -33,7 +35,7 @@ export class Outbox<T> {
   readonly #encoder: Encoder<T>;
   readonly #pool: BufferPool;
   #slab: Buffer = noBytes;
-  #slabSize = smallSlabBytes;
+  #slabSize = firstSlabBytes;
   #start = 0;
   #end = 0;
   #pieces: Piece[] = [];
@@ -81,14 +83,29 @@ export class Outbox<T> {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
-    // Room for two such turns, so that every other one needs no memory.
-    let size = smallSlabBytes;
+    this.#prepare();
+    return pieces;
+  }
+
+  /** Hands out what was added, where that are small messages in one piece, as nearly always; else nothing. */
+  takeOnly(): Buffer | undefined {
+    if (this.#pieces.length > 0 || this.#start === this.#end) {
+      return undefined;
+    }
+    const bytes = this.#slab.subarray(this.#start, this.#end);
+    this.#start = this.#end;
+    this.#prepare();
+    return bytes;
+  }
+
+  /** Chooses the size of the next slab: room for two such turns, so that every other one needs no memory. */
+  #prepare(): void {
+    let size = Math.min(this.#slabSize, warmSlabBytes);
     while (size < 2 * this.bytes && size < largeSlabBytes) {
       size *= 2;
     }
     this.#slabSize = size;
     this.bytes = 0;
-    return pieces;
   }
 
   /** Drops what was added. */
