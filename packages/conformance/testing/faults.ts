@@ -75,17 +75,17 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["43.drop-pays"],
   },
   "actions of any shape": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
     by: "toValue(unpackFor(tensor, { ...entry.spec, shape: tensor.shape }, entry.name), entry.spec)",
     foundBy: "10.wrong-shape",
   },
   "actions of any dtype": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
     by: "toValue(unpackFor(tensor, { ...entry.spec, dtype: tensor.dtype }, entry.name), entry.spec)",
     foundBy: "13.no-cast",
   },
   "bounds that are not enforced": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec)",
+    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
     by: `toValue(
            unpackFor(tensor, { dtype: entry.spec.dtype, shape: entry.spec.shape }, entry.name),
            entry.spec,

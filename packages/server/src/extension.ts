@@ -2,13 +2,12 @@
 import {
   create,
   type DescMessage,
-  fromBinary,
   type MessageInitShape,
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, decodeMessage, isTensorError, type Limits } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
 import type { Role } from "./authorize.ts";
 import type { Awaitable } from "./awaitable.ts";
@@ -32,7 +31,8 @@ export interface Extension {
 
 /**
  * Registers a message type that clients may send as an extension, and how it is
- * answered. A DmEnvRpcError that `answer` throws is told to the client.
+ * answered. A DmEnvRpcError that `answer` throws is told to the client. The message is held to the
+ * default limits of `decodeMessage`.
  */
 export function extension<I extends DescMessage, O extends DescMessage>(
   input: I,
@@ -55,11 +55,21 @@ export function packMessage<T extends DescMessage>(type: T, message: MessageInit
   });
 }
 
-/** @throws DmEnvRpcError INVALID_ARGUMENT when an Any does not hold bytes of its message. */
-export function readMessage<I extends DescMessage>(input: I, request: Any): MessageShape<I> {
+/**
+ * The message in an Any.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT when an Any does not hold bytes of its message.
+ * @throws TensorError `limit` when the message holds more than the limits allow.
+ */
+export function readMessage<I extends DescMessage>(
+  input: I,
+  request: Any,
+  limits?: Limits,
+): MessageShape<I> {
   try {
-    return fromBinary(input, request.value);
+    return decodeMessage(input, request.value, limits);
   } catch (error) {
+    if (isTensorError(error) && error.reason === "limit") throw error;
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
       `expected bytes of a ${input.typeName} in the extension, received others: ${String(error)}`,

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STRING_BYTES } from "@dm-env-rpc/tensor-codec";
+import {
+  DEFAULT_MAX_ELEMENTS,
+  DEFAULT_MAX_ENTRIES,
+  DEFAULT_MAX_STRING_BYTES,
+} from "@dm-env-rpc/tensor-codec";
 import { maxTimeoutMs } from "@dm-env-rpc/transport";
 
 /**
@@ -35,6 +39,8 @@ export interface ServerLimits extends CallLimits {
   readonly maxElements: number;
   /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
   readonly maxStringBytes: number;
+  /** Actions or requested observations of a step, and elements of a PROTO tensor; in a request that is no step, what its maps and lists hold together: settings, keys, strings, protos, and sixteen numbers for one (INT8 and UINT8 tensors count nothing). The request is answered with RESOURCE_EXHAUSTED. Default 2^16. */
+  readonly maxEntries: number;
   /** Requests of one stream that are read ahead; past it the server stops reading, and nothing is lost. Default 256. */
   readonly maxQueuedRequests: number;
   /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
@@ -60,6 +66,7 @@ export const defaultLimits: Readonly<ServerLimits> = {
   maxMessageBytes: 64 * 1024 * 1024,
   maxElements: DEFAULT_MAX_ELEMENTS,
   maxStringBytes: DEFAULT_MAX_STRING_BYTES,
+  maxEntries: DEFAULT_MAX_ENTRIES,
   maxQueuedRequests: 256,
   createMs: 30_000,
   joinMs: 30_000,

@@ -25,12 +25,15 @@ export class SeatSpecs {
   readonly observations: SpecTable;
   readonly #paths = new Map<Uid, readonly string[]>();
   readonly #required: readonly string[];
+  readonly #limits: { readonly maxElements: number };
   #message: ActionObservationSpecs | undefined;
   /** The last list of requested UIDs and what it stood for: agents mostly ask for the same. */
   #lastRequested: readonly Uid[] = [];
   #lastEntries: readonly SpecEntry[] = [];
 
-  constructor(actions: Specs, observations: Specs) {
+  /** @param maxElements Elements of an action, after a broadcast too. */
+  constructor(actions: Specs, observations: Specs, maxElements: number) {
+    this.#limits = { maxElements };
     this.actions = specTable(flattenSpecs(actions));
     this.observations = specTable(flattenSpecs(observations));
     for (const { uid, name } of this.actions.entries) this.#paths.set(uid, name.split("."));
@@ -59,7 +62,7 @@ export class SeatSpecs {
       const { uid, tensor } = actions[i] as (typeof actions)[number];
       const entry = this.actions.byUid.get(uid);
       if (entry === undefined) throw unknownUid("action", uid, this.actions);
-      const value = toValue(unpackFor(tensor, entry.spec, entry.name), entry.spec);
+      const value = toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec);
       place(values, this.#paths.get(uid) as readonly string[], value);
     }
     for (const name of this.#required) {

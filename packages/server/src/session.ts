@@ -11,6 +11,7 @@ import {
 import {
   DmEnvRpcError,
   isDmEnvRpcError,
+  isTensorError,
   type Malformed,
   type ProcessRequest,
   type ProcessResponse,
@@ -272,6 +273,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#destroy(request.value.worldName);
         return;
       case "malformed":
+        if (isTensorError(request.value) && request.value.reason === "limit") throw request.value;
         throw new DmEnvRpcError(
           "INVALID_ARGUMENT",
           `expected an EnvironmentRequest, received bytes that are none: ${request.value.message}`,

@@ -67,7 +67,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
       if (request.case !== "extension") return await answerLegacyRequest(request, context);
       const typeName = typeNameOf(request.value);
       if (typeName === PropertyRequestSchema.typeName) {
-        const asked = readMessage(PropertyRequestSchema, request.value);
+        const asked = readMessage(PropertyRequestSchema, request.value, options.limits);
         const value = packMessage(
           PropertyResponseSchema,
           await answerPropertyRequest(asked, context),

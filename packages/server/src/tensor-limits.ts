@@ -5,11 +5,11 @@ import type { PackedSettings } from "./hosted-world.ts";
 import type { ServerLimits } from "./limits.ts";
 
 /** What a tensor may cost a server. */
-export type TensorLimits = Pick<ServerLimits, "maxElements" | "maxStringBytes">;
+export type TensorLimits = Pick<ServerLimits, "maxElements" | "maxStringBytes" | "maxEntries">;
 
 /**
  * A tensor of a request other than a step. Steps are held to the limits while they are
- * read; the generated code that reads everything else knows none, beyond the bytes of a message.
+ * read; of everything else only how much it is was counted before generated code read it.
  *
  * @throws TensorError naming the tensor, with the reason `limit`, `dtype` or `shape`.
  */

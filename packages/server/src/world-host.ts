@@ -34,7 +34,7 @@ export interface WorldHostOptions {
   readonly randomSeed: () => bigint;
   readonly time: TimeSource;
   /** How long a call of the author's code may take, and how many agents there may be. */
-  readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld">;
+  readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld" | "maxElements">;
   readonly checkObservations: ObservationChecks;
   readonly observer: WorldObserver;
   /** Told once, when the world is there no more. */
@@ -567,8 +567,9 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
 
   #specs(join: Settings): SeatSpecs {
     const { actions, observations } = this.definition;
+    const { maxElements } = this.#options.limits;
     if (typeof actions !== "function" && typeof observations !== "function") {
-      this.#fixedSpecs ??= new SeatSpecs(actions, observations);
+      this.#fixedSpecs ??= new SeatSpecs(actions, observations, maxElements);
       return this.#fixedSpecs;
     }
     const settings = { create: this.#settings, join } as never;
@@ -577,7 +578,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
     let made: SeatSpecs | undefined;
     // Settings of which no specs can be made are the fault of who gave them.
     const refused = this.calls.refusal("specs", () => {
-      made = new SeatSpecs(resolve(actions), resolve(observations));
+      made = new SeatSpecs(resolve(actions), resolve(observations), maxElements);
     });
     if (made === undefined) throw refused;
     return made;

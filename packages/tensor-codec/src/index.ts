@@ -113,6 +113,7 @@ export {
   type CodecOptions,
   createRequestCodec,
   createResponseCodec,
+  decodeMessage,
   decodeTensor,
   encodeTensor,
 } from "./wire/index.ts";

@@ -7,7 +7,10 @@ export interface Limits {
   readonly maxElements?: number | undefined;
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
-  /** Entries of one step, and UIDs that it requests. Default 2^16. */
+  /**
+   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; of a message that
+   * is no step, what is in all its maps and lists, where sixteen numbers count for one. Default 2^16.
+   */
   readonly maxEntries?: number | undefined;
 }
 
@@ -31,12 +34,22 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
   });
 }
 
-/** The error of a step with more entries or requested UIDs than `maxEntries`. */
+/** The error of a message with more entries, requested UIDs, or elements that are objects, than `maxEntries`. */
 export function tooManyEntries(maxEntries: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `at most ${maxEntries} entries in a step (maxEntries)`,
+    expected: `at most ${maxEntries} entries in a message (maxEntries)`,
     received: "more",
     remedy: "send fewer or raise maxEntries",
+  });
+}
+
+/** The error of a message that is no step with more numbers, or more fields, than go with `maxEntries`. */
+export function tooManyFields(maxFields: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    expected: `at most ${maxFields} numbers and fields in a message that is no step (16 for each of maxEntries)`,
+    received: "more",
+    remedy: "send less or raise maxEntries",
   });
 }

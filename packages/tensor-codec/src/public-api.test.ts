@@ -14,6 +14,7 @@ test("the package exports these names, and no others", () => {
     "clamp",
     "createRequestCodec",
     "createResponseCodec",
+    "decodeMessage",
     "decodeTensor",
     "dtypeOf",
     "dtypes",
@@ -62,6 +63,7 @@ test("the wire's own door leads to the codecs alone", () => {
   expect(Object.keys(wire).sort()).toEqual([
     "createRequestCodec",
     "createResponseCodec",
+    "decodeMessage",
     "decodeTensor",
     "encodeTensor",
   ]);

@@ -23,7 +23,7 @@ export type LegacyPropertyRequest = Extract<
 >;
 
 /**
- * Answers a property request of a 1.0.x peer. Of a write whose keys are not all there, or
+ * Answers a property request of a 1.0.x peer. A key that comes twice is answered once. Of a write whose keys are not all there, or
  * whose values do not all fit, nothing is written but what stands before the first that fails.
  */
 export async function answerLegacyRequest(
@@ -33,7 +33,7 @@ export async function answerLegacyRequest(
   switch (request.case) {
     case "readProperty": {
       const properties: Record<string, TensorMessage> = {};
-      for (const key of request.value.keys) {
+      for (const key of new Set(request.value.keys)) {
         properties[key] = packTensor(await readProperty(context, key));
       }
       return { case: request.case, value: create(ReadPropertyResponseSchema, { properties }) };
@@ -45,7 +45,8 @@ export async function answerLegacyRequest(
       return { case: request.case, value: create(WritePropertyResponseSchema) };
     }
     case "listProperty": {
-      const entries = request.value.keys.flatMap((key) => listProperties(context.layers, key));
+      const keys = [...new Set(request.value.keys)];
+      const entries = keys.flatMap((key) => listProperties(context.layers, key));
       const properties = Object.fromEntries(
         entries.map((entry) => [
           entry.key,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { type DType, dtypes, type TensorData } from "../dtype.ts";
-import { tooManyElements } from "../limits.ts";
+import { tooManyElements, tooManyEntries } from "../limits.ts";
 import { bits, highHalf, lowHalf } from "./bits.ts";
 import { readFixed, readFloat32, readFloat64 } from "./fixed.ts";
 import { concatenate, type Ranges } from "./ranges.ts";
@@ -68,8 +68,10 @@ function chunksOf(reader: Reader, dtype: DType): Ranges {
       reader.pos = stop;
     } else {
       const start = reader.pos;
-      reader.skip(tag);
-      if (tag === ((ARRAY_FIELD << 3) | single)) ranges.push(start, reader.pos);
+      if (tag === ((ARRAY_FIELD << 3) | single)) {
+        reader.pass(tag);
+        ranges.push(start, reader.pos);
+      } else reader.skip(tag);
     }
   }
   return ranges;
@@ -237,6 +239,7 @@ function readStrings(reader: Reader, options: ReadOptions): string[] {
 function readAnys(reader: Reader, options: ReadOptions): Any[] {
   const out: Any[] = [];
   while (nextElement(reader, out.length, options)) {
+    if (out.length === options.maxEntries) throw tooManyEntries(options.maxEntries);
     const stop = reader.delimited();
     out.push(reader.inner(stop, () => readAny(reader, options)));
   }

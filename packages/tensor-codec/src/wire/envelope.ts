@@ -18,6 +18,7 @@ import type { Uid } from "../uid.ts";
 import type { ReadOptions } from "./array-reader.ts";
 import { LayoutReader } from "./layout-reader.ts";
 import { LayoutWriter } from "./layout-writer.ts";
+import { MessageScanner } from "./message-scanner.ts";
 import { Reader } from "./reader.ts";
 import { Sizes } from "./sizes.ts";
 import { varintSize, writeVarint } from "./varints.ts";
@@ -54,6 +55,11 @@ export interface OpenStep<S> {
   close(): S;
 }
 
+/** What generated code reads: unknown fields are not kept. */
+export const knownFieldsOnly: Readonly<{ readUnknownFields: boolean }> = {
+  readUnknownFields: false,
+};
+
 /** A payload as a oneof has it. */
 interface Payload {
   readonly case: string | undefined;
@@ -79,6 +85,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
   const { byName, byNumber, step } = fieldsOf(envelope);
   const readOptions = readOptionsOf(options);
   const reader = new Reader();
+  const scanner = new MessageScanner(readOptions);
   const lendsScalars = options.lendScalars === true && readOptions.maxElements > 0;
   const layoutReader = new LayoutReader(stepCodec, lendsScalars);
   const layoutWriter = new LayoutWriter(stepCodec);
@@ -131,6 +138,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
     const known = layoutReader.read(reader, readOptions);
     if (known !== undefined) return { case: "step", value: known } as unknown as T;
     reader.notes.clear();
+    scanner.clear();
     let name: string | undefined;
     let openStep: OpenStep<S> | undefined;
     let value: Message | undefined;
@@ -154,10 +162,13 @@ export function createEnvelopeCodec<S, T extends Payload>(
         const bytes = reader.source.subarray(reader.pos, stop);
         openStep = undefined;
         reader.notes.regular = false;
+        reader.end = stop;
+        scanner.scan(field.schema, reader);
+        reader.end = end;
         value =
           name === field.name && value !== undefined
-            ? mergeFromBinary(field.schema, value, bytes)
-            : fromBinary(field.schema, bytes);
+            ? mergeFromBinary(field.schema, value, bytes, knownFieldsOnly)
+            : fromBinary(field.schema, bytes, knownFieldsOnly);
         name = field.name;
       }
       reader.pos = stop;

@@ -6,6 +6,9 @@ import { END_GROUP, FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } fr
 /** Groups in groups that are skipped, at most; as protobuf's own readers have it. */
 const MAX_GROUP_DEPTH = 100;
 
+/** Unknown fields of one message that are skipped, at most: skipping is cheap, but not free. */
+const MAX_SKIPPED_FIELDS = 2 ** 20;
+
 const NOTHING = new Uint8Array(0);
 
 /**
@@ -20,6 +23,8 @@ export class Reader {
   private start = 0;
   /** Whether the source is not the message but some of its parts, put together. */
   private merged = false;
+  /** Unknown fields that were skipped. */
+  private skipped = 0;
   /** The halves of what `varint64` read last; signed, as bit operations leave them. */
   low = 0;
   high = 0;
@@ -37,7 +42,7 @@ export class Reader {
   /** Forgets the source, so that a codec that waits does not keep it in memory. */
   close(): void {
     this.source = NOTHING;
-    this.start = this.pos = this.end = 0;
+    this.start = this.pos = this.end = this.skipped = 0;
   }
 
   /** A tag: field number times 8 plus wire type, both checked. */
@@ -134,8 +139,21 @@ export class Reader {
     return this.low | 0;
   }
 
-  /** Passes over the field whose tag was read. */
+  /** Passes over the field whose tag was read, which nobody knows. */
   skip(tag: number): void {
+    this.countSkipped();
+    this.pass(tag);
+  }
+
+  private countSkipped(): void {
+    this.skipped += 1;
+    if (this.skipped > MAX_SKIPPED_FIELDS) {
+      throw this.beyond(`at most ${MAX_SKIPPED_FIELDS} unknown fields in a message`, "more");
+    }
+  }
+
+  /** Passes over the field whose tag was read. */
+  pass(tag: number): void {
     const groups: number[] = [];
     let current = tag;
     for (;;) {
@@ -165,6 +183,7 @@ export class Reader {
           break;
       }
       if (groups.length === 0) return;
+      this.countSkipped();
       current = this.tag();
     }
   }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { tooManyEntries, tooManyFields } from "../limits.ts";
+import type { ReadOptions } from "./array-reader.ts";
+import type { Reader } from "./reader.ts";
+import { countVarints } from "./varints.ts";
+import { FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";
+
+/** Messages in messages, at most; as protobuf's own readers have it. */
+const MAX_MESSAGE_DEPTH = 100;
+
+/** Fields and numbers of one message, for each entry that it may have. */
+const FIELDS_PER_ENTRY = 16;
+
+/** What an occurrence of a field costs whoever decodes it. */
+interface FieldCost {
+  readonly wireType: number;
+  /** Whether its elements may come packed: numbers, in a list. */
+  readonly packable: boolean;
+  /** Whether it adds an entry to a list or a map. */
+  readonly repeated: boolean;
+  /** The fields of the message in it. */
+  readonly inner: (() => FieldCosts) | undefined;
+}
+
+type FieldCosts = ReadonlyMap<number, FieldCost>;
+
+const known = new WeakMap<DescMessage, FieldCosts>();
+
+/**
+ * Counts what generated code would make of a message, before it does: a few thousand bytes of
+ * gzip can hold millions of empty messages, each of which is an object of hundreds of bytes.
+ */
+export class MessageScanner {
+  private readonly maxEntries: number;
+  private entries = 0;
+  private fields = 0;
+
+  constructor({ maxEntries }: Pick<ReadOptions, "maxEntries">) {
+    this.maxEntries = maxEntries;
+  }
+
+  /** Starts to count from zero. */
+  clear(): void {
+    this.entries = this.fields = 0;
+  }
+
+  /**
+   * Counts a message from the reader's position to its end, and adds it to what was counted before.
+   *
+   * @throws TensorError `limit`, or `malformed` with the offset.
+   */
+  scan(schema: DescMessage, reader: Reader): void {
+    this.countFields(1);
+    this.scanFields(costsOf(schema), reader, 1);
+  }
+
+  private scanFields(costs: FieldCosts, reader: Reader, depth: number): void {
+    if (depth > MAX_MESSAGE_DEPTH) {
+      throw reader.malformed(`messages at most ${MAX_MESSAGE_DEPTH} deep`, "a deeper one");
+    }
+    const { end } = reader;
+    while (reader.pos < end) {
+      const at = reader.pos;
+      const tag = reader.tag();
+      const cost = costs.get(tag >>> 3);
+      if (cost === undefined) {
+        reader.skip(tag);
+        continue;
+      }
+      if (cost.packable) {
+        this.countNumbers(cost, tag, reader, at);
+        continue;
+      }
+      if ((tag & 7) !== cost.wireType) throw wrongWireType(reader, tag, cost, at);
+      this.countFields(1);
+      if (cost.repeated) {
+        this.entries += 1;
+        if (this.entries > this.maxEntries) throw tooManyEntries(this.maxEntries);
+      }
+      if (cost.inner === undefined) reader.pass(tag);
+      else {
+        reader.end = reader.delimited();
+        this.scanFields(cost.inner(), reader, depth + 1);
+        reader.end = end;
+      }
+    }
+  }
+
+  private countFields(count: number): void {
+    this.fields += count;
+    const maxFields = this.maxEntries * FIELDS_PER_ENTRY;
+    if (this.fields > maxFields) throw tooManyFields(maxFields);
+  }
+
+  private countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
+    if ((tag & 7) === LENGTH_DELIMITED) {
+      const stop = reader.delimited();
+      this.countFields(numbersIn(reader, stop, cost.wireType));
+      reader.pos = stop;
+    } else if ((tag & 7) === cost.wireType) {
+      reader.pass(tag);
+      this.countFields(1);
+    } else throw wrongWireType(reader, tag, cost, at);
+  }
+}
+
+function numbersIn(reader: Reader, stop: number, wireType: number): number {
+  if (wireType === VARINT) return countVarints(reader.source, reader.pos, stop);
+  return Math.ceil((stop - reader.pos) / (wireType === FIXED32 ? 4 : 8));
+}
+
+function wrongWireType(reader: Reader, tag: number, cost: FieldCost, at: number): Error {
+  return reader.malformed(`wire type ${cost.wireType} of field ${tag >>> 3}`, `${tag & 7}`, at);
+}
+
+function costsOf(schema: DescMessage): FieldCosts {
+  let costs = known.get(schema);
+  if (costs === undefined) {
+    costs = new Map(schema.fields.map((field) => [field.number, costOf(field)]));
+    known.set(schema, costs);
+  }
+  return costs;
+}
+
+function costOf(field: DescField): FieldCost {
+  const packable = field.fieldKind === "list" && wireTypeOf(field) !== LENGTH_DELIMITED;
+  return {
+    wireType: wireTypeOf(field),
+    packable: packable && field.listKind !== "message",
+    repeated: field.fieldKind === "list" || field.fieldKind === "map",
+    inner: innerOf(field),
+  };
+}
+
+function innerOf(field: DescField): (() => FieldCosts) | undefined {
+  const { message } = field;
+  if (field.fieldKind === "map") {
+    const plain = { packable: false, repeated: false };
+    const key = { ...plain, wireType: wireTypes[field.mapKey], inner: undefined };
+    const value =
+      message === undefined
+        ? { ...plain, wireType: scalarWireType(field), inner: undefined }
+        : { ...plain, wireType: LENGTH_DELIMITED, inner: () => costsOf(message) };
+    const entry = new Map([
+      [1, key],
+      [2, value],
+    ]);
+    return () => entry;
+  }
+  if (message === undefined || wireTypeOf(field) === START_GROUP) return undefined;
+  return () => costsOf(message);
+}
+
+function wireTypeOf(field: DescField): number {
+  if (field.fieldKind === "map") return LENGTH_DELIMITED;
+  if (field.message === undefined) return scalarWireType(field);
+  return "delimitedEncoding" in field && field.delimitedEncoding ? START_GROUP : LENGTH_DELIMITED;
+}
+
+/** The wire type of a number, a string or bytes, in a list or a map too; enums are varints. */
+function scalarWireType({ scalar }: DescField): number {
+  return scalar === undefined ? VARINT : wireTypes[scalar];
+}
+
+const wireTypes: Readonly<Record<ScalarType, number>> = {
+  [ScalarType.DOUBLE]: FIXED64,
+  [ScalarType.FLOAT]: FIXED32,
+  [ScalarType.INT64]: VARINT,
+  [ScalarType.UINT64]: VARINT,
+  [ScalarType.INT32]: VARINT,
+  [ScalarType.FIXED64]: FIXED64,
+  [ScalarType.FIXED32]: FIXED32,
+  [ScalarType.BOOL]: VARINT,
+  [ScalarType.STRING]: LENGTH_DELIMITED,
+  [ScalarType.BYTES]: LENGTH_DELIMITED,
+  [ScalarType.UINT32]: VARINT,
+  [ScalarType.SFIXED32]: FIXED32,
+  [ScalarType.SFIXED64]: FIXED64,
+  [ScalarType.SINT32]: VARINT,
+  [ScalarType.SINT64]: VARINT,
+};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import type { Limits } from "../limits.ts";
+import { knownFieldsOnly, readOptionsOf } from "./envelope.ts";
+import { MessageScanner } from "./message-scanner.ts";
+import { Reader } from "./reader.ts";
+
+/**
+ * The message in some bytes of a peer, such as those of an extension, within the limits of any
+ * message that is no step. Unknown fields are not kept.
+ *
+ * @throws TensorError `limit`, or `malformed` with the offset.
+ * @throws Error of the generated code for bytes that are none of the message.
+ */
+export function decodeMessage<T extends DescMessage>(
+  schema: T,
+  bytes: Uint8Array,
+  limits: Limits = {},
+): MessageShape<T> {
+  const reader = new Reader();
+  reader.open(bytes, 0, bytes.length);
+  new MessageScanner(readOptionsOf(limits)).scan(schema, reader);
+  return fromBinary(schema, bytes, knownFieldsOnly);
+}
