@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
 import { type Connection, connect } from "@dm-env-rpc/client";
 import { isDmEnvRpcError, unpackTensor } from "@dm-env-rpc/tensor-codec";
 import type { OpenTls } from "@dm-env-rpc/transport";
@@ -146,4 +147,12 @@ export function faultOf(error: unknown): "settings" | "world" | "server" {
 /** Whether an error says that there is no such world. */
 export function isGone(error: unknown): boolean {
   return isDmEnvRpcError(error) && error.code === "NOT_FOUND";
+}
+
+/** Whether an error says that nobody listens at an address. */
+export function isUnreachable(error: unknown): boolean {
+  return (
+    error instanceof ConnectError &&
+    (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded)
+  );
 }
