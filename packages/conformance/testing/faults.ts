@@ -221,8 +221,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "44.releases-blocked-steps",
   },
   "first steps that are no barrier": {
-    replace: "if (missing === 0)",
-    by: "if (missing >= 0)",
+    replace: "this.#ready.size + this.#excused.size < seats.size",
+    by: "false",
     foundBy: "60.first-steps-together",
   },
 };
