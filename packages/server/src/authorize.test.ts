@@ -99,6 +99,24 @@ describe("authorize", () => {
     expect(server.sessionCount).toBe(0);
   });
 
+  it.each([
+    ["an object", {}],
+    ["a word", "agent"],
+    ["an unknown role", ["admin"]],
+  ])("lets nobody in when it grants %s, and says what was wrong", async (_what, granted) => {
+    for (const later of [false, true]) {
+      const events: ServerEvent[] = [];
+      await using server = createEnvironmentServer({
+        worlds: [tally()],
+        authorize: () => (later ? Promise.resolve(granted) : granted) as never,
+        onEvent: (event) => events.push(event),
+      });
+      expect(String(await connectAs(server, "any").closed)).toMatch(/unauthenticated/);
+      const message = expect.stringMatching(/list of "agent" and "operator".*received/);
+      expect(events).toMatchObject([{ kind: "connection-refused", error: { message } }]);
+    }
+  });
+
   it("may take its time, and loses no request meanwhile", async () => {
     let decide: (roles: readonly Role[]) => void = () => {};
     await using server = createEnvironmentServer({

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { inspect } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
 import type { Peer, ServerStream } from "@dm-env-rpc/transport";
@@ -81,15 +82,20 @@ export function createAdmission(options: AdmissionOptions): Admission {
       stream.abort(status);
       decided(undefined);
     };
-    const grant = (roles: readonly Role[] | undefined): void =>
-      decide(() => {
-        if (roles === undefined) refuse(unauthenticated(), undefined);
-        else decided(new Set(roles));
-      });
     const fail = (error: unknown): void =>
       decide(() =>
         refuse(unauthenticated(), error instanceof Error ? error : new Error(String(error))),
       );
+    const grant = (roles: readonly Role[] | undefined): void => {
+      if (roles !== undefined && !areRoles(roles)) {
+        fail(new TypeError(`${expectedRoles}, received ${inspect(roles, { depth: 1 })}`));
+        return;
+      }
+      decide(() => {
+        if (roles === undefined) refuse(unauthenticated(), undefined);
+        else decided(new Set(roles));
+      });
+    };
     try {
       const roles = authorize(stream.peer);
       if (!isPromiseLike(roles)) {
@@ -107,6 +113,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
       fail(error);
     }
   };
+}
+
+const expectedRoles =
+  'expected "authorize" to return a list of "agent" and "operator", or undefined';
+
+function areRoles(roles: unknown): boolean {
+  return Array.isArray(roles) && roles.every((role) => everyRole.has(role));
 }
 
 function unauthenticated(): ConnectError {

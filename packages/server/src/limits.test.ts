@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { create } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
@@ -132,6 +134,49 @@ describe("limits", () => {
     expect(String(await silent.closed)).toMatch(/deadline_exceeded.*limit: idleStreamMs/);
     expect(server.sessionCount).toBe(2);
     expect((await agent.step()).state).toBe("RUNNING");
+  });
+
+  it("idleStreamMs: ends a stream whose world has ended, and which says nothing", async () => {
+    const time = manualTime();
+    const limits = { idleStreamMs: 1000 };
+    const worlds = [tally({ onDestroy: "force" })];
+    await using server = createEnvironmentServer({ worlds, time, limits });
+    const [host, silent] = [connectPeer(server), connectPeer(server)];
+    const world = await host.createWorld();
+    await silent.join(world);
+    await silent.step();
+    await host.destroyWorld(world);
+    await expect(silent.step()).rejects.toThrow(/^5: .*destroyed/);
+    for (let i = 0; i < 8; i++) time.advance(250);
+    expect(String(await silent.closed)).toMatch(/deadline_exceeded.*limit: idleStreamMs/);
+  });
+
+  it("keeps no world that has ended, whoever was in it", async () => {
+    const made: WeakRef<object>[] = [];
+    const heavy = defineWorld({
+      name: "heavy",
+      actions: {},
+      observations: {},
+      onDestroy: "force",
+      create: () => {
+        const world = { step() {}, observe: {} };
+        made.push(new WeakRef(world));
+        return world;
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [heavy] });
+    const [host, silent] = [connectPeer(server), connectPeer(server)];
+    const world = await host.createWorld();
+    await silent.join(world);
+    await silent.step();
+    await host.destroyWorld(world);
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    await until(() => {
+      collect();
+      return made.every((reference) => reference.deref() === undefined);
+    });
+    expect(server.sessionCount).toBe(2);
   });
 
   it("idleWorldMs: destroys a world that is left alone, and no other", async () => {

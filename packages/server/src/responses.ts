@@ -17,6 +17,16 @@ export function clientError(error: unknown): DmEnvRpcError {
   return new DmEnvRpcError("INTERNAL", messageOf(error), { cause: error });
 }
 
+/**
+ * The same error, for as long as a client may be told it: it holds on to neither its cause nor, as V8 does
+ * until a stack is read, to the objects whose methods were on the stack.
+ */
+export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
+  const bare = new DmEnvRpcError(code, message);
+  bare.stack = String(bare.stack);
+  return bare;
+}
+
 /** What an error says, whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -107,6 +107,10 @@ export class Sequence implements SequenceControl {
     return this.#host.calls.after(delayMs, callback);
   }
 
+  rest(callback: () => void): () => void {
+    return this.#host.calls.rest(callback);
+  }
+
   now(): number {
     return this.#host.calls.now();
   }

@@ -66,7 +66,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #finishing = false;
   /** How often in a row it was found idle. */
   #idle = 0;
+  /** Undefined again as soon as the agent is out of it: a world that has ended is kept by nobody. */
   #world: WorldHost | undefined;
+  /** Kept until another world is joined: it says why the agent is out. */
   #seat: Seat | undefined;
   /** Gives up waiting for the seat of a join token. */
   #stopTaking = (): void => {};
@@ -299,12 +301,13 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #isIn(worldName: string): boolean {
-    return this.#world?.name === worldName && this.#seat?.gone === undefined;
+    return this.#world?.name === worldName;
   }
 
   /** The world that this connection has joined. */
   #joined(what: string): WorldHost {
     if (this.#world !== undefined) return this.#world;
+    if (this.#seat?.gone !== undefined) throw this.#seat.gone;
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
       `a ${what} needs a world, and this connection has joined none; send a JoinWorldRequest first`,
@@ -312,7 +315,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #join(request: { worldName: string; settings: Record<string, TensorMessage> }): void {
-    if (this.#world !== undefined && this.#seat?.gone === undefined) {
+    if (this.#world !== undefined) {
       throw new DmEnvRpcError(
         "FAILED_PRECONDITION",
         `this connection has joined the world "${this.#world.name}" already; leave it first, or join from another connection`,
@@ -331,9 +334,16 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #joinedWorld(result: Joined | DmEnvRpcError, taken: TakenSeat): void {
     if (isDmEnvRpcError(result)) taken.giveBack();
     else {
-      this.#world = result.host;
-      this.#seat = result.seat;
-      result.seat.onLeft = this.#closed ? taken.giveBack : taken.leave;
+      const { host, seat } = result;
+      this.#world = host;
+      this.#seat = seat;
+      const leave = this.#closed ? taken.giveBack : taken.leave;
+      seat.onLeft = () => {
+        leave();
+        if (this.#seat !== seat) return;
+        this.#world = undefined;
+        this.#stopTaking = () => {};
+      };
       if (this.#closed) this.#leave(() => {});
     }
     this.#answer(result, ({ seat }) => ({

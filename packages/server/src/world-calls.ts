@@ -141,8 +141,20 @@ export class WorldCalls {
 
   /** Runs an operation `delayMs` from now; the result cancels it. */
   after(delayMs: number, operation: () => void): () => void {
+    return this.#later((run) => this.#time.after(delayMs, run), operation);
+  }
+
+  /** Runs an operation when everything else that is due has been done; the result cancels it. */
+  rest(operation: () => void): () => void {
+    return this.#later((run) => {
+      const immediate = setImmediate(run);
+      return () => clearImmediate(immediate);
+    }, operation);
+  }
+
+  #later(begin: (run: () => void) => () => void, operation: () => void): () => void {
     let cancelled = false;
-    const cancel = this.#time.after(delayMs, () =>
+    const cancel = begin(() =>
       this.operate(() => {
         if (!cancelled) operation();
       }),

@@ -10,7 +10,7 @@ import { worldProperties } from "./properties/built-in.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { type SeededRandom, seededRandom } from "./random.ts";
 import { ResetBarrier, type ResetHost } from "./reset-barrier.ts";
-import { asClientError, clientError, errorResponse, messageOf } from "./responses.ts";
+import { asClientError, clientError, errorResponse, keepable, messageOf } from "./responses.ts";
 import { type Reply, Seat } from "./seat.ts";
 import { type ActionValues, SeatSpecs } from "./seat-specs.ts";
 import { Sequence, type SequenceHost } from "./sequence.ts";
@@ -230,7 +230,7 @@ export class WorldHost implements HostedWorld, SequenceHost, ResetHost {
   }
 
   #dismiss(seat: Seat, reason: DmEnvRpcError): void {
-    seat.gone = reason;
+    seat.gone = keepable(reason);
     const reply = seat.pending?.reply ?? seat.resetting?.reply;
     if (seat.phase === "running" && seat.pending !== undefined) this.sequence.waiting -= 1;
     seat.pending = undefined;

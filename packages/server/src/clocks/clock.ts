@@ -56,6 +56,8 @@ export interface SequenceControl {
   now(): number;
   /** Calls back once, while the world does not advance; the result cancels it. */
   after(delayMs: number, callback: () => void): () => void;
+  /** Calls back once, when others have had their turn, however little time passes; the result cancels it. */
+  rest(callback: () => void): () => void;
   /** Whose turn the world says it is; undefined when it leaves that to the clock. */
   nextTurn(previous: AgentId | undefined): AgentId | undefined;
   /**

@@ -125,6 +125,31 @@ describe("turns", () => {
     await expect(one.step()).rejects.toThrow(/^4: /);
   });
 
+  it("behaviour 37: nobody is late for whom nobody waits", async () => {
+    const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
+    const { one, two, time, log } = await setUp(2, { clock });
+    const second = two.step();
+    await one.step();
+    await quiet();
+    time.advance(50);
+    await second;
+    const idle = log.length;
+    for (let periods = 0; periods < 10; periods++) {
+      time.advance(50);
+      await quiet();
+    }
+    expect(log.length).toBe(idle);
+    const waiting = one.step({ add: 1 });
+    expect(await isBlocked(waiting)).toBe(true);
+    time.advance(49);
+    await quiet();
+    expect(log.length).toBe(idle);
+    time.advance(1);
+    await quiet();
+    expect(log.slice(-2)).toEqual(["tick ", "tick 1:1"]);
+    void waiting.catch(() => {});
+  });
+
   it("behaviour 41: a first step that waits for its turn is answered in the new sequence", async () => {
     const { one, two, host, world } = await setUp(2, { clock: turns() });
     const second = two.step();
@@ -157,6 +182,33 @@ describe("realtime", () => {
 });
 
 describe("wakeUp", () => {
+  it("behaviour 24: a long sleep in a slow world holds up nobody else for long", async () => {
+    let ticks = 0;
+    const laborious = defineWorld({
+      name: "laborious",
+      actions: { sleep: t.int32() },
+      observations: {},
+      clock: wakeUp({ action: "sleep" }),
+      create: () => ({
+        step() {
+          ticks += 1;
+          const until = performance.now() + 2;
+          while (performance.now() < until);
+        },
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [laborious] });
+    const [sleeper, other] = [connectPeer(server), connectPeer(server)];
+    await sleeper.join(await sleeper.createWorld());
+    await sleeper.step();
+    void sleeper.step({ sleep: 10_000 });
+    await other.createWorld();
+    expect(ticks).toBeGreaterThan(0);
+    expect(ticks).toBeLessThan(200);
+    sleeper.drop();
+  });
+
   it("behaviour 24: an agent that sleeps for ever holds up nobody else on the server", async () => {
     const dreamless = defineWorld({
       name: "dreamless",

@@ -52,9 +52,10 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     sequence.missed(current);
     if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") play(current);
   };
-  /** The deadline is that of an agent which could move, while others wait for it. */
+  /** The deadline is that of an agent which could move, from the moment that another waits for it. */
   const arm = (): void => {
-    if (sequence.blocked || sequence.running.size < 2) disarm();
+    const others = sequence.waiting - (current?.pending === undefined ? 0 : 1);
+    if (sequence.blocked || others === 0) disarm();
     else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
   };
   /** It is the current agent's turn: it learns it, or has moved already. */
@@ -83,7 +84,8 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     opened: next,
     entered: arm,
     stepped(seat) {
-      if (seat === current && !sequence.blocked) play(seat);
+      if (seat !== current) arm();
+      else if (!sequence.blocked) play(seat);
     },
     advanced: next,
     changed() {

@@ -14,7 +14,8 @@ import {
 export interface WakeUpOptions extends DeadlineOptions {
   /**
    * Name of the scalar numeric action that says for how many ticks the agent
-   * sleeps; less than 1, or nothing, is 1.
+   * sleeps; less than 1, or nothing, is 1. Its spec's `max` bounds how long an agent may sleep; without
+   * one it may sleep to the end of the sequence.
    */
   readonly action: string;
 }
@@ -28,8 +29,8 @@ export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
 }
 
-/** So many ticks in which nobody wakes are done at once; then other worlds have their turn. */
-const ticksAtOnce = 1000;
+/** Milliseconds of ticks in which nobody wakes; then other worlds have their turn. */
+const atOnceMs = 5;
 
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
   const { action, deadlineMs, onMissedDeadline = "wait" } = options;
@@ -39,7 +40,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   let fresh = new Set<Seat>();
   let cancelDeadline: (() => void) | undefined;
   let cancelRest: (() => void) | undefined;
-  let ticksInTurn = 0;
+  let turnBegan = 0;
 
   const disarm = (): void => {
     cancelDeadline?.();
@@ -61,16 +62,14 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   };
   const tickOrRest = (): void => {
     if (cancelRest !== undefined) return;
-    ticksInTurn += 1;
-    if (ticksInTurn <= ticksAtOnce) {
+    if (performance.now() - turnBegan <= atOnceMs) {
       tick();
       return;
     }
     disarm();
-    cancelRest = sequence.after(0, () => {
+    cancelRest = sequence.rest(() => {
       cancelRest = undefined;
-      ticksInTurn = 0;
-      check();
+      inTurn();
     });
   };
   const expired = (): void => {
@@ -82,7 +81,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
     }
     // Where the late ones were taken out, the tick has come about by that.
-    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") check();
+    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") inTurn();
   };
   const check = (): void => {
     for (const seat of wakes.keys()) if (!sequence.running.has(seat)) wakes.delete(seat);
@@ -91,15 +90,19 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
   };
 
+  const inTurn = (): void => {
+    turnBegan = performance.now();
+    check();
+  };
+
   return {
     opened() {
       for (const seat of sequence.running) sequence.answer(seat);
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
-      ticksInTurn = 0;
       sleep(seat, seat.pending?.actions);
-      check();
+      inTurn();
     },
     advanced() {
       now += 1;
@@ -110,7 +113,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       }
       check();
     },
-    changed: check,
+    changed: inTurn,
     closed() {
       disarm();
       cancelRest?.();

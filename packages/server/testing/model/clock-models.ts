@@ -144,7 +144,8 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
     },
     settled() {
       for (const agent of played) if (!agent.playing) played.delete(agent);
-      deadline.holds(world.open && !world.blocked && world.playing.length > 1);
+      const delays = (agent: AgentModel): boolean => agent !== current && isWaiting(agent);
+      deadline.holds(world.open && !world.blocked && world.playing.some(delays));
     },
     closed() {
       deadline.stop();
