@@ -85,7 +85,7 @@ test("a server that dies in mid-step is one line on stderr", async () => {
     onRequest: ({ case: kind }) => {
       if (kind !== "step" || ++steps < 5) return undefined;
       peer.crash();
-      return false;
+      return "silence";
     },
   });
   const { code, stderr } = await run(["--address", peer.address, "--json"]).done;

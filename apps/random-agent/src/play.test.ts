@@ -142,7 +142,7 @@ test("a signal ends a step that would never be answered", async () => {
     onRequest: ({ case: kind }) => {
       if (kind !== "step") return undefined;
       controller.abort();
-      return false;
+      return "silence";
     },
   });
   const summary = await playRandomly({

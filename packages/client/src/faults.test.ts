@@ -2,10 +2,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { framed, type RawAnswer, rawServer } from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { connect } from "./connect.ts";
 import type { Environment } from "./environment.ts";
-import { framed, type RawAnswer, rawServer } from "./testing/raw-server.ts";
 import { scriptedWorld, stepped } from "./testing/scripted-server.ts";
 
 /** Every fault must show within this time; it is far more than any needs. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Programs and a Redis as processes that tests and measurements start and kill. */
+/** What tests and measurements start and kill: programs, a Redis, and a server of raw messages. */
 export { Program } from "./program.ts";
+export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
 export { hasRedis, RedisServer, sayWhetherRedis } from "./redis-server.ts";

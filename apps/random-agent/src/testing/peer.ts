@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import {
   DmEnvRpcError,
   flattenSpecs,
@@ -12,23 +11,20 @@ import {
   specTable,
   type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { type RawServer, rawServer } from "@dm-env-rpc/tests-processes";
 
 /** What a peer serves: one world called "arena", of sequences of `sequenceLength` steps. */
 export interface PeerOptions {
   readonly actions: Specs;
   readonly sequenceLength: number;
-  /** Is told of every request; what it throws is the answer, `false` is no answer. */
-  readonly onRequest?: (request: ProcessRequest, agent: number) => false | undefined;
+  /** Is told of every request; what it throws is the answer, "silence" is none. */
+  readonly onRequest?: (request: ProcessRequest, agent: number) => "silence" | undefined;
 }
 
-/** A server of the protocol that shares nothing with this repository's servers but the bytes of its messages. */
-export interface RunningPeer extends AsyncDisposable {
-  readonly address: string;
+/** A server of one world. */
+export interface RunningPeer extends RawServer {
   /** Requests of each stream, in the order of the streams. */
   readonly requests: ProcessRequest[][];
-  /** Cuts every connection and stops listening, as a crash does. */
-  crash(): void;
 }
 
 const running = 1;
@@ -37,17 +33,11 @@ const terminated = 2;
 /** Serves on a port of 127.0.0.1 that is free. */
 export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   const requests: ProcessRequest[][] = [];
-  const sessions = new Set<ServerHttp2Session>();
-  const server = createServer();
-  server.on("session", (session) => {
-    sessions.add(session);
-    session.on("close", () => sessions.delete(session)).on("error", () => undefined);
-  });
-  server.on("stream", (stream) => {
+  const server = await rawServer(() => {
     const seen: ProcessRequest[] = [];
     const agent = requests.push(seen) - 1;
     const answer = worldOf(options);
-    serveStream(stream, (request) => {
+    return (request) => {
       seen.push(request);
       try {
         return options.onRequest?.(request, agent) ?? answer(request);
@@ -55,55 +45,9 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
         if (error instanceof DmEnvRpcError) return { case: "error", value: packStatus(error) };
         throw error;
       }
-    });
+    };
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
-  const port = typeof bound === "object" ? bound?.port : undefined;
-  const crash = (): void => {
-    server.close();
-    for (const session of sessions) session.destroy();
-  };
-  return {
-    address: `127.0.0.1:${port}`,
-    requests,
-    crash,
-    [Symbol.asyncDispose]: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        crash();
-      }),
-  };
-}
-
-/** Answers the length-prefixed messages of one gRPC call. */
-function serveStream(
-  stream: ServerHttp2Stream,
-  answer: (request: ProcessRequest) => ProcessResponse | false,
-): void {
-  const requestCodec = createRequestCodec();
-  const responseCodec = createResponseCodec();
-  let bytes = Buffer.alloc(0);
-  stream.on("error", () => undefined);
-  stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
-  stream.on("end", () => stream.end());
-  stream.on("data", (chunk: Buffer) => {
-    bytes = Buffer.concat([bytes, chunk]);
-    while (bytes.length >= 5 && bytes.length >= 5 + bytes.readUInt32BE(1)) {
-      const end = 5 + bytes.readUInt32BE(1);
-      const request = requestCodec.read(bytes, 5, end);
-      bytes = bytes.subarray(end);
-      if (request.case === "malformed") throw request.value;
-      const response = answer(request);
-      if (response === false) continue;
-      const size = responseCodec.size(response);
-      const message = Buffer.alloc(5 + size);
-      message.writeUInt32BE(size, 1);
-      responseCodec.write(response, message, 5);
-      stream.write(message);
-    }
-  });
+  return { ...server, requests };
 }
 
 function worldOf(options: PeerOptions): (request: ProcessRequest) => ProcessResponse {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Tensor, t } from "@dm-env-rpc/tensor-codec";
+import { type RawServer, rawServer } from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
-import { type RawServer, rawServer } from "../testing/raw-server.ts";
 import { scriptedWorld } from "../testing/scripted-server.ts";
 import { remoteSlots, vectorize } from "./index.ts";
 

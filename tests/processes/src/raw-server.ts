@@ -3,12 +3,17 @@ import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "n
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 
-/** A server over HTTP/2 that can send what no honest one sends. */
+/**
+ * A server of the protocol that shares nothing with this repository's servers but the bytes of its
+ * messages, and can send what no honest one sends.
+ */
 export interface RawServer extends AsyncDisposable {
   readonly address: string;
   readonly port: number;
   /** Cuts every connection; it goes on listening. */
   cut(): void;
+  /** Cuts every connection and stops listening, as a crash does. */
+  crash(): void;
 }
 
 /** What to do with a request; `stream` is there for sending bytes of one's own. */
@@ -31,11 +36,16 @@ export async function rawServer(answer: () => RawAnswer, port = 0): Promise<RawS
   const cut = (): void => {
     for (const session of sessions) session.destroy();
   };
+  const crash = (): void => {
+    server.close();
+    cut();
+  };
   const boundPort = typeof bound === "object" && bound !== null ? bound.port : 0;
   return {
     address: `127.0.0.1:${boundPort}`,
     port: boundPort,
     cut,
+    crash,
     [Symbol.asyncDispose]: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
