@@ -9,11 +9,12 @@ import { execFile } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
 
 const sdkUrl = `http://127.0.0.1:${process.env["AGONES_SDK_HTTP_PORT"] ?? "9358"}`;
 const healthEveryMs = 5_000;
-const args = process.argv.slice(2);
+const { values } = parseArgs({ options: { port: { type: "string" } }, strict: false });
+const ownUrl = `http://127.0.0.1:${values.port ?? "8980"}`;
 
 /** What Agones says of this server, as far as it is needed here. */
 interface GameServer {
@@ -48,43 +49,51 @@ async function gameServer(): Promise<GameServer> {
   }
 }
 
-/** One after the other, so that the last one said is the one that holds. */
-let said: Promise<void> = Promise.resolve();
-function say(path: "ready" | "allocate" | "health"): void {
-  said = said.then(async () => {
-    try {
-      const headers = { "content-type": "application/json" };
-      const options = { method: "POST", headers, body: "{}", signal: AbortSignal.timeout(5_000) };
-      const response = await fetch(`${sdkUrl}/${path}`, options);
-      if (!response.ok) throw new Error(`status ${response.status}`);
-    } catch (error) {
-      process.stderr.write(`Agones did not take "${path}": ${String(error)}\n`);
-    }
-  });
-}
-
-/** Asks as the image's HEALTHCHECK does; throws when the server does not serve. */
-async function askHealth(port: string): Promise<void> {
-  const probe = promisify(execFile);
-  await probe(process.execPath, ["health.ts", `http://127.0.0.1:${port}`], { timeout: 5_000 });
-}
-
-function portOf(options: readonly string[]): string {
-  const option = options.find((each) => each.startsWith("--port="));
-  return option?.slice("--port=".length) ?? "8980";
+/** Tells the SDK server something, and whether it took it. */
+async function tell(what: "ready" | "allocate" | "health"): Promise<boolean> {
+  try {
+    const headers = { "content-type": "application/json" };
+    const options = { method: "POST", headers, body: "{}", signal: AbortSignal.timeout(5_000) };
+    const response = await fetch(`${sdkUrl}/${what}`, options);
+    if (response.ok) return true;
+    throw new Error(`status ${response.status}`);
+  } catch (error) {
+    process.stderr.write(`Agones did not take "${what}": ${String(error)}\n`);
+    return false;
+  }
 }
 
 let agents = 0;
-let ready = false;
+let serves = false;
+let closing = false;
+let told: "ready" | "allocate" | undefined;
+let telling = false;
+
+/** Tells how it is now; what changes meanwhile is told next, and what was not taken with the next health. */
+async function tellState(): Promise<void> {
+  if (telling || !serves) return;
+  telling = true;
+  for (;;) {
+    const state = agents === 0 ? "ready" : "allocate";
+    if (state === told || closing || !(await tell(state))) break;
+    told = state;
+  }
+  telling = false;
+}
+
+/** Asks as the image's HEALTHCHECK does; throws when the server does not serve. */
+async function askHealth(): Promise<void> {
+  await promisify(execFile)(process.execPath, ["health.ts", ownUrl], { timeout: 5_000 });
+}
+
 subscribe("dm-env-rpc:server:agent-joined", () => {
   agents += 1;
-  if (agents === 1) say("allocate");
+  void tellState();
 });
 subscribe("dm-env-rpc:server:agent-left", () => {
   agents -= 1;
-  if (agents === 0) say("ready");
+  void tellState();
 });
-let closing = false;
 subscribe("dm-env-rpc:server:server-closing", () => {
   closing = true;
 });
@@ -93,12 +102,12 @@ process.argv.push("--advertise", await advertised());
 await import(pathToFileURL("dist/main.js").href);
 while (!closing) {
   try {
-    await askHealth(portOf(args));
-    if (!ready) say("ready");
-    ready = true;
-    say("health");
+    await askHealth();
+    serves = true;
+    await tellState();
+    await tell("health");
   } catch (error) {
-    if (ready && !closing) process.stderr.write(`${String(error)}\n`);
+    if (serves && !closing) process.stderr.write(`${String(error)}\n`);
   }
-  await delay(ready ? healthEveryMs : 500, undefined, { ref: false });
+  await delay(serves ? healthEveryMs : 500, undefined, { ref: false });
 }

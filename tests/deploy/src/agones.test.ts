@@ -60,7 +60,9 @@ async function container(): Promise<{ readonly workdir: string; readonly launch:
   return { workdir: folder, launch: join(folder, "agones/launch.mts") };
 }
 
-it("launches a server that is Ready, Allocated while agents are on it, and alive", async () => {
+it("launches a server that is Ready, Allocated while agents are on it, and alive", {
+  timeout: 300_000,
+}, async () => {
   const profiles = join(deploy, "kubernetes/base/profiles.json");
   await using matchmaker = new Program(process.execPath, [
     join(apps, "matchmaker-server/dist/main.js"),

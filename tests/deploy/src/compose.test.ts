@@ -78,4 +78,4 @@ it("plays: Redis, the matchmaker, the servers and the agents, as processes", asy
   for (const name of ["gridworld-1", "gridworld-2", "matchmaker"]) {
     expect((await started.get(name)?.stop())?.status, name).toBe(0);
   }
-}, 120_000);
+}, 300_000);

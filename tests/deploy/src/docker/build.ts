@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { cp, mkdir, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { copyFile, cp, mkdir, stat } from "node:fs/promises";
 import { basename, delimiter, dirname, join, posix, relative } from "node:path";
 import { run } from "../program.ts";
 import { contextFiles } from "./context.ts";
@@ -12,6 +13,8 @@ export interface BuiltStage {
   readonly root: string;
   /** What WORKDIR is, in the folder. */
   readonly workdir: string;
+  /** Where the base image's Node is, for every user. */
+  readonly bin: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -21,6 +24,7 @@ export class DockerBuild {
   readonly #stages: readonly Stage[];
   readonly #context: string;
   readonly #scratch: string;
+  #node: Promise<string> | undefined;
 
   constructor(stages: readonly Stage[], context: string, scratch: string) {
     this.#stages = stages;
@@ -61,7 +65,16 @@ export class DockerBuild {
           break;
       }
     }
-    return { stage, root, workdir: join(root, workdir), env };
+    return { stage, root, workdir: join(root, workdir), bin: await this.#base(), env };
+  }
+
+  /** The Node of this process, where the user of an image reaches it, too. */
+  #base(): Promise<string> {
+    const bin = join(this.#scratch, "base/bin");
+    this.#node ??= mkdir(bin, { recursive: true })
+      .then(() => copyFile(process.execPath, join(bin, "node"), constants.COPYFILE_FICLONE))
+      .then(() => bin);
+    return this.#node;
   }
 
   async #copy(step: BuildStep & { kind: "copy" }, root: string, workdir: string): Promise<void> {

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-import { delimiter, dirname } from "node:path";
 import { type Outcome, Program } from "../program.ts";
 import type { BuiltStage } from "./build.ts";
 
 /** What a container of the image would run: the entrypoint with the command, or with `args` in its place. */
 export function startContainer(
-  { stage, workdir, env }: BuiltStage,
+  { stage, workdir, bin, env }: BuiltStage,
   args: readonly string[] = stage.command,
   variables: Readonly<Record<string, string>> = {},
 ): Program {
   const [program = "", ...others] = [...stage.entrypoint, ...args];
   return new Program(program, others, {
     cwd: workdir,
-    env: { ...basicEnv(), ...env, ...variables },
+    env: { PATH: bin, ...env, ...variables },
     ...userOf(stage.user),
   });
 }
 
 /** Asks for the health of a container as its HEALTHCHECK does. */
 export async function askHealth(
-  { stage, workdir, env }: BuiltStage,
+  { stage, workdir, bin, env }: BuiltStage,
   port: string,
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
@@ -32,14 +31,10 @@ export async function askHealth(
   );
   const asked = new Program(program, args, {
     cwd: workdir,
-    env: { ...basicEnv(), ...env, ...variables },
+    env: { PATH: bin, ...env, ...variables },
     ...userOf(stage.user),
   });
   return await asked.ended;
-}
-
-function basicEnv(): Record<string, string> {
-  return { PATH: [dirname(process.execPath), "/usr/bin", "/bin"].join(delimiter) };
 }
 
 /** The image's user, where this process may choose one. */
