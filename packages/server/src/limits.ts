@@ -43,6 +43,8 @@ export interface ServerLimits extends CallLimits {
   readonly maxEntries: number;
   /** Requests of one stream that are read ahead; past it the server stops reading, and nothing is lost. Default 256. */
   readonly maxQueuedRequests: number;
+  /** Bytes of the requests of one stream that are read ahead, after inflation; the request that goes past it is the last. Default 1 MiB. */
+  readonly maxQueuedBytes: number;
   /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
   readonly authorizeMs: number;
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
@@ -68,6 +70,7 @@ export const defaultLimits: Readonly<ServerLimits> = {
   maxStringBytes: DEFAULT_MAX_STRING_BYTES,
   maxEntries: DEFAULT_MAX_ENTRIES,
   maxQueuedRequests: 256,
+  maxQueuedBytes: 1024 * 1024,
   createMs: 30_000,
   joinMs: 30_000,
   resetMs: 30_000,

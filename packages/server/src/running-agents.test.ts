@@ -6,7 +6,7 @@ import { RunningAgents } from "./running-agents.ts";
 import { Seat } from "./seat.ts";
 import { SeatSpecs } from "./seat-specs.ts";
 
-const specs = new SeatSpecs({}, {});
+const specs = new SeatSpecs({}, {}, 1);
 const seats = Array.from({ length: 6 }, (_, i) => new Seat((i + 1) as AgentId, specs, {}));
 
 it("agents are in the order of joining, however they come and go", () => {

@@ -64,6 +64,38 @@ describe("a session", () => {
     expect(totals).toEqual(Array.from({ length: 100 }, (_, i) => (i * (i + 1)) / 2));
   });
 
+  it("behaviour 3: reads ahead by bytes, too, and loses nothing", async () => {
+    await using server = start({}, { limits: { maxQueuedBytes: 10_000 } });
+    const [client, stream] = memoryStreamPair();
+    let taken = 0;
+    const begin = stream.start.bind(stream);
+    stream.start = (receiver) =>
+      begin({
+        onMessage(message, bytes) {
+          taken += 1;
+          receiver.onMessage(message, bytes);
+        },
+        onEnd: () => receiver.onEnd(),
+        onDrain: () => receiver.onDrain(),
+        onClose: (error) => receiver.onClose(error),
+      });
+    server.accept(stream);
+    const [slow, other] = [new Peer(client), connectPeer(server)];
+    const world = await slow.createWorld({ length: 1_000_000 });
+    await slow.join(world);
+    await other.join(world);
+    const before = taken;
+    const step = slow.step();
+    const large = Promise.allSettled(
+      Array.from({ length: 20 }, () => slow.createWorld({ ["x".repeat(4_000)]: 1 })),
+    );
+    expect(await isBlocked(step)).toBe(true);
+    expect(taken - before).toBe(1 + 3);
+    await other.step();
+    await step;
+    expect((await large).map(({ status }) => status)).toEqual(new Array(20).fill("rejected"));
+  });
+
   it("behaviour 4: refuses a step and a reset while not joined", async () => {
     await using server = start();
     const peer = connectPeer(server);

@@ -36,6 +36,7 @@ export interface SessionHost extends TensorLimits {
   readonly sideChannel: SideChannel;
   readonly takeSeat: TakeSeat;
   readonly maxQueuedRequests: number;
+  readonly maxQueuedBytes: number;
   /** Told once, when the stream is gone and the agent has left. */
   readonly onClosed: (session: Session, error: Error | undefined) => void;
 }
@@ -51,6 +52,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Requests that came and are not taken yet; the first is at `#next`. */
   #queue: Request[] = [];
   #next = 0;
+  /** Bytes of the requests that were queued since the queue was empty. */
+  #queuedBytes = 0;
   #paused = false;
   /** Whether a request has been taken and not answered. */
   #busy = false;
@@ -106,7 +109,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#idle;
   }
 
-  onMessage(message: Request): void {
+  onMessage(message: Request, bytes: number): void {
     this.#idle = 0;
     if (this.#isFree && this.#queue.length === 0) {
       this.#pumping = true;
@@ -116,11 +119,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     this.#queue.push(message);
+    this.#queuedBytes += bytes;
     this.#pump();
-    if (this.#queue.length - this.#next >= this.#host.maxQueuedRequests && !this.#paused) {
+    if (this.#isQueueFull && !this.#paused) {
       this.#paused = true;
       this.#stream.pause();
     }
+  }
+
+  get #isQueueFull(): boolean {
+    const { maxQueuedRequests, maxQueuedBytes } = this.#host;
+    const queued = this.#queue.length - this.#next;
+    return queued >= maxQueuedRequests || (queued > 0 && this.#queuedBytes >= maxQueuedBytes);
   }
 
   onEnd(): void {
@@ -155,7 +165,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#pumping = false;
     if (this.#next < this.#queue.length) return;
     if (this.#next > 0) this.#queue = [];
-    this.#next = 0;
+    this.#next = this.#queuedBytes = 0;
     if (this.#paused && !this.#closed) {
       this.#paused = false;
       this.#stream.resume();

@@ -19,7 +19,7 @@ export function fromGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,
   message: MessageShape<Desc>,
-): T | Malformed {
+): Carried<T | Malformed> {
   const bytes = toBinary(schema, message);
-  return codec.read(bytes, 0, bytes.length);
+  return { message: codec.read(bytes, 0, bytes.length), bytes: bytes.length };
 }

@@ -293,7 +293,7 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        receiver.onMessage(this.#decoder.read(inflated, 0, inflated.length));
+        receiver.onMessage(this.#decoder.read(inflated, 0, inflated.length), inflated.length);
       }
       while (!this.discarding && !this.#isBlocked() && deframer.next()) {
         if (deframer.compressed) {
@@ -309,7 +309,7 @@ export abstract class Http2MessageStream<
               this.#lent = source;
             }
           }
-          receiver.onMessage(message);
+          receiver.onMessage(message, end - start);
         }
       }
     } finally {

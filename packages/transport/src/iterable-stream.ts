@@ -4,7 +4,7 @@ import type { Malformed } from "@dm-env-rpc/tensor-codec";
 import { highWaterBytes } from "./limits.ts";
 import type { MessageStream, StreamReceiver } from "./message-stream.ts";
 
-/** A message in the form that the iterables carry, and what it counts for in a buffer. */
+/** A message in the form that the iterables or the receiver take, and its bytes. */
 export interface Carried<Message> {
   readonly message: Message;
   readonly bytes: number;
@@ -12,7 +12,7 @@ export interface Carried<Message> {
 
 /** What turns a pair of async iterables into a stream. */
 export interface IterableStreamOptions<Received, Sent, In, Out> {
-  readonly decode: (message: In) => Received | Malformed;
+  readonly decode: (message: In) => Carried<Received | Malformed>;
   readonly encode: (message: Sent) => Carried<Out>;
   /**
    * The incoming iterable is over and all of it was delivered. Says what that means: the
@@ -244,7 +244,8 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     if (this.#held !== undefined) {
       const { message } = this.#held;
       this.#held = undefined;
-      receiver.onMessage(this.#options.decode(message));
+      const decoded = this.#options.decode(message);
+      receiver.onMessage(decoded.message, decoded.bytes);
     }
     if (!this.#incomingOver) {
       this.#read();

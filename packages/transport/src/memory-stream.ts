@@ -253,7 +253,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     if (bytes.length > maxMessageBytes) {
       this.abort(tooLarge(`${bytes.length} bytes`, maxMessageBytes));
     } else {
-      receiver.onMessage(this.#decoder.read(bytes, 0, bytes.length));
+      receiver.onMessage(this.#decoder.read(bytes, 0, bytes.length), bytes.length);
     }
   }
 

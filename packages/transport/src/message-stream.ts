@@ -6,8 +6,8 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
  * time, in the order of the events; none is called after `onClose`. They must not throw.
  */
 export interface StreamReceiver<Received> {
-  /** A message came, or whole bytes that are none. */
-  onMessage(message: Received | Malformed): void;
+  /** A message came, or whole bytes that are none; `bytes` is its size, after inflation. */
+  onMessage(message: Received | Malformed, bytes: number): void;
   /** The peer ended its side (half-close): no more messages come, sending still works. */
   onEnd(): void;
   /** What was sent has gone out far enough to send more, after a `send` that returned false. */

@@ -135,8 +135,8 @@ function watched(stream: ServerStream, progress: Progress): ServerStream {
     abort: (error) => stream.abort(error),
     start: (receiver) =>
       stream.start({
-        onMessage(message) {
-          receiver.onMessage(message);
+        onMessage(message, bytes) {
+          receiver.onMessage(message, bytes);
           progress.seen += 1;
         },
         onEnd() {

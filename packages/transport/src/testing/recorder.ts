@@ -60,10 +60,10 @@ export function record<Received, Sent>(
       }),
   };
   stream.start({
-    onMessage(message) {
+    onMessage(message, bytes) {
       messages.push(message);
       happened("message");
-      reactions.onMessage?.(message);
+      reactions.onMessage?.(message, bytes);
     },
     onEnd() {
       happened("end");
