@@ -187,7 +187,7 @@ export class House implements AsyncDisposable {
 }
 
 /** What a server would report. */
-function reports(server: SimulatedServer) {
+export function reports(server: SimulatedServer) {
   return [...server.worlds.values()].map(({ name, type, tickets, sequences, premade }) => ({
     name,
     type,

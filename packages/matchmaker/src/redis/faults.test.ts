@@ -4,9 +4,9 @@ import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { FrontendService, RegistryService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { hasRedis, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { profile } from "../../testing/house.ts";
+import { profile, reports as reportsOf } from "../../testing/house.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
-import { systemClock } from "../clock.ts";
+import { pause, systemClock } from "../clock.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
 import { isStoreError } from "../store/store.ts";
@@ -24,13 +24,18 @@ class Running implements AsyncDisposable {
     return this.#matchmaker;
   }
 
-  static async open(url: string, servers: SimulatedServers, prefix: string): Promise<Running> {
+  static async open(
+    url: string,
+    servers: SimulatedServers,
+    prefix: string,
+    { serverLeaseMs = 60_000 } = {},
+  ): Promise<Running> {
     const running = new Running();
     running.#matchmaker = await createMatchmaker({
       store: await redisStore({ url, prefix, commandMs: 300, pollMs: 100 }),
       servers,
       profiles: [profile()],
-      settings: { leaderLeaseMs: 1_000, tickMs: 50, minTickMs: 5, serverLeaseMs: 60_000 },
+      settings: { leaderLeaseMs: 1_000, tickMs: 50, minTickMs: 5, serverLeaseMs },
       onEvent: (event) => running.events.push(event),
     });
     return running;
@@ -50,14 +55,15 @@ class Running implements AsyncDisposable {
     );
   }
 
-  async register(server: SimulatedServer): Promise<void> {
-    await this.registry.registerServer({
+  async register(server: SimulatedServer): Promise<bigint> {
+    const { epoch } = await this.registry.registerServer({
       serverId: server.id,
       address: server.address,
       capacity: { maxWorlds: 100, maxAgents: 1_000 },
       worldTypes: ["gridworld"],
       joinTokens: true,
     });
+    return epoch;
   }
 
   /** Resolves when a ticket is assigned. */
@@ -124,6 +130,46 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
       expect(failed).toEqual([]);
     },
   );
+
+  it("a Redis that is unreachable for ten seconds, longer than any lease, costs no server and no ticket", async () => {
+    const servers = new SimulatedServers();
+    const prefix = randomUUID();
+    await using one = await Running.open(redis.url, servers, prefix, { serverLeaseMs: 3_000 });
+    await using two = await Running.open(redis.url, servers, prefix, { serverLeaseMs: 3_000 });
+    const server = servers.add(new SimulatedServer("c", { maxWorlds: 100 }));
+    const epoch = await one.register(server);
+    const reporting = new AbortController();
+    const refusals: string[] = [];
+    // As a registration does: again and again, to whoever answers, and a refusal is no end.
+    const reports = (async () => {
+      while (!reporting.signal.aborted) {
+        for (const { registry } of [one, two]) {
+          await registry
+            .renewServer({ serverId: server.id, epoch, worlds: reportsOf(server) })
+            .catch((error: unknown) => refusals.push(String(error)));
+        }
+        await pause(systemClock, 200, reporting.signal);
+      }
+    })();
+    const before = await create(one, 3);
+    await Promise.all(before.slice(0, 2).map((id) => two.assigned(id)));
+
+    redis.freeze();
+    await pause(systemClock, 10_000);
+    redis.thaw();
+
+    const [later = ""] = await insist(() => create(two, 1));
+    await Promise.all([...before, later].map((id) => one.assigned(id)));
+    reporting.abort();
+    await reports;
+    expect(refusals.filter((text) => !/\[unavailable\]/.test(text))).toEqual([]);
+    const events = [...one.events, ...two.events];
+    expect(events.some(({ kind }) => kind === "store-failed")).toBe(true);
+    const bad = ["server-lost", "server-gone", "step-failed", "world-destroyed", "ticket-ended"];
+    expect(events.filter(({ kind }) => bad.includes(kind))).toEqual([]);
+    expect(server.worlds.size).toBe(2);
+    expect([one, two].filter(({ matchmaker }) => matchmaker.isLeading)).toHaveLength(1);
+  });
 
   it("another matchmaker takes over when the one that leads is closed", async () => {
     const servers = new SimulatedServers();
