@@ -3,7 +3,9 @@ import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec";
 import { invalid, messageOf, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";
-import { type MatchFunctions, milliseconds, profileOf } from "./profile.ts";
+import { matchFunctionOf } from "./functions/of-profile.ts";
+import type { MatchFunctions } from "./functions/profile-function.ts";
+import { milliseconds } from "./profile.ts";
 
 const maxPools = 100;
 const maxPrecreated = 1_000;
@@ -60,19 +62,8 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
       throw invalid(name, "a time longer than none", `${duration.seconds} s`);
     }
   }
-  const made = profileOf(profile, functions);
-  const least = profile.matchFunction?.function.case === "custom" ? 1 : minimum(profile);
-  if (made.seats < least) {
-    throw invalid("seats", `at least the ${least} that a match fills`, String(made.seats));
+  const { seats } = matchFunctionOf(profile, functions);
+  if (profile.seats > 0 && profile.seats < seats) {
+    throw invalid("seats", `at least the ${seats} that a match fills`, String(profile.seats));
   }
-}
-
-/** The tickets that a built-in match function puts into a match. */
-function minimum(profile: MatchProfile): number {
-  const { function: chosen } = profile.matchFunction ?? {};
-  if (chosen?.case === "byCount" || chosen?.case === "skillWindow") return chosen.value.count;
-  if (chosen?.case === "teams") {
-    return chosen.value.teams.reduce((sum, { size }) => sum + size, 0);
-  }
-  return 1;
 }

@@ -10,6 +10,7 @@ export type {
   MatchProposal,
   WaitingTicket,
 } from "./functions/match-function.ts";
+export type { MatchFunctions } from "./functions/profile-function.ts";
 export { type SkillWindowOptions, skillWindow } from "./functions/skill-window.ts";
 export { type TeamSize, teams } from "./functions/teams.ts";
 export {
@@ -25,7 +26,6 @@ export type {
   TicketExtension,
   TicketState,
 } from "./model.ts";
-export type { MatchFunctions } from "./profile.ts";
 export {
   type MatchmakerServer,
   type ServeMatchmakerOptions,

@@ -11,6 +11,7 @@ import {
 import { type PoolFilter, poolFilter } from "./filters.ts";
 import type { MatchFunction } from "./functions/match-function.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
+import type { MatchFunctions } from "./functions/profile-function.ts";
 import type { ProfileRecord } from "./model.ts";
 
 /** How a world with agents in it is destroyed. */
@@ -48,9 +49,6 @@ export interface Profile {
 
 const defaultDrainMs = 30_000;
 const defaultSeatMs = 30_000;
-
-/** What profiles may name as custom functions. */
-export type MatchFunctions = Readonly<Record<string, MatchFunction>>;
 
 /**
  * Makes a profile of its message.

@@ -16,6 +16,7 @@ import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { SimulatedServer, SimulatedServers } from "./simulated-servers.ts";
+import type { Place } from "./stores.ts";
 
 type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
 
@@ -184,6 +185,16 @@ export class House implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.matchmaker.close();
   }
+}
+
+/** A house at a place, whose director leads for as long as a test takes. */
+export async function houseAt(
+  place: Place,
+  options: Parameters<typeof House.open>[0] = {},
+): Promise<House> {
+  const store = options.store ?? (await place.open());
+  const settings = { leaderLeaseMs: 60_000 };
+  return await House.open({ clock: place.clock, settings, ...options, store });
 }
 
 /** What a server would report. */

@@ -3,8 +3,9 @@ import { messageOf, toError } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import type { WaitingTicket } from "../functions/match-function.ts";
 import { byAge } from "../functions/match-function.ts";
+import type { MatchFunctions } from "../functions/profile-function.ts";
 import { hasEnded, type Ticket, type World } from "../model.ts";
-import { type MatchFunctions, type Profile, profileMessage, profileOf } from "../profile.ts";
+import { type Profile, profileMessage, profileOf } from "../profile.ts";
 import type { View, ViewChange } from "../view.ts";
 
 /** What a server carries. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { allTickets, type MatchFunction } from "./match-function.ts";
+import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** The team of matches that have only one. */
 export const everyone = "everyone";
@@ -13,3 +14,11 @@ export function byCount(count: number): MatchFunction {
     }
   };
 }
+
+/** Reads `by_count` of a profile. */
+export const readByCount: FunctionReader = (chosen) => {
+  if (chosen.case !== "byCount") return undefined;
+  const { count } = chosen.value;
+  checkCount("by_count.count", count);
+  return { match: byCount(count), seats: count, poolOfTeam: new Map() };
+};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { invalid } from "../errors.ts";
 import { everyone } from "./by-count.ts";
 import { allTickets, byAge, type MatchFunction, type WaitingTicket } from "./match-function.ts";
+import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** How `skillWindow` tells who is close to whom. */
 export interface SkillWindowOptions {
@@ -42,3 +44,18 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
     }
   };
 }
+
+/** Reads `skill_window` of a profile. */
+export const readSkillWindow: FunctionReader = (chosen) => {
+  if (chosen.case !== "skillWindow") return undefined;
+  const { count, doubleArg, window, widenPerSecond, maxWindow } = chosen.value;
+  checkCount("skill_window.count", count);
+  if (doubleArg === "") throw invalid("skill_window.double_arg", "a name", "none");
+  for (const [name, value] of Object.entries({ window, widenPerSecond, maxWindow })) {
+    if (value !== undefined && !(value >= 0)) {
+      throw invalid(`skill_window ${name}`, "a number of at least 0", String(value));
+    }
+  }
+  const options = { count, double: doubleArg, window, widenPerSecond, maxWindow };
+  return { match: skillWindow(options), seats: count, poolOfTeam: new Map() };
+};

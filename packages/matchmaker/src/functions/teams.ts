@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { invalid, shorten } from "../errors.ts";
 import type { MatchFunction, WaitingTicket } from "./match-function.ts";
+import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** One team of a match. */
 export interface TeamSize {
@@ -40,3 +42,27 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
     }
   };
 }
+
+/** Reads `teams` of a profile. */
+export const readTeams: FunctionReader = (chosen, profile) => {
+  if (chosen.case !== "teams") return undefined;
+  const sizes = chosen.value.teams;
+  const pools = new Set(profile.pools.map(({ name }) => name));
+  if (sizes.length === 0) throw invalid("teams", "at least one team", "none");
+  const names = new Set<string>();
+  for (const { name, pool, size } of sizes) {
+    checkCount(`size of team "${shorten(name)}"`, size);
+    if (name === "" || names.has(name)) {
+      throw invalid("teams", "a name for each team", `"${shorten(name)}"`);
+    }
+    if (!pools.has(pool)) {
+      const known = [...pools].map((known) => `"${known}"`).join(", ");
+      throw invalid(`pool of team "${name}"`, `one of ${known}`, `"${shorten(pool)}"`);
+    }
+    names.add(name);
+  }
+  const seats = sizes.reduce((sum, { size }) => sum + size, 0);
+  checkCount("sum of the teams' sizes", seats);
+  const poolOfTeam = new Map(sizes.map(({ name, pool }) => [name, pool]));
+  return { match: teams(sizes), seats, poolOfTeam };
+};

@@ -13,8 +13,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { checkProfile } from "../check-profile.ts";
 import type { Picture } from "../director/picture.ts";
 import { invalid, notFound } from "../errors.ts";
+import type { MatchFunctions } from "../functions/profile-function.ts";
 import type { Kind, Records } from "../model.ts";
-import { type MatchFunctions, profileMessage, profileRecord } from "../profile.ts";
+import { profileMessage, profileRecord } from "../profile.ts";
 import { put, remove, type ViewChange } from "../view.ts";
 import type { ServiceContext } from "./frontend.ts";
 import {

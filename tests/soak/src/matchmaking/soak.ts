@@ -27,7 +27,8 @@ export interface Matchmaking {
 
 const groupSize = 4;
 const patienceMs = 120_000;
-const main = (app: string): string => fileURLToPath(import.meta.resolve(`@dm-env-rpc/${app}/main`));
+const matchmakerMain = fileURLToPath(import.meta.resolve("@dm-env-rpc/matchmaker-server/main"));
+const gridworldMain = fileURLToPath(import.meta.resolve("@dm-env-rpc/gridworld-server/main"));
 
 const profiles = [
   {
@@ -57,15 +58,12 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   const file = join(folder, "profiles.json");
   await writeFile(file, JSON.stringify(profiles));
   const redis = cleanUp.use(await RedisServer.start("everysec"));
-  const start = async (app: string, ...args: readonly string[]): Promise<Program> =>
-    cleanUp.use(await Program.start(main(app), ["--port", "0", ...args]));
+  const start = async (main: string, ...args: readonly string[]): Promise<Program> =>
+    cleanUp.use(await Program.start(main, ["--port", "0", ...args]));
   const flags = ["--redis", redis.url, "--profiles", file, "--log-level", "error"];
   // The first that is there leads.
-  const leader = await start("matchmaker-server", ...flags);
-  const others = [
-    await start("matchmaker-server", ...flags),
-    await start("matchmaker-server", ...flags),
-  ];
+  const leader = await start(matchmakerMain, ...flags);
+  const others = [await start(matchmakerMain, ...flags), await start(matchmakerMain, ...flags)];
   const survivor = createClient(
     AdminService,
     createGrpcTransport({ baseUrl: others[0]?.url ?? "" }),
@@ -75,7 +73,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   const room = String(Math.ceil(agents / groupSize / 3));
   const servers: Program[] = [];
   for (let server = 0; server < 4; server++) {
-    servers.push(await start("gridworld-server", ...asked, "--max-worlds", room));
+    servers.push(await start(gridworldMain, ...asked, "--max-worlds", room));
   }
   const crowd = cleanUp.use(new Agents({ kind: "play", matchmakers, agents: agents - 1 }));
   const doomed = cleanUp.use(new Agents({ kind: "play", matchmakers, agents: 1 }));

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { afterAll, describe, expect, it } from "vitest";
+import { houseAt, profile } from "../testing/house.ts";
+import { violations } from "../testing/invariants.ts";
+import { SimulatedServer } from "../testing/simulated-servers.ts";
+import { stopStores, storeKinds } from "../testing/stores.ts";
+
+afterAll(stopStores);
+
+describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
+  it("a server that misses a renewal keeps its worlds, and a late one registers again with them", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    for (const id of ids) await house.join(id);
+    await house.pass(1_000);
+    // Not a word for longer than the lease.
+    for (let seconds = 0; seconds < 20; seconds += 5) {
+      place.clock.advance(5_000);
+      await house.settle(1);
+    }
+    expect((await house.admin.listServers({})).servers[0]?.state).toBe(3);
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await expect(house.report(server)).rejects.toThrow(/register it again/);
+    await house.register(server);
+    await house.pass(40_000, 5_000);
+    expect((await house.admin.listServers({})).servers[0]?.state).toBe(1);
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    expect(server.destroyed.size).toBe(0);
+  });
+
+  it.each([
+    ["requeue", 1, ["ASSIGNED", "ASSIGNED"]],
+    ["fail", 2, ["FAILED", "FAILED"]],
+  ] as const)(
+    "the tickets of a server that was killed %s, as the profile says",
+    async (_, lostPolicy, after) => {
+      await using place = await kind.place();
+      await using house = await houseAt(place, { profiles: [profile({ lostPolicy })] });
+      const server = await house.serve("a");
+      const ids = await house.tickets(2);
+      await house.settle();
+      for (const id of ids) await house.join(id);
+      await house.pass(1_000);
+      const other = await house.serve("b");
+      server.isUp = false;
+      await house.pass(50_000, 5_000);
+      expect(await house.states(ids)).toEqual(after);
+      const [first] = await Promise.all(ids.map((id) => house.ticket(id)));
+      if (lostPolicy === 1) expect(first?.assignment?.address).toBe(other.address);
+      else expect(first?.error?.message).toMatch(/the server at a\.test:1 is gone/);
+      expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["b"]);
+      expect(await violations(house.store, house.servers)).toEqual([]);
+    },
+  );
+
+  it("a server that agents give up their seats on gets nobody until it has answered", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
+    const server = await house.serve("a");
+    const [first = "", second = "", third = ""] = await house.tickets(3);
+    await house.settle();
+    for (const id of [first, second]) await house.join(id);
+    await house.pass(1_000);
+    // It is killed: its agents notice at once, and its lease runs on.
+    server.isUp = false;
+    await house.frontend.cancelTicket({ ticketId: first });
+    await house.settle();
+    expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
+    // It was but the network: it reports again.
+    server.isUp = true;
+    await house.pass(1_000);
+    expect(await house.states([third])).toEqual(["ASSIGNED"]);
+    // An agent that just leaves makes no difference for long.
+    const [fourth = ""] = await house.tickets(1);
+    await house.pass(2_000);
+    await house.frontend.cancelTicket({ ticketId: second });
+    await house.settle();
+    expect(await house.states([fourth])).toEqual(["ASSIGNED"]);
+  });
+
+  it("a server that is started anew at the same address replaces the old one at once", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const old = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    const anew = new SimulatedServer("a2", { address: old.address });
+    house.servers.add(anew);
+    await house.register(anew);
+    await house.pass(1_000);
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(anew.worlds.size).toBe(1);
+    expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
+  });
+
+  it("a create that fails by the server's fault is made elsewhere; by the settings' fault it fails its tickets", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const first = await house.serve("a");
+    const second = await house.serve("b");
+    first.isUp = false;
+    const ids = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(assigned(2));
+    expect(second.worlds.size).toBe(1);
+    second.createErrors.push(new DmEnvRpcError("INVALID_ARGUMENT", '"size": too large'));
+    const refused = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(refused)).toEqual(["FAILED", "FAILED"]);
+    expect((await house.ticket(refused[0] ?? "")).error?.message).toBe(
+      'the world settings of profile "any" were refused: "size": too large',
+    );
+    const again = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(again)).toEqual(assigned(2));
+  });
+
+  it("a world that fails at every create fails its tickets in the end, and says why", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = await house.serve("a");
+    const fault = () => new DmEnvRpcError("INTERNAL", "division by zero");
+    server.createErrors.push(fault(), fault(), fault());
+    const ids = await house.tickets(2);
+    await house.pass(30_000, 2_500);
+    expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+    expect((await house.ticket(ids[0] ?? "")).error?.message).toMatch(
+      /could not be created in 3 attempts: division by zero/,
+    );
+  });
+
+  it("a world that nobody owns is adopted where the server came with it, else destroyed, once", async () => {
+    await using place = await kind.place();
+    await using house = await houseAt(place);
+    const server = house.servers.add(new SimulatedServer("a"));
+    server.create("gridworld", true);
+    server.create("gridworld");
+    await house.register(server);
+    await house.pass(30_000, 5_000);
+    expect([...server.worlds.keys()]).toEqual(["gridworld-1"]);
+    expect(server.destroyed).toEqual(new Map([["gridworld-2", 1]]));
+    const [first = ""] = await house.tickets(2);
+    await house.settle();
+    expect((await house.ticket(first)).assignment?.worldName).toBe("gridworld-1");
+    expect(server.created).toBe(2);
+  });
+});
+
+const assigned = (count: number): string[] => Array.from({ length: count }, () => "ASSIGNED");
