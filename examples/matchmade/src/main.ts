@@ -1,0 +1,68 @@
+import { create } from "@bufbuild/protobuf";
+import { byCount, serveMatchmaker } from "@dm-env-rpc/matchmaker";
+import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";
+import { serveRegistered } from "@dm-env-rpc/matchmaker/registration";
+import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
+import { serve } from "@dm-env-rpc/server";
+import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { tug } from "./tug.ts";
+
+// Who plays with whom: beginners among themselves, and of the others two of about the same strength.
+const pools = [
+  { name: "beginners", tagPresentFilters: [{ tag: "beginner" }] },
+  { name: "others", doubleRangeFilters: [{ doubleArg: "strength", min: 0 }] },
+];
+const world = { worldType: "tug", worldSettings: packSettings({ length: 12 }, tug.settings) };
+const profiles = [
+  create(MatchProfileSchema, {
+    name: "lessons",
+    pools: pools.slice(0, 1),
+    // One of one's own is a plain generator; this one is there already.
+    matchFunction: { function: { case: "custom", value: { name: "in-pairs" } } },
+    seats: 2,
+    ...world,
+  }),
+  create(MatchProfileSchema, {
+    name: "contests",
+    pools: pools.slice(1),
+    matchFunction: {
+      function: {
+        case: "skillWindow",
+        value: { count: 2, doubleArg: "strength", window: 1, widenPerSecond: 5 },
+      },
+    },
+    ...world,
+  }),
+];
+await using matchmaker = await serveMatchmaker({ profiles, functions: { "in-pairs": byCount(2) } });
+
+// A server of worlds. The matchmaker creates them, and alone sends agents; start as many as you like.
+await using registered = await serveRegistered((hooks) => serve({ worlds: [tug], ...hooks }), {
+  matchmakers: matchmaker.url,
+  maxWorlds: 10,
+  maxAgents: 20,
+  worldTypes: [tug.name],
+});
+await registered.registration.registered;
+
+/** An agent: it asks for a match, and plays it. */
+async function play(name: string, strength: number, tags: readonly string[]): Promise<string> {
+  const client = matchmakerClient(matchmaker.url);
+  const match = await client.findMatch(tags.length > 0 ? { tags } : { doubles: { strength } });
+  await using environment = await joinMatch(match, { as: tug });
+  let step = await environment.reset();
+  while (!step.last()) step = await environment.step({ pull: strength });
+  // Who has played, or has had enough, gives the ticket up.
+  await client.cancel(match.ticketId);
+  return `${name} in ${match.worldName}: ${(step.reward ?? 0) > 0 ? "won" : "lost"}`;
+}
+
+const results = await Promise.all([
+  play("Ada", 3, ["beginner"]),
+  play("Bob", 1, ["beginner"]),
+  play("Cleo", 8, []),
+  play("Dan", 5, []),
+  play("Eve", 4, []),
+  play("Finn", 9, []),
+]);
+for (const line of results.sort()) console.log(line);
