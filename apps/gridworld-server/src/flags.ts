@@ -86,7 +86,8 @@ matchmaking
                          where it listens, so it is needed with --host 0.0.0.0 or ::
   --max-agents N         agents that the matchmaker may send at a time (1000)
   --matchmaker-token FILE
-                         shows the token in this file to the matchmaker
+                         shows the token in this file to the matchmaker, which is shown
+                         the certificate of --tls-cert, too
   --matchmaker-ca FILE   whom the matchmaker's certificate is checked against, PEM
 
   --help, --version

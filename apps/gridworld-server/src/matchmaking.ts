@@ -17,7 +17,7 @@ import type { Flags, MatchmakingFlags } from "./flags.ts";
  */
 export async function serveForMatchmaker(
   serve: (hooks: ServeHooks) => Promise<Server>,
-  { maxWorlds }: Flags,
+  { maxWorlds, tls }: Flags,
   { matchmakers, advertise, maxAgents, token, ca }: MatchmakingFlags,
 ): Promise<RegisteredServer<Server>> {
   return await serveRegistered(serve, {
@@ -27,7 +27,12 @@ export async function serveForMatchmaker(
     maxAgents,
     worldTypes: ["gridworld"],
     token: token === undefined ? undefined : readText("--matchmaker-token", token),
-    tls: ca === undefined ? undefined : { ca: readText("--matchmaker-ca", ca) },
+    tls: {
+      ...(ca === undefined ? {} : { ca: readText("--matchmaker-ca", ca) }),
+      ...(tls === undefined
+        ? {}
+        : { cert: readText("--tls-cert", tls.cert), key: readText("--tls-key", tls.key) }),
+    },
     onEvent: createLog(),
   });
 }

@@ -30,7 +30,7 @@ usage: dm-env-rpc-matchmaker-server [options]
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
   --allow-insecure       listen beyond this machine in plain text, where everybody may read along
-  --tls-cert FILE        certificate to serve TLS with, as PEM
+  --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers
   --tls-key FILE         its key
   --ca FILE              whom the certificates of environment servers are checked against
   --operator-token FILE  only who sends the token in this file, or has a certificate of --operator-ca,

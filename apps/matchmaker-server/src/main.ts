@@ -6,7 +6,7 @@ import { redisStore } from "@dm-env-rpc/matchmaker/redis";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
-import type { ListenTls } from "@dm-env-rpc/transport";
+import type { ListenTls, OpenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
 import { authorizeBy } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     }),
     profiles,
     signingKey: key === undefined ? undefined : await signingKeyFromPem(key),
-    tls: ca === undefined ? undefined : { ca },
+    tls: openTls(flags, ca),
     store:
       flags.redis === undefined
         ? undefined
@@ -96,6 +96,16 @@ function listenTls({ tlsCert, tlsKey, operatorCa }: Flags): ListenTls | undefine
     ...(operatorCa === undefined
       ? {}
       : { ca: readFileSync(operatorCa, "utf8"), clientCertificates: "optional" }),
+  };
+}
+
+/** How environment servers are reached; those that ask who calls see the certificate. */
+function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(tlsCert === undefined || tlsKey === undefined
+      ? {}
+      : { cert: readFileSync(tlsCert, "utf8"), key: readFileSync(tlsKey, "utf8") }),
   };
 }
 

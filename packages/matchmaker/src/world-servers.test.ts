@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import { connect } from "@dm-env-rpc/client";
+import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+import { expect, it } from "vitest";
+import { networkServers } from "./world-servers.ts";
+
+const drained = defineWorld({
+  name: "drained",
+  actions: { move: t.int32() },
+  observations: { move: t.int32() },
+  onDestroy: "drain",
+  clock: lockstep(),
+  create: () => ({ step() {}, observe: { move: () => 0 }, status: () => "running" }),
+});
+
+it("a destroy that waits for agents to leave holds up no other request to the server", async () => {
+  await using server = await serve({ worlds: [drained] });
+  await using servers = networkServers();
+  const target = { id: "a", address: server.url };
+  const name = await servers.create(target, {}, undefined, 5_000);
+  await using connection = await connect(server.url);
+  await using env = await connection.join(name, { as: drained });
+  await env.reset();
+  let isDestroyed = false;
+  const destroying = servers.destroy(target, name, 60_000).then(() => {
+    isDestroyed = true;
+  });
+  const other = await servers.create(target, {}, undefined, 60_000);
+  expect(other).not.toBe(name);
+  await servers.destroy(target, other, 60_000);
+  expect(isDestroyed).toBe(false);
+  await env.close();
+  await destroying;
+  expect(server.worldNames()).toEqual([]);
+});
