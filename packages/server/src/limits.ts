@@ -45,6 +45,15 @@ export interface ServerLimits extends CallLimits {
   readonly maxQueuedRequests: number;
   /** Bytes of the requests of one stream that are read ahead, after inflation; the request that goes past it is the last. Default 1 MiB. */
   readonly maxQueuedBytes: number;
+  /**
+   * Bytes received of messages that nobody has taken yet, on all streams: not whole, being inflated, or
+   * waiting behind a request. Past it the stream that holds most is ended with RESOURCE_EXHAUSTED. Default 1 GiB.
+   */
+  readonly maxBufferedBytes: number;
+  /** The same on the streams of one connection; one message of one stream always fits. Default 128 MiB. */
+  readonly maxBufferedBytesPerConnection: number;
+  /** Milliseconds after which a stream that has sent a part of a message, and nothing more, is ended with DEADLINE_EXCEEDED; 0 never. Default 60,000. */
+  readonly stalledMessageMs: number;
   /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
   readonly authorizeMs: number;
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
@@ -71,6 +80,9 @@ export const defaultLimits: Readonly<ServerLimits> = {
   maxEntries: DEFAULT_MAX_ENTRIES,
   maxQueuedRequests: 256,
   maxQueuedBytes: 1024 * 1024,
+  maxBufferedBytes: 1024 * 1024 * 1024,
+  maxBufferedBytesPerConnection: 128 * 1024 * 1024,
+  stalledMessageMs: 60_000,
   createMs: 30_000,
   joinMs: 30_000,
   resetMs: 30_000,
@@ -118,7 +130,12 @@ function check(name: keyof ServerLimits, value: number): void {
   );
 }
 
-const mayBeZero: ReadonlySet<string> = new Set(["idleConnectionMs", "idleStreamMs", "idleWorldMs"]);
+const mayBeZero: ReadonlySet<string> = new Set([
+  "idleConnectionMs",
+  "idleStreamMs",
+  "idleWorldMs",
+  "stalledMessageMs",
+]);
 
 /** What HTTP/2 and gRPC have fields for. */
 const mostOf: Partial<Record<keyof ServerLimits, number>> = {

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
-import { gunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type {
+  Malformed,
+  MessageCodec,
+  ProcessRequest,
+  ProcessResponse,
+} from "@dm-env-rpc/tensor-codec";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
+import type { ByteAccount, ByteHolder } from "./buffered-bytes.ts";
 import { Deframer, tooLarge } from "./framing.ts";
+import { inflate, inflatedBytes } from "./inflation.ts";
 import { highWaterBytes } from "./limits.ts";
 import type { MessageStream, StreamReceiver } from "./message-stream.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
@@ -29,6 +35,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly pool: BufferPool;
   /** Why the connection is gone or about to go, where that is known. */
   readonly connectionFailure: () => Error | undefined;
+  /** Opens an account of what the stream holds of messages that nobody has taken. Default: none. */
+  readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
 
 /**
@@ -74,6 +82,9 @@ export abstract class Http2MessageStream<
   #paused = false;
   #inflating = false;
   #inflated: Buffer | undefined;
+  /** Bytes of a message that is being inflated, or of one that the receiver has, but paused at. */
+  #heldBytes = 0;
+  readonly #account: ByteAccount | undefined;
   #yielding = false;
   #resumes = 0;
   #burst = 0;
@@ -97,6 +108,13 @@ export abstract class Http2MessageStream<
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#deframer = new Deframer(options.maxMessageBytes);
+    const stream = this;
+    this.#account = options.openAccount?.({
+      get isWaitingForPeer() {
+        return !stream.#isBlocked() && stream.#deframer.isInsideMessage;
+      },
+      fail: (error) => this.fail(error),
+    });
     this.http2.on("error", (error: Error) => {
       this.lastError = error;
     });
@@ -143,6 +161,7 @@ export abstract class Http2MessageStream<
       return;
     }
     this.#paused = false;
+    this.#release();
     if (this.#yielding) {
       return;
     }
@@ -201,6 +220,7 @@ export abstract class Http2MessageStream<
     this.discarding = true;
     this.#lent = undefined;
     this.#deframer.clear();
+    this.#release();
     if (!this.http2.destroyed) {
       this.http2.resume();
     }
@@ -255,6 +275,7 @@ export abstract class Http2MessageStream<
       this.#deliver();
     }
     if (this.#isBlocked()) {
+      this.#keepAccount();
       if (this.#deframer.bufferedBytes >= holdBytes) {
         this.http2.pause();
       }
@@ -267,6 +288,18 @@ export abstract class Http2MessageStream<
         this.#yield();
       }
     }
+  }
+
+  #keepAccount(): void {
+    if (!this.discarding) {
+      this.#account?.hold(this.#deframer.bufferedBytes + this.#heldBytes);
+    }
+  }
+
+  /** What was held beside the bytes that are no message yet is not any more. */
+  #release(): void {
+    this.#heldBytes = 0;
+    this.#account?.hold(this.#deframer.bufferedBytes);
   }
 
   #isBlocked(): boolean {
@@ -293,7 +326,7 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        receiver.onMessage(this.#decoder.read(inflated, 0, inflated.length), inflated.length);
+        this.#hand(receiver, this.#decoder.read(inflated, 0, inflated.length), inflated.length);
       }
       while (!this.discarding && !this.#isBlocked() && deframer.next()) {
         if (deframer.compressed) {
@@ -309,12 +342,13 @@ export abstract class Http2MessageStream<
               this.#lent = source;
             }
           }
-          receiver.onMessage(message, end - start);
+          this.#hand(receiver, message, end - start);
         }
       }
     } finally {
       this.#delivering = false;
     }
+    this.#keepAccount();
     if (this.discarding || this.#isBlocked()) {
       return;
     }
@@ -339,6 +373,12 @@ export abstract class Http2MessageStream<
     }
   }
 
+  #hand(receiver: StreamReceiver<Received>, message: Received | Malformed, bytes: number): void {
+    receiver.onMessage(message, bytes);
+    // Whoever pauses at a message has put it aside.
+    this.#heldBytes = this.#paused ? bytes : 0;
+  }
+
   #inflate(bytes: Buffer): void {
     if (this.encoding !== "gzip") {
       const named = this.encoding ?? "identity";
@@ -355,23 +395,24 @@ export abstract class Http2MessageStream<
       );
       return;
     }
-    const maxOutputLength = this.#maxMessageBytes;
+    const said = inflatedBytes(bytes);
+    if (said > this.#maxMessageBytes) {
+      this.fail(tooLarge(`${said} bytes after inflation`, this.#maxMessageBytes));
+      return;
+    }
+    this.#heldBytes = said;
     this.#inflating = true;
-    gunzip(bytes, { maxOutputLength, chunkSize: inflationChunkBytes(bytes) }, (error, inflated) => {
+    inflate(bytes, (result) => {
       this.#inflating = false;
       if (this.discarding) {
         return;
       }
-      if (error !== null) {
-        this.fail(
-          "code" in error && error.code === "ERR_BUFFER_TOO_LARGE"
-            ? tooLarge("more than that after inflation", maxOutputLength)
-            : new ConnectError(`malformed gzip: ${error.message}`, Code.Internal),
-        );
+      if (result instanceof ConnectError) {
+        this.fail(result);
         return;
       }
       // A pause that came meanwhile holds it back, like any other message.
-      this.#inflated = inflated;
+      this.#inflated = result;
       this.#deliver();
     });
   }
@@ -388,19 +429,4 @@ export abstract class Http2MessageStream<
     this.#needsDrain = false;
     this.#receiver?.onDrain();
   }
-}
-
-/** What gzip cannot do better than: 1,032 bytes out of one. */
-const maxInflation = 1032;
-const minInflationChunkBytes = 1024;
-const maxInflationChunkBytes = 1024 * 1024;
-
-/**
- * How much to inflate at a time: all of a message, as far as what it says of its size can be true.
- * With chunks of node:zlib's 16 KiB a large observation takes more than three times as long.
- */
-function inflationChunkBytes(bytes: Buffer): number {
-  const said = bytes.length < 4 ? 0 : bytes.readUInt32LE(bytes.length - 4);
-  const most = Math.min(maxInflationChunkBytes, maxInflation * bytes.length);
-  return Math.max(minInflationChunkBytes, Math.min(said, most));
 }

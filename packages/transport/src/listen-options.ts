@@ -33,6 +33,15 @@ export interface ListenOptions {
   readonly tls?: ListenTls | undefined;
   /** Most bytes of one message, also after inflation. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
+  /**
+   * Most bytes received of messages that nobody has taken yet: not whole, being inflated, or
+   * waiting behind one that is not answered. Past it the stream that holds most is ended. Default 1 GiB.
+   */
+  readonly maxBufferedBytes?: number | undefined;
+  /** The same for the streams of one connection; one message of one stream always fits. Default 128 MiB. */
+  readonly maxBufferedBytesPerConnection?: number | undefined;
+  /** A stream that has sent a part of a message, and nothing more for this time, is ended. Default 60,000; 0 never. */
+  readonly stalledMessageMs?: number | undefined;
   /** Most connections at once; those beyond are told so and closed. Default 10,000. */
   readonly maxConnections?: number | undefined;
   /** Most streams open at once on one connection; those beyond are refused. Default 256. */

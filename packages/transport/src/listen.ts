@@ -10,6 +10,7 @@ import type { Socket } from "node:net";
 import { Environment } from "@dm-env-rpc/protocol";
 import { joinHostPort } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
+import { BufferedBytes } from "./buffered-bytes.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { createProcessHandler } from "./connect-stream.ts";
 import { GrpcServerStream } from "./grpc-server-stream.ts";
@@ -27,6 +28,9 @@ const defaults = {
   maxStreamsPerConnection: 256,
   pingIntervalMs: 30_000,
   idleConnectionMs: 300_000,
+  maxBufferedBytes: 1024 * 1024 * 1024,
+  maxBufferedBytesPerConnection: 128 * 1024 * 1024,
+  stalledMessageMs: 60_000,
   graceMs: 1_000,
 };
 
@@ -53,6 +57,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const idleConnectionMs = options.idleConnectionMs ?? defaults.idleConnectionMs;
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
+  const buffered = new BufferedBytes({
+    maxBufferedBytes: options.maxBufferedBytes ?? defaults.maxBufferedBytes,
+    maxBufferedBytesPerConnection:
+      options.maxBufferedBytesPerConnection ?? defaults.maxBufferedBytesPerConnection,
+    stalledMessageMs: options.stalledMessageMs ?? defaults.stalledMessageMs,
+  });
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -115,6 +125,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         maxMessageBytes,
         pool,
         connectionFailure: connection.failure,
+        openAccount: (holder) => buffered.open(connection.buffered, holder),
         peer: peerOf(connection, headers),
       }),
     );
@@ -130,7 +141,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const port = await bind(server, host, options.port ?? 0);
   server.on("error", onError);
-  const close = createClose(server, connections, sockets);
+  const close = createClose(server, connections, sockets, () => buffered.stop());
   return {
     host,
     port,
@@ -151,6 +162,7 @@ function createClose(
   server: Http2Server | Http2SecureServer,
   connections: ServerConnections,
   sockets: ReadonlySet<Socket>,
+  stop: () => void,
 ): Listener["close"] {
   let closed: Promise<void> | undefined;
   const cut = (): void => {
@@ -166,6 +178,7 @@ function createClose(
     closed ??= new Promise((resolve) => {
       server.close(() => {
         connections.stop();
+        stop();
         // The server has counted them out already; their own "close" is still to come.
         let open = sockets.size;
         for (const socket of sockets) {

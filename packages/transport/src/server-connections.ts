@@ -3,6 +3,7 @@ import { constants, type Http2Session, type ServerHttp2Session } from "node:http
 import { TLSSocket } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { joinHostPort } from "./address.ts";
+import type { ConnectionBytes } from "./buffered-bytes.ts";
 import { windowBytes } from "./limits.ts";
 
 /** A connection past the limit has this long to read why it is refused. */
@@ -20,6 +21,8 @@ export interface ServerConnection {
   readonly certificate: Uint8Array | undefined;
   /** One connection too many: its streams are refused. */
   readonly refused: boolean;
+  /** What its streams hold of messages that nobody has taken. */
+  readonly buffered: ConnectionBytes;
   /** Why the connection is gone, once it is. */
   failure(): Error | undefined;
   /** Counts a stream as open until `streamClosed`. */
@@ -80,6 +83,7 @@ export class ServerConnections {
       address,
       certificate: certificateOf(session),
       refused,
+      buffered: { bytes: 0 },
       streams: 0,
       idle: 0,
       pinged: false,
