@@ -7,6 +7,7 @@ test("the public names are these", () => {
     [
       "isLoopback",
       "listen",
+      "maxTimeoutMs",
       "memoryStreamPair",
       "openConnectStream",
       "openStream",
