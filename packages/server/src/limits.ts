@@ -27,7 +27,7 @@ export interface ServerLimits extends CallLimits {
   readonly maxConnections: number;
   /** Streams at a time on one HTTP/2 connection; clients wait with one more, or are refused. Default 256. */
   readonly maxStreamsPerConnection: number;
-  /** Process streams at a time, on all connections: the agents, and whoever creates worlds. One more is ended with RESOURCE_EXHAUSTED. Default 10,000. */
+  /** Process streams at a time, on all connections: the agents, and whoever creates worlds; and as many calls of health, reflection and other services. One more is ended with RESOURCE_EXHAUSTED. Default 10,000. */
   readonly maxStreams: number;
   /** Worlds at a time. A create of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly maxWorlds: number;
@@ -58,7 +58,7 @@ export interface ServerLimits extends CallLimits {
   readonly authorizeMs: number;
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
   readonly idleConnectionMs: number;
-  /** Milliseconds after which a stream that has joined no world and asks nothing is ended with DEADLINE_EXCEEDED; 0 never. Default 600,000. */
+  /** Milliseconds after which a stream that has joined no world and asks nothing is ended with DEADLINE_EXCEEDED, and a call of another service whose request has not ended is reset; 0 never. Default 600,000. */
   readonly idleStreamMs: number;
   /**
    * Milliseconds after which a world without agents is destroyed, premade ones excepted;

@@ -28,6 +28,9 @@ type Answer =
     }
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
+/** A question of reflection or health is a name; this is a very long one. */
+export const maxQuestionBytes: number = 64 * 1024;
+
 /**
  * Adds reflection, v1 and v1alpha, to a router: of every service that the router has
  * when it is first asked, and of `files` (grpc.reflection.v1). `serve` has it already.
@@ -46,10 +49,17 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
       };
     }
   }
-  router.service(ServerReflection, { serverReflectionInfo: (requests) => answers(requests) });
-  router.service(ServerReflectionV1Alpha, {
-    serverReflectionInfo: (requests) => answers(requests),
-  });
+  const limits = { readMaxBytes: maxQuestionBytes };
+  router.service(
+    ServerReflection,
+    { serverReflectionInfo: (requests) => answers(requests) },
+    limits,
+  );
+  router.service(
+    ServerReflectionV1Alpha,
+    { serverReflectionInfo: (requests) => answers(requests) },
+    limits,
+  );
 }
 
 /** What there is to reflect. */

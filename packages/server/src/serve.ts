@@ -15,7 +15,7 @@ import {
 import { createEmit } from "./events.ts";
 import { createHealthBoard } from "./health.ts";
 import { limitsFrom } from "./limits.ts";
-import { addReflection } from "./reflection.ts";
+import { addReflection, maxQuestionBytes } from "./reflection.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 
 /** Options of `serve`. */
@@ -92,7 +92,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       codecs: { request: createRequestCodec(limits), response: createResponseCodec() },
       onStream: (stream) => environments.accept(stream),
       routes: (router) => {
-        router.service(Health, health.service);
+        router.service(Health, health.service, { readMaxBytes: maxQuestionBytes });
         options.routes?.(router);
         addReflection(router, [propertiesFile, ...(options.descriptors ?? [])]);
       },

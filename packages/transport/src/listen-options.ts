@@ -46,6 +46,13 @@ export interface ListenOptions {
   readonly maxConnections?: number | undefined;
   /** Most streams open at once on one connection; those beyond are refused. Default 256. */
   readonly maxStreamsPerConnection?: number | undefined;
+  /** Most calls of `routes` open at once, those of Process aside. Default 10,000. */
+  readonly maxStreams?: number | undefined;
+  /**
+   * A call of `routes`, those of Process aside, whose client has not ended its request and is
+   * silent for this time is reset. Default 600,000; 0 never.
+   */
+  readonly idleStreamMs?: number | undefined;
   /**
    * Every connection is pinged this often; one that leaves a ping unanswered for as long is
    * closed. Default 30,000; 0 turns it off.

@@ -26,6 +26,8 @@ const defaults = {
   host: "127.0.0.1",
   maxConnections: 10_000,
   maxStreamsPerConnection: 256,
+  maxStreams: 10_000,
+  idleStreamMs: 600_000,
   pingIntervalMs: 30_000,
   idleConnectionMs: 300_000,
   maxBufferedBytes: 1024 * 1024 * 1024,
@@ -89,6 +91,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     },
     maxMessageBytes,
     idleConnectionMs,
+    maxCalls: options.maxStreams ?? defaults.maxStreams,
+    idleCallMs: options.idleStreamMs ?? defaults.idleStreamMs,
     onError,
   });
 

@@ -31,13 +31,31 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
 
 /** Answers a request for a path that nothing serves, in the way its client understands. */
 export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-  const text = unknownPath(headers[":path"]);
+  const error = new ConnectError(unknownPath(headers[":path"]), Code.Unimplemented);
+  refuse(http2, headers, error, 404);
+}
+
+/** Answers a request that there is no room for, in the way its client understands. */
+export function refuseForNow(
+  http2: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  error: ConnectError,
+): void {
+  refuse(http2, headers, error, 429);
+}
+
+function refuse(
+  http2: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  error: ConnectError,
+  httpStatus: number,
+): void {
   if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
-    refuseCall(http2, new ConnectError(text, Code.Unimplemented));
+    refuseCall(http2, error);
     return;
   }
-  http2.respond({ ":status": 404, "content-type": "text/plain; charset=utf-8" });
-  http2.end(`${text}\n`); // node:http2 closes what was never read.
+  http2.respond({ ":status": httpStatus, "content-type": "text/plain; charset=utf-8" });
+  http2.end(`${error.rawMessage}\n`); // node:http2 closes what was never read.
 }
 
 /** What a client is told that asks for a path that nothing serves. */

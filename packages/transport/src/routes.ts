@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import {
+  constants,
   Http2ServerRequest,
   Http2ServerResponse,
   type IncomingHttpHeaders,
@@ -23,8 +24,8 @@ import {
 } from "@connectrpc/connect-node";
 import { setPeer } from "./connect-stream.ts";
 import { goodbyeMs } from "./limits.ts";
-import { peerOf } from "./process-call.ts";
-import { refusePath, unknownPath } from "./refusals.ts";
+import { peerOf, processPath } from "./process-call.ts";
+import { refuseForNow, refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
 
 /** What is served beside the gRPC calls of Process. */
@@ -33,6 +34,10 @@ export interface RoutesOptions {
   readonly maxMessageBytes: number;
   /** An HTTP/1.1 connection on which nothing happens for this long is closed; 0 never. */
   readonly idleConnectionMs: number;
+  /** Calls at once, those of Process aside, whose streams their receiver counts. */
+  readonly maxCalls: number;
+  /** A call whose request has not ended, and on which nothing happens for this long, is reset; 0 never. */
+  readonly idleCallMs: number;
   readonly onError: (error: Error) => void;
 }
 
@@ -107,12 +112,34 @@ export function createRoutes(options: RoutesOptions): Routes {
     socket.destroy();
   });
 
+  let calls = 0;
+  /** Counts a call, and resets it when its client leaves it in the middle of a request. */
+  const lookAfter = (http2: ServerHttp2Stream): void => {
+    calls += 1;
+    http2.once("close", () => {
+      calls -= 1;
+    });
+    http2.setTimeout(options.idleCallMs, () => {
+      if (!http2.readableEnded) {
+        http2.close(constants.NGHTTP2_CANCEL);
+      }
+    });
+  };
+
   return {
     handle(http2, headers, rawHeaders, connection) {
       const handler = handlers.get(pathOf(headers[":path"]));
       if (handler === undefined) {
         refusePath(http2, headers);
         return;
+      }
+      if (handler.requestPath !== processPath) {
+        if (calls >= options.maxCalls) {
+          const error = `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`;
+          refuseForNow(http2, headers, new ConnectError(error, Code.ResourceExhausted));
+          return;
+        }
+        lookAfter(http2);
       }
       const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
       const response = new Http2ServerResponse(http2);
