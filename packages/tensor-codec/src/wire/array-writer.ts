@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
-import type { DType } from "../dtype.ts";
 import { wrongElement } from "../elements.ts";
 import type { PackedTensor } from "../tensor.ts";
 import { type FixedArray, writeFixed, writeFloat32, writeFloat64 } from "./fixed.ts";
@@ -30,9 +29,24 @@ const FEW = 4;
  */
 export function arraySize(tensor: PackedTensor, sizes: Sizes): number {
   if (tensor.data.length === 0) return 0;
-  if (tensor.dtype === "string") return stringsSize(tensor, sizes);
-  if (tensor.dtype === "proto") return anysSize(tensor, sizes);
-  return delimitedSize(sizes.keep(elementsSize(tensor)));
+  switch (tensor.dtype) {
+    case "float32":
+      return delimitedSize(tensor.data.length * 4);
+    case "float64":
+      return delimitedSize(tensor.data.length * 8);
+    case "int32":
+    case "uint32":
+      return delimitedSize(sizes.keep(varintsSize(tensor.data)));
+    case "int64":
+    case "uint64":
+      return delimitedSize(sizes.keep(varints64Size(tensor.data)));
+    case "string":
+      return stringsSize(tensor, sizes);
+    case "proto":
+      return anysSize(tensor, sizes);
+    default:
+      return delimitedSize(tensor.data.length);
+  }
 }
 
 /** Writes a tensor's `Tensor.*Array`; returns the position behind it. */
@@ -42,56 +56,29 @@ export function writeArray(
   target: Uint8Array,
   pos: number,
 ): number {
-  if (tensor.data.length === 0) return pos;
-  if (tensor.dtype === "string") return writeStrings(tensor.data, sizes, target, pos);
-  if (tensor.dtype === "proto") return writeAnys(tensor.data, sizes, target, pos);
-  const size = sizes.take();
-  return writeElements(tensor, size, target, begin(ARRAY, size, target, pos));
-}
-
-/** A tensor whose elements are packed, one behind the other. */
-export type PackedNumbers = PackedTensor<Exclude<DType, "string" | "proto">>;
-
-/** The bytes of packed elements. */
-export function elementsSize(tensor: PackedNumbers): number {
+  const { length } = tensor.data;
+  if (length === 0) return pos;
   switch (tensor.dtype) {
     case "float32":
-      return tensor.data.length * 4;
+      return writeFloats(tensor.data, target, begin(ARRAY, length * 4, target, pos), writeFloat32);
     case "float64":
-      return tensor.data.length * 8;
+      return writeFloats(tensor.data, target, begin(ARRAY, length * 8, target, pos), writeFloat64);
     case "int32":
-    case "uint32":
-      return varintsSize(tensor.data);
+    case "uint32": {
+      const size = sizes.take();
+      return writeVarints(tensor.data, size, target, begin(ARRAY, size, target, pos));
+    }
     case "int64":
     case "uint64":
-      return varints64Size(tensor.data);
-    default:
-      return tensor.data.length;
-  }
-}
-
-/** Writes packed elements of `size` bytes; returns the position behind them. */
-export function writeElements(
-  tensor: PackedNumbers,
-  size: number,
-  target: Uint8Array,
-  pos: number,
-): number {
-  switch (tensor.dtype) {
-    case "float32":
-      return writeFloats(tensor.data, target, pos, writeFloat32);
-    case "float64":
-      return writeFloats(tensor.data, target, pos, writeFloat64);
-    case "int32":
-    case "uint32":
-      return writeVarints(tensor.data, size, target, pos);
-    case "int64":
-    case "uint64":
-      return writeVarints64(tensor.data, target, pos);
+      return writeVarints64(tensor.data, target, begin(ARRAY, sizes.take(), target, pos));
     case "bool":
-      return writeBools(tensor.data, target, pos);
+      return writeBools(tensor.data, target, begin(ARRAY, length, target, pos));
+    case "string":
+      return writeStrings(tensor.data, sizes, target, pos);
+    case "proto":
+      return writeAnys(tensor.data, sizes, target, pos);
     default:
-      return writeBytes(tensor.data, target, pos);
+      return writeBytes(tensor.data, target, begin(ARRAY, length, target, pos));
   }
 }
 
@@ -106,7 +93,8 @@ export function delimitedSize(length: number): number {
   return 1 + varintSize(length) + length;
 }
 
-function writeFloats(
+/** Writes floats, each as it is; returns the position behind them. */
+export function writeFloats(
   data: FixedArray,
   target: Uint8Array,
   pos: number,
@@ -123,13 +111,15 @@ function writeFloats(
   return at;
 }
 
-function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
+/** Writes bytes as they are; returns the position behind them. */
+export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
   if (data.length > FEW) target.set(data, pos);
   else for (let i = 0; i < data.length; i++) target[pos + i] = data[i] as number;
   return pos + data.length;
 }
 
-function writeBools(data: Uint8Array, target: Uint8Array, pos: number): number {
+/** Writes bools as zeros and ones; returns the position behind them. */
+export function writeBools(data: Uint8Array, target: Uint8Array, pos: number): number {
   let odd = 0;
   for (let i = 0; i < data.length; i++) odd |= data[i] as number;
   if (odd <= 1) return writeBytes(data, target, pos);

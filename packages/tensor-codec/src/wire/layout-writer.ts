@@ -3,13 +3,16 @@ import type { UidTensor } from "../messages.ts";
 import type { PackedTensor, UnsetTensor } from "../tensor.ts";
 import type { Uid } from "../uid.ts";
 import type { ReadOptions } from "./array-reader.ts";
-import { elementsSize, type PackedNumbers, writeElements } from "./array-writer.ts";
 import type { StepCodec } from "./envelope.ts";
 import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./layout.ts";
+import { elementsSize, type PackedNumbers, writeElements } from "./packed-numbers.ts";
 import type { Reader } from "./reader.ts";
 
 /** Of larger messages the elements take the time, not the layout. */
 const MAX_BYTES = 4096;
+
+/** Of longer varints measuring takes the time, and may be in vain. */
+const MAX_VARINTS = 16;
 
 /** What was written is within the limits of whoever wrote it. */
 const NO_LIMITS: ReadOptions = {
@@ -114,6 +117,7 @@ function elementsAlone(
   const gaps: number[] = [];
   for (const [i, { tensor }] of entries.entries()) {
     if (!isPackedNumbers(tensor)) return undefined;
+    if (isVarint(tensor) && tensor.data.length > MAX_VARINTS) return undefined;
     const end = layout.fixed.gaps[2 * i + 1] as number;
     gaps.push(end - elementsSize(tensor), end);
   }
@@ -124,6 +128,10 @@ function elementsAlone(
 
 function isPackedNumbers(tensor: PackedTensor | UnsetTensor): tensor is PackedNumbers {
   return tensor.dtype !== "unset" && tensor.dtype !== "string" && tensor.dtype !== "proto";
+}
+
+function isVarint({ dtype }: PackedNumbers): boolean {
+  return dtype === "int32" || dtype === "uint32" || dtype === "int64" || dtype === "uint64";
 }
 
 /** A state that takes one byte may be any other one that does; zero is not written at all. */

@@ -101,7 +101,7 @@ export function layoutOf<S>(
 
 /** Layouts are learned at once until so many of them came to nothing, then now and then. */
 const PATIENCE = 16;
-const PAUSE = 64;
+const PAUSE = 1024;
 /** Layouts that are kept: a server's codec is for the agents of all its worlds. */
 const KEPT = 4;
 
