@@ -62,7 +62,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   };
   const tickOrRest = (): void => {
     if (cancelRest !== undefined) return;
-    if (performance.now() - turnBegan <= atOnceMs) {
+    if (sequence.now() - turnBegan <= atOnceMs) {
       tick();
       return;
     }
@@ -91,7 +91,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   };
 
   const inTurn = (): void => {
-    turnBegan = performance.now();
+    turnBegan = sequence.now();
     check();
   };
 

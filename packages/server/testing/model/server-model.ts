@@ -152,7 +152,7 @@ export class ServerModel {
       case "step":
       case "reset":
         if (agent === undefined || world === undefined) connection.fail(codes.failedPrecondition);
-        else if (request.kind === "reset" && gone !== undefined) connection.fail(gone);
+        else if (gone !== undefined) connection.fail(gone);
         else if (request.kind === "step")
           world.turn(() => this.#play(world, agent, connection, request));
         else world.turn(() => this.#play(world, agent, connection, request), once(connection));
