@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { CallLimits, ServerLimits } from "./limits.ts";
+import type { ObservationChecks } from "./observing.ts";
 import type { Seat } from "./seat.ts";
+import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import type { WorldHost } from "./world-host.ts";
+import type { WorldEnd, WorldObserver } from "./world-observer.ts";
 
 /** Told the outcome of a request. */
 export type Done<T> = (result: T | DmEnvRpcError) => void;
@@ -38,4 +42,25 @@ export interface HostedWorld {
   drain(reason: DmEnvRpcError, done: () => void): void;
   /** Destroys the world whoever is in it, even while a call of the author's code is outstanding. */
   destroyNow(): void;
+}
+
+/** What a world on a server is made with. */
+export interface HostOptions {
+  readonly definition: UntypedWorldDefinition;
+  readonly name: string;
+  /** The create settings as they came. */
+  readonly settings: PackedSettings;
+  /** For worlds that nobody gave a `seed`. */
+  readonly randomSeed: () => bigint;
+  readonly time: TimeSource;
+  /** How long a call of the author's code may take, and how many agents there may be. */
+  readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld" | "maxElements">;
+  readonly checkObservations: ObservationChecks;
+  readonly observer: WorldObserver;
+  /** Told once, when the world is there no more. */
+  readonly onGone: (how: WorldEnd) => void;
+  /** Told of a failure, before `onGone`. */
+  readonly onFailure: (error: DmEnvRpcError) => void;
+  /** Goes before the setting `seed`. */
+  readonly seed?: bigint;
 }

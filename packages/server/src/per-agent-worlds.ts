@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Done, HostedWorld, Joined, PackedSettings } from "./hosted-world.ts";
-import { type SeededRandom, seededRandom } from "./random.ts";
+import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { Destroying, destroyedWorld } from "./destroying.ts";
+import type { Done, HostedWorld, HostOptions, Joined, PackedSettings } from "./hosted-world.ts";
+import type { SeededRandom } from "./random.ts";
 import { clientError } from "./responses.ts";
+import { fullWorld } from "./room.ts";
 import type { Seat } from "./seat.ts";
 import { readSettings } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
-import { fullWorld, seedOf, WorldHost, type WorldHostOptions } from "./world-host.ts";
+import { WorldHost } from "./world-host.ts";
+import { WorldSettings } from "./world-settings.ts";
 
 /**
  * A world whose agents share nothing but its name and settings: each that joins has
@@ -15,29 +18,28 @@ import { fullWorld, seedOf, WorldHost, type WorldHostOptions } from "./world-hos
 export class PerAgentWorlds implements HostedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
-  readonly #options: WorldHostOptions;
+  readonly #options: HostOptions;
   readonly #seeds: SeededRandom;
   readonly #maxAgents: number;
   /** The world of each agent; empty ones are on their way out. */
   readonly #worlds = new Set<WorldHost>();
-  /** Those who asked for the end of the world, each of whom is answered when it has come. */
-  readonly #destroyers: (() => void)[] = [];
-  #draining: (() => void) | undefined;
-  #cancelDrain: (() => void) | undefined;
+  readonly #destroying: Destroying<() => void>;
   #gone = false;
   #closing: DmEnvRpcError | undefined;
 
   /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
-  constructor(options: WorldHostOptions) {
-    const { definition } = options;
-    const settings = readSettings(definition.settings ?? {}, options.settings, "create", false);
-    const { agents = {} } = definition;
-    const counts = typeof agents === "function" ? agents(settings as never) : agents;
-    this.name = options.name;
+  constructor(options: HostOptions) {
+    const { name, definition, time } = options;
+    const { random, counts } = new WorldSettings(options);
+    this.name = name;
     this.definition = definition;
     this.#options = options;
-    this.#maxAgents = counts.max ?? 1000;
-    this.#seeds = seededRandom(seedOf(settings) ?? options.randomSeed());
+    this.#maxAgents = counts.max;
+    this.#seeds = random;
+    this.#destroying = new Destroying(this, {
+      after: (delayMs, operation) => time.after(delayMs, operation),
+      end: () => this.#end((host) => host.forceDestroy()),
+    });
   }
 
   get agentCount(): number {
@@ -53,8 +55,8 @@ export class PerAgentWorlds implements HostedWorld {
       done(this.#closing);
       return;
     }
-    if (this.#gone || this.#draining !== undefined) {
-      done(this.#over());
+    if (this.#gone || this.#destroying.isDraining) {
+      done(destroyedWorld(this.name));
       return;
     }
     const { size } = this.#worlds;
@@ -81,7 +83,7 @@ export class PerAgentWorlds implements HostedWorld {
         this.#worlds.delete(host);
         if (this.#worlds.size > 0) return;
         this.#options.observer.emptied();
-        this.#draining?.();
+        this.#destroying.agentLeft();
       },
     });
     this.#worlds.add(host);
@@ -111,28 +113,11 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   destroy(done: Done<undefined>): void {
-    const policy = this.definition.onDestroy ?? "refuse";
-    const { size } = this.#worlds;
-    if (size > 0 && policy === "refuse") {
-      done(
-        new DmEnvRpcError(
-          "FAILED_PRECONDITION",
-          `the world "${this.name}" has ${size} agents joined; have them leave first`,
-        ),
-      );
-      return;
+    try {
+      this.#destroying.request(() => done(undefined));
+    } catch (error) {
+      done(clientError(error));
     }
-    this.#destroyers.push(() => done(undefined));
-    const finish = (): void => {
-      if (!this.#gone) this.#end((host) => host.forceDestroy());
-    };
-    if (size === 0 || policy === "force") {
-      finish();
-      return;
-    }
-    if (this.#draining !== undefined) return;
-    this.#draining = finish;
-    this.#cancelDrain = this.#options.time.after(this.definition.drainDeadlineMs ?? 30_000, finish);
   }
 
   destroyIfEmpty(): void {
@@ -152,21 +137,15 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   destroyNow(): void {
-    if (!this.#gone) this.#end((host) => host.destroyNow());
+    this.#end((host) => host.destroyNow());
   }
 
   #end(destroy: (host: WorldHost) => void): void {
+    if (this.#gone) return;
     this.#gone = true;
-    this.#cancelDrain?.();
+    this.#destroying.stop();
     for (const host of [...this.#worlds]) destroy(host);
     this.#options.onGone("destroyed");
-    for (const told of this.#destroyers.splice(0)) told();
-  }
-
-  #over(): DmEnvRpcError {
-    return new DmEnvRpcError(
-      "NOT_FOUND",
-      `the world "${this.name}" was destroyed; leave it, and create or join another`,
-    );
+    for (const told of this.#destroying.askers.splice(0)) told();
   }
 }

@@ -2,6 +2,7 @@
 import type { Seat } from "./seat.ts";
 import type { Sequence } from "./sequence.ts";
 import type { WorldCalls } from "./world-calls.ts";
+import type { WorldSettings } from "./world-settings.ts";
 
 /** What a reset of the world needs of it. */
 export interface ResetHost {
@@ -9,8 +10,8 @@ export interface ResetHost {
   readonly sequence: Sequence;
   readonly calls: WorldCalls;
   readonly resetDeadlineMs: number;
-  /** Takes over the settings for the next sequence. */
-  applyResetSettings(settings: Readonly<Record<string, unknown>>): void;
+  /** Those of the next sequence. */
+  readonly settings: WorldSettings;
 }
 
 /**
@@ -83,7 +84,7 @@ export class ResetBarrier {
     this.#active = false;
     const settings = this.#settings;
     this.#settings = {};
-    this.#host.applyResetSettings(settings);
+    this.#host.settings.change(settings);
     for (const done of this.#callers.splice(0)) done();
     this.#host.sequence.opening.check();
   }

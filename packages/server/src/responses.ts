@@ -41,3 +41,12 @@ export function asClientError(error: unknown): Error {
 export function errorResponse(error: unknown): ProcessResponse {
   return { case: "error", value: packStatus(clientError(error)) };
 }
+
+/** Answers a request with an error, or with what is made of the result. */
+export function answer<T>(
+  reply: (response: ProcessResponse) => void,
+  result: T | DmEnvRpcError,
+  make: (result: T) => ProcessResponse,
+): void {
+  reply(isDmEnvRpcError(result) ? errorResponse(result) : make(result));
+}

@@ -17,7 +17,8 @@ import {
 /** The actions of one step: by name, nested as the specs are. */
 export type ActionValues = Readonly<Record<string, unknown>>;
 
-const noActions: ActionValues = Object.freeze({});
+/** Those of a step that gives none. */
+export const noActions: ActionValues = Object.freeze({});
 
 /** What an agent can do and see, ready to read its steps by. */
 export class SeatSpecs {

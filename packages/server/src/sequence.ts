@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
-import { EnvironmentStateType, ResetResponseSchema } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { EnvironmentStateType } from "@dm-env-rpc/protocol";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
 import type { ClockDriver, SequenceControl, TickActions } from "./clocks/clock.ts";
 import { lockstep } from "./clocks/lockstep.ts";
+import { MissedDeadlines } from "./missed-deadlines.ts";
 import { type ObservationChecks, Observing } from "./observing.ts";
 import { Opening } from "./opening.ts";
 import { OwedEnds } from "./owed-ends.ts";
+import type { ResetBarrier } from "./reset-barrier.ts";
 import { errorResponse } from "./responses.ts";
 import { RunningAgents } from "./running-agents.ts";
 import type { OwedEnd, PendingStep, Seat } from "./seat.ts";
+import { answerReset } from "./seat-resets.ts";
 import { Ticks } from "./ticks.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "./world.ts";
 import type { WorldCalls } from "./world-calls.ts";
+import type { WorldObserver } from "./world-observer.ts";
+import type { WorldSettings } from "./world-settings.ts";
 
 const { RUNNING, TERMINATED, INTERRUPTED } = EnvironmentStateType;
 
@@ -22,20 +26,15 @@ export interface SequenceHost {
   readonly definition: UntypedWorldDefinition;
   readonly world: UntypedWorld;
   readonly calls: WorldCalls;
+  readonly settings: WorldSettings;
+  readonly observer: WorldObserver;
   /** Every joined agent, in the order of joining. */
   readonly seats: ReadonlySet<Seat>;
-  readonly minAgents: number;
   readonly checkObservations: ObservationChecks;
   /** Whether sequences must not begin now. */
   readonly barrierActive: boolean;
-  /** Calls the author's `start`, with the settings as they are now. */
-  startWorld(agents: readonly AgentId[], then: () => void): void;
+  readonly barrier: ResetBarrier;
   evict(seat: Seat, reason: DmEnvRpcError): void;
-  /** An agent has been told that its sequence is over. */
-  told(seat: Seat): void;
-  sequenceStarted(): void;
-  /** An agent did not step before the deadline. */
-  deadlineMissed(seat: Seat): void;
 }
 
 /**
@@ -48,18 +47,17 @@ export class Sequence implements SequenceControl {
   everOpened = false;
   /** Agents that left and that another has to join for. */
   vacancies = 0;
-  missedDeadlines = 0;
   sequences = 0;
   /** How the next one begins. */
   readonly opening: Opening;
   readonly #host: SequenceHost;
   readonly #running = new RunningAgents();
-  readonly #observing: Observing;
-  readonly #owed: OwedEnds;
+  readonly observing: Observing;
+  /** What agents must still be told. */
+  readonly owed: OwedEnds;
   readonly #ticks: Ticks;
+  readonly #missed: MissedDeadlines;
   readonly #driver: ClockDriver;
-  /** How often what agents wait for has come: a beginning, a tick, or an end. */
-  #moves = 0;
   /** Whether the author's `start` has been called and has not come back. */
   #starting = false;
 
@@ -67,16 +65,20 @@ export class Sequence implements SequenceControl {
     const { definition, world, calls } = host;
     const clock = definition.clock ?? lockstep();
     this.#host = host;
-    this.#observing = new Observing(world.observe, host.checkObservations);
-    this.#owed = new OwedEnds(this.#observing);
+    this.observing = new Observing(world.observe, host.checkObservations);
+    this.owed = new OwedEnds(this.observing);
     this.#ticks = new Ticks({
       world,
       calls,
       running: this.#running,
-      observing: this.#observing,
-      movingOn: () => this.#owed.save(),
+      observing: this.observing,
+      movingOn: () => this.owed.save(),
       ended: (seat, state) => this.#end(seat, state === "terminated" ? TERMINATED : INTERRUPTED),
       advanced: () => this.#advanced(),
+    });
+    this.#missed = new MissedDeadlines(clock, {
+      tell: ({ agent }) => host.observer.deadlineMissed(agent),
+      evict: (seat, reason) => host.evict(seat, reason),
     });
     this.opening = new Opening(
       {
@@ -99,6 +101,10 @@ export class Sequence implements SequenceControl {
     return this.vacancies > 0;
   }
 
+  get missedDeadlines(): number {
+    return this.#missed.count;
+  }
+
   get ticks(): number {
     return this.#ticks.count;
   }
@@ -114,12 +120,6 @@ export class Sequence implements SequenceControl {
   now(): number {
     return this.#host.calls.now();
   }
-
-  checkObservers(seat: Seat): void {
-    this.#observing.check(seat);
-  }
-
-  // ——— steps
 
   /** A step came; it has been checked. */
   arrive(seat: Seat, pending: PendingStep): void {
@@ -142,16 +142,16 @@ export class Sequence implements SequenceControl {
 
   #answerOwed(seat: Seat, pending: PendingStep): void {
     const owed = seat.owed as OwedEnd;
-    const observations = this.#owed.observations(owed, seat, pending);
-    this.#owed.settle(seat);
+    const observations = this.owed.observations(owed, seat, pending);
+    this.owed.settle(seat);
     seat.pending = undefined;
     pending.reply({ case: "step", value: { state: owed.state, observations } });
-    this.#host.told(seat);
+    this.#host.barrier.paid(seat);
   }
 
   #respond(seat: Seat, state: EnvironmentStateType): void {
     const pending = seat.pending as PendingStep;
-    const observations = this.#observing.observe(seat, pending.requested);
+    const observations = this.observing.observe(seat, pending.requested);
     seat.pending = undefined;
     if (seat.phase === "running") this.waiting -= 1;
     pending.reply({ case: "step", value: { state, observations } });
@@ -166,27 +166,28 @@ export class Sequence implements SequenceControl {
     reply?.(errorResponse(reason));
   }
 
-  // ——— beginnings
-
   #mayOpen(): boolean {
     if (this.open || this.#starting || this.blocked || this.#host.barrierActive) return false;
-    return this.everOpened || this.#host.seats.size >= this.#host.minAgents;
+    return this.everOpened || this.#host.seats.size >= this.#host.settings.counts.min;
   }
 
   #begin(seats: readonly Seat[]): void {
-    this.saveOwed();
+    this.owed.save();
+    const { settings, observer, calls, world } = this.#host;
     const agents = seats.map((seat) => seat.agent);
     this.#starting = true;
-    this.#host.startWorld(agents, () => {
+    const start = { settings: settings.values, random: settings.random, agents };
+    const begun = (): void => {
       this.#starting = false;
       this.open = true;
       this.everOpened = true;
-      this.#moves += 1;
+      this.#missed.moved();
       this.sequences += 1;
-      this.#host.sequenceStarted();
+      observer.sequenceStarted();
       for (const seat of seats) this.#admit(seat);
       this.#driver.opened();
-    });
+    };
+    calls.call("start", () => world.start?.(start), begun);
   }
 
   #admit(seat: Seat): void {
@@ -199,17 +200,14 @@ export class Sequence implements SequenceControl {
   }
 
   #enter(seat: Seat): void {
-    this.saveOwed();
+    this.owed.save();
     const refused = this.#host.calls.refusal("enter", () => this.#host.world.enter?.(seat.agent));
-    if (refused !== undefined) {
-      this.refuse(seat, refused);
-      return;
+    if (refused !== undefined) this.refuse(seat, refused);
+    else {
+      this.#admit(seat);
+      this.#driver.entered(seat);
     }
-    this.#admit(seat);
-    this.#driver.entered(seat);
   }
-
-  // ——— for the clock
 
   nextTurn(previous: AgentId | undefined): AgentId | undefined {
     const agents = [...this.running].map((seat) => seat.agent);
@@ -221,19 +219,7 @@ export class Sequence implements SequenceControl {
   }
 
   missed(seat: Seat): void {
-    if (seat.missedMove === this.#moves) return;
-    seat.missedMove = this.#moves;
-    this.missedDeadlines += 1;
-    this.#host.deadlineMissed(seat);
-    if (this.#host.definition.clock?.onMissedDeadline === "leave") {
-      this.#host.evict(
-        seat,
-        new DmEnvRpcError(
-          "DEADLINE_EXCEEDED",
-          `this agent did not step within ${this.#host.definition.clock.deadlineMs} ms and was taken out of the world; join again`,
-        ),
-      );
-    }
+    this.#missed.missed(seat);
   }
 
   advance(actions: TickActions): void {
@@ -241,12 +227,10 @@ export class Sequence implements SequenceControl {
   }
 
   #advanced(): void {
-    this.#moves += 1;
+    this.#missed.moved();
     if (this.#running.size === 0) this.close();
     else this.#driver.advanced();
   }
-
-  // ——— endings
 
   /** Tells an agent that its sequence is over, now or at its next step. */
   #end(seat: Seat, state: EnvironmentStateType): void {
@@ -255,7 +239,7 @@ export class Sequence implements SequenceControl {
       seat.phase = "idle";
     } else {
       if (seat.pending !== undefined) this.#respond(seat, RUNNING);
-      this.#owed.owe(seat, state);
+      this.owed.owe(seat, state);
     }
     this.#running.delete(seat);
   }
@@ -266,9 +250,7 @@ export class Sequence implements SequenceControl {
       if (seat.pending?.first) {
         this.take(seat);
         this.opening.arrive(seat);
-      } else {
-        this.#end(seat, INTERRUPTED);
-      }
+      } else this.#end(seat, INTERRUPTED);
     }
     this.close();
   }
@@ -277,22 +259,17 @@ export class Sequence implements SequenceControl {
   close(): void {
     if (!this.open) return;
     this.open = false;
-    this.#moves += 1;
+    this.#missed.moved();
     this.#driver.closed();
-    for (const seat of this.#host.seats) this.#finishReset(seat);
+    for (const seat of this.#host.seats) answerReset(seat);
     this.opening.check();
-  }
-
-  /** Keeps what agents are owed, before the world moves on from it. */
-  saveOwed(): void {
-    this.#owed.save();
   }
 
   /** Takes an agent out of the sequence; `changed` must follow. */
   take(seat: Seat): void {
     if (this.#running.delete(seat) && seat.pending !== undefined) this.waiting -= 1;
     this.opening.withdraw(seat);
-    this.#owed.settle(seat);
+    this.owed.settle(seat);
   }
 
   /** An agent is gone from the world; `changed` must follow. */
@@ -314,40 +291,5 @@ export class Sequence implements SequenceControl {
     this.opening.disarm();
     if (this.open) this.#driver.closed();
     this.open = false;
-  }
-
-  // ——— resets of one agent
-
-  /** Resets an agent whose settings have been taken over. */
-  reset(seat: Seat, specs: Seat["specs"], reply: PendingStep["reply"]): void {
-    if (seat.phase !== "running") {
-      if (seat.phase === "owed") this.#owed.settle(seat);
-      seat.resetting = { reply, specs };
-      this.#finishReset(seat);
-      this.#host.told(seat);
-      return;
-    }
-    const wait = this.#host.definition.onReset === "wait";
-    this.take(seat);
-    seat.phase = "resetting";
-    seat.resetting = { reply, specs };
-    if (!wait) {
-      this.saveOwed();
-      this.#host.calls.sync("exit", () => this.#host.world.exit?.(seat.agent));
-      this.#finishReset(seat);
-    }
-    this.changed();
-  }
-
-  #finishReset(seat: Seat): void {
-    const { resetting } = seat;
-    if (resetting === undefined) return;
-    seat.resetting = undefined;
-    seat.specs = resetting.specs;
-    seat.phase = "idle";
-    resetting.reply({
-      case: "reset",
-      value: create(ResetResponseSchema, { specs: resetting.specs.message }),
-    });
   }
 }

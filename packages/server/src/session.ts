@@ -1,40 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import {
-  CreateWorldResponseSchema,
-  DestroyWorldResponseSchema,
+  type JoinWorldRequest,
   JoinWorldResponseSchema,
   LeaveWorldResponseSchema,
-  ResetWorldResponseSchema,
-  type Tensor as TensorMessage,
 } from "@dm-env-rpc/protocol";
 import {
-  DmEnvRpcError,
+  type DmEnvRpcError,
   isDmEnvRpcError,
-  isTensorError,
   type Malformed,
   type ProcessRequest,
   type ProcessResponse,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { checkRequest, type Roles } from "./authorize.ts";
-import type { Joined, PackedSettings } from "./hosted-world.ts";
-import { joinTokenSetting, shownToken, type TakenSeat, type TakeSeat } from "./join-tokens.ts";
+import type { Joined } from "./hosted-world.ts";
+import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
-import { errorResponse } from "./responses.ts";
+import { RequestQueue } from "./request-queue.ts";
+import { answer, errorResponse } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import type { SideChannel } from "./side-channel.ts";
-import { type TensorLimits, unpackSettings } from "./tensor-limits.ts";
-import type { WorldHost } from "./world-host.ts";
-import type { WorldRegistry } from "./world-registry.ts";
+import { unpackSettings } from "./tensor-limits.ts";
+import { unanswerable } from "./unanswerable.ts";
+import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
 type Request = ProcessRequest | Malformed;
 
 /** What a session needs of its server. */
-export interface SessionHost extends TensorLimits {
-  readonly registry: WorldRegistry;
+export interface SessionHost extends WorldRequestsHost, JoiningHost {
   readonly sideChannel: SideChannel;
-  readonly takeSeat: TakeSeat;
   readonly maxQueuedRequests: number;
   readonly maxQueuedBytes: number;
   /** Told once, when the stream is gone and the agent has left. */
@@ -49,11 +44,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
   readonly #roles: Roles;
   readonly #host: SessionHost;
-  /** Requests that came and are not taken yet; the first is at `#next`. */
-  #queue: Request[] = [];
-  #next = 0;
-  /** Bytes of the requests that were queued since the queue was empty. */
-  #queuedBytes = 0;
+  readonly #queue: RequestQueue<Request>;
   #paused = false;
   /** Whether a request has been taken and not answered. */
   #busy = false;
@@ -69,10 +60,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #finishing = false;
   /** How often in a row it was found idle. */
   #idle = 0;
-  /** Undefined again as soon as the agent is out of it: a world that has ended is kept by nobody. */
-  #world: WorldHost | undefined;
-  /** Kept until another world is joined: it says why the agent is out. */
-  #seat: Seat | undefined;
+  /** Where the agent is. */
+  #place: Joined | undefined;
+  /** What it was taken out of; it says why, and keeps no world. */
+  #lost: Seat | undefined;
   /** Gives up waiting for the seat of a join token. */
   #stopTaking = (): void => {};
 
@@ -80,6 +71,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#stream = stream;
     this.#roles = roles;
     this.#host = host;
+    this.#queue = new RequestQueue(host);
   }
 
   /** Address of the peer. */
@@ -94,8 +86,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Ends the stream in good order, once the agent knows that its sequence is over. */
   drain(reason: DmEnvRpcError): void {
     this.#draining = true;
-    if (this.#world === undefined) this.#pump();
-    else this.#world.drain(reason, () => this.#pump());
+    if (this.#place === undefined) this.#pump();
+    else this.#place.host.drain(reason, () => this.#pump());
   }
 
   /** Ends the stream at once. */
@@ -105,32 +97,25 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   /** How often in a row it was found, by this, to have joined nothing and asked nothing. */
   idleFor(): number {
-    this.#idle = this.#busy || this.#world !== undefined ? 0 : this.#idle + 1;
+    this.#idle = this.#busy || this.#place !== undefined ? 0 : this.#idle + 1;
     return this.#idle;
   }
 
   onMessage(message: Request, bytes: number): void {
     this.#idle = 0;
-    if (this.#isFree && this.#queue.length === 0) {
+    if (!this.#busy && !this.#full && !this.#pumping && this.#queue.size === 0) {
       this.#pumping = true;
       this.#begin(message);
       this.#pumping = false;
       this.#rest();
       return;
     }
-    this.#queue.push(message);
-    this.#queuedBytes += bytes;
+    this.#queue.add(message, bytes);
     this.#pump();
-    if (this.#isQueueFull && !this.#paused) {
+    if (this.#queue.isFull && !this.#paused) {
       this.#paused = true;
       this.#stream.pause();
     }
-  }
-
-  get #isQueueFull(): boolean {
-    const { maxQueuedRequests, maxQueuedBytes } = this.#host;
-    const queued = this.#queue.length - this.#next;
-    return queued >= maxQueuedRequests || (queued > 0 && this.#queuedBytes >= maxQueuedBytes);
   }
 
   onEnd(): void {
@@ -146,8 +131,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   onClose(error: Error | undefined): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#queue = [];
-    this.#next = 0;
+    this.#queue.clear();
     this.#stopTaking();
     this.#leave(() => {});
     this.#host.onClosed(this, error);
@@ -157,25 +141,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
-    while (!this.#busy && !this.#full && this.#next < this.#queue.length) {
-      const request = this.#queue[this.#next] as Request;
-      this.#next += 1;
+    while (!this.#busy && !this.#full) {
+      const request = this.#queue.take();
+      if (request === undefined) break;
       this.#begin(request);
     }
     this.#pumping = false;
-    if (this.#next < this.#queue.length) return;
-    if (this.#next > 0) this.#queue = [];
-    this.#next = this.#queuedBytes = 0;
+    if (this.#queue.size > 0) return;
     if (this.#paused && !this.#closed) {
       this.#paused = false;
       this.#stream.resume();
     }
     this.#rest();
-  }
-
-  /** Whether a request that comes now can be taken at once. */
-  get #isFree(): boolean {
-    return !this.#busy && !this.#full && !this.#pumping;
   }
 
   /** Everything that came has been taken: what is to end ends, unless an answer is owed. */
@@ -196,9 +173,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   get #drained(): boolean {
-    if (!this.#draining || this.#seat === undefined) return this.#draining;
-    const { gone, phase } = this.#seat;
-    return gone !== undefined || (phase !== "running" && phase !== "owed");
+    const phase = this.#place?.seat.phase;
+    return this.#draining && phase !== "running" && phase !== "owed";
   }
 
   /** Everything is answered: the agent leaves, then the stream ends. */
@@ -240,150 +216,83 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #handle(request: Request): void {
     checkRequest(this.#roles, request.case);
     switch (request.case) {
-      case "step":
-        this.#joined("step").step(this.#seat as Seat, request.value, this.#reply);
+      case "step": {
+        const { host, seat } = this.#joined("step");
+        host.step(seat, request.value, this.#reply);
         return;
+      }
       case "createWorld":
-        this.#host.registry.create(this.#settings(request.value.settings), (result) =>
-          this.#answer(result, (world) => ({
-            case: "createWorld",
-            value: create(CreateWorldResponseSchema, { worldName: world.name }),
-          })),
-        );
+      case "resetWorld":
+      case "destroyWorld":
+        handleWorldRequest(request, this.#host, this.#place, this.#reply);
         return;
       case "joinWorld":
         this.#join(request.value);
         return;
-      case "reset":
-        this.#joined("reset").reset(
-          this.#seat as Seat,
-          this.#settings(request.value.settings),
-          this.#reply,
-        );
-        return;
-      case "resetWorld": {
-        const { worldName, settings } = request.value;
-        const world = this.#host.registry.get(worldName);
-        const caller = this.#isIn(worldName) ? this.#seat : undefined;
-        world.resetWorld(caller, this.#settings(settings), (result) =>
-          this.#answer(result, () => ({
-            case: "resetWorld",
-            value: create(ResetWorldResponseSchema),
-          })),
-        );
+      case "reset": {
+        const { host, seat } = this.#joined("reset");
+        host.reset(seat, unpackSettings(request.value.settings, this.#host), this.#reply);
         return;
       }
       case "leaveWorld":
         this.#leave((result) =>
-          this.#answer(result, () => ({
+          answer(this.#reply, result, () => ({
             case: "leaveWorld",
             value: create(LeaveWorldResponseSchema),
           })),
         );
         return;
-      case "destroyWorld":
-        this.#destroy(request.value.worldName);
-        return;
       case "malformed":
-        if (isTensorError(request.value) && request.value.reason === "limit") throw request.value;
-        throw new DmEnvRpcError(
-          "INVALID_ARGUMENT",
-          `expected an EnvironmentRequest, received bytes that are none: ${request.value.message}`,
-        );
       case undefined:
-        throw new DmEnvRpcError(
-          "INVALID_ARGUMENT",
-          "expected a request with a payload, received one without; set one field of EnvironmentRequest.payload",
-        );
+        throw unanswerable(request);
       default:
         this.#host.sideChannel
-          .answer(request, this.#world, this.#seat, this.#roles)
+          .answer(request, this.#place?.host, this.#place?.seat, this.#roles)
           .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
     }
   }
 
-  #settings(settings: Readonly<Record<string, TensorMessage>>): PackedSettings {
-    return unpackSettings(settings, this.#host);
+  #joined(what: string): Joined {
+    if (this.#place !== undefined) return this.#place;
+    if (this.#lost?.gone !== undefined) throw this.#lost.gone;
+    throw notJoined(what);
   }
 
-  #answer<T>(result: T | DmEnvRpcError, make: (result: T) => ProcessResponse): void {
-    this.#reply(isDmEnvRpcError(result) ? errorResponse(result) : make(result));
-  }
-
-  #isIn(worldName: string): boolean {
-    return this.#world?.name === worldName;
-  }
-
-  /** The world that this connection has joined. */
-  #joined(what: string): WorldHost {
-    if (this.#world !== undefined) return this.#world;
-    if (this.#seat?.gone !== undefined) throw this.#seat.gone;
-    throw new DmEnvRpcError(
-      "FAILED_PRECONDITION",
-      `a ${what} needs a world, and this connection has joined none; send a JoinWorldRequest first`,
-    );
-  }
-
-  #join(request: { worldName: string; settings: Record<string, TensorMessage> }): void {
-    if (this.#world !== undefined) {
-      throw new DmEnvRpcError(
-        "FAILED_PRECONDITION",
-        `this connection has joined the world "${this.#world.name}" already; leave it first, or join from another connection`,
-      );
-    }
-    const world = this.#host.registry.get(request.worldName);
-    const settings = new Map(this.#settings(request.settings));
-    const token = shownToken(settings.get(joinTokenSetting), this.#stream.peer);
-    settings.delete(joinTokenSetting);
-    this.#stopTaking = this.#host.takeSeat(token, world.name, (taken) => {
-      if (isDmEnvRpcError(taken)) this.#reply(errorResponse(taken));
-      else world.join(settings, (result) => this.#joinedWorld(result, taken));
+  #join(request: JoinWorldRequest): void {
+    if (this.#place !== undefined) throw joinedAlready(this.#place.host.name);
+    this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, (result) => {
+      if (!isDmEnvRpcError(result)) this.#enter(result);
+      answer(this.#reply, result, ({ seat }) => ({
+        case: "joinWorld",
+        value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
+      }));
     });
   }
 
-  #joinedWorld(result: Joined | DmEnvRpcError, taken: TakenSeat): void {
-    if (isDmEnvRpcError(result)) taken.giveBack();
-    else {
-      const { host, seat } = result;
-      this.#world = host;
-      this.#seat = seat;
-      const leave = this.#closed ? taken.giveBack : taken.leave;
-      seat.onLeft = () => {
-        leave();
-        if (this.#seat !== seat) return;
-        this.#world = undefined;
-        this.#stopTaking = () => {};
-      };
-      if (this.#closed) this.#leave(() => {});
-    }
-    this.#answer(result, ({ seat }) => ({
-      case: "joinWorld",
-      value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
-    }));
+  #enter({ host, seat, taken }: Admitted): void {
+    this.#place = { host, seat };
+    this.#lost = undefined;
+    const leave = this.#closed ? taken.giveBack : taken.leave;
+    seat.onLeft = () => {
+      leave();
+      if (this.#place?.seat === seat) this.#lose(seat);
+    };
+    if (this.#closed) this.#leave(() => {});
+  }
+
+  /** The agent was taken out: a world that has ended is kept by nobody. */
+  #lose(seat: Seat): void {
+    this.#place = undefined;
+    this.#lost = seat;
+    this.#stopTaking = () => {};
   }
 
   /** Leaves the world, if one is joined; otherwise it is a no-op. */
   #leave(done: (result: undefined | DmEnvRpcError) => void): void {
-    const [world, seat] = [this.#world, this.#seat];
-    this.#world = undefined;
-    this.#seat = undefined;
-    if (world === undefined || seat === undefined) done(undefined);
-    else world.leave(seat, done);
-  }
-
-  #destroy(worldName: string): void {
-    const world = this.#host.registry.get(worldName);
-    if (this.#isIn(worldName)) {
-      throw new DmEnvRpcError(
-        "FAILED_PRECONDITION",
-        `this connection has joined the world "${worldName}"; leave it before you destroy it`,
-      );
-    }
-    world.destroy((result) =>
-      this.#answer(result, () => ({
-        case: "destroyWorld",
-        value: create(DestroyWorldResponseSchema),
-      })),
-    );
+    const place = this.#place;
+    this.#place = undefined;
+    this.#lost = undefined;
+    if (place === undefined) done(undefined);
+    else place.host.leave(place.seat, done);
   }
 }

@@ -57,6 +57,11 @@ export class WorldCalls {
     }
   }
 
+  /** Ends the world, because of what went wrong. */
+  fail(error: unknown): void {
+    this.#fail(error);
+  }
+
   /** Calls an author's function that answers at once. */
   sync<T>(what: string, run: () => T): T {
     try {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { type Awaitable, isPromiseLike } from "../awaitable.ts";
+import type { Done } from "../hosted-world.ts";
+import { asClientError, clientError } from "../responses.ts";
+import type { Seat } from "../seat.ts";
+import type { Sequence } from "../sequence.ts";
+import type { WaitingRequests } from "../waiting-requests.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../world.ts";
+import type { WorldCalls } from "../world-calls.ts";
+import { worldProperties } from "./built-in.ts";
+import { indexProperties, type PropertyLayer } from "./property-index.ts";
+
+/** What the properties of a world are read from, and asked through. */
+export interface WorldLayerOptions {
+  readonly name: string;
+  readonly definition: UntypedWorldDefinition;
+  readonly world: UntypedWorld;
+  readonly seats: ReadonlySet<Seat>;
+  readonly sequence: Sequence;
+  readonly calls: WorldCalls;
+  readonly requests: WaitingRequests;
+}
+
+/** The properties of a world, its author's and those that every world has, asked in the world's turn. */
+export function worldLayer(options: WorldLayerOptions): PropertyLayer {
+  const { name, definition, world, seats, sequence, calls, requests } = options;
+  const facts = {
+    name,
+    definition,
+    get agentCount() {
+      return seats.size;
+    },
+    get ticks() {
+      return sequence.ticks;
+    },
+    get sequences() {
+      return sequence.sequences;
+    },
+    get missedDeadlines() {
+      return sequence.missedDeadlines;
+    },
+  };
+  return {
+    index: indexProperties({ ...world.properties, ...worldProperties(facts) }),
+    call: <T>(run: () => Awaitable<T>) =>
+      new Promise<T>((resolve, reject) => {
+        const done: Done<{ readonly value: T }> = (result) => {
+          if (isDmEnvRpcError(result)) reject(result);
+          else resolve(result.value);
+        };
+        requests.run(done, (finish) =>
+          calls.call(
+            "properties",
+            () => kindly(run),
+            (value) => finish({ value }),
+            (error) => finish(clientError(error)),
+          ),
+        );
+      }),
+  };
+}
+
+/** A function of the author's whose failure concerns nobody but the one who asks. */
+function kindly<T>(run: () => Awaitable<T>): Awaitable<T> {
+  try {
+    const result = run();
+    if (!isPromiseLike(result)) return result;
+    return result.then(undefined, (error: unknown) => {
+      throw asClientError(error);
+    });
+  } catch (error) {
+    throw asClientError(error);
+  }
+}

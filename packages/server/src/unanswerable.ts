@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, isTensorError, type Malformed } from "@dm-env-rpc/tensor-codec";
+
+/** What the sender of a message that asks nothing is told (behaviour 9). */
+export function unanswerable(message: Malformed | { readonly case: undefined }): Error {
+  if (message.case !== "malformed") {
+    return new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      "expected a request with a payload, received one without; set one field of EnvironmentRequest.payload",
+    );
+  }
+  const { value: error } = message;
+  if (isTensorError(error) && error.reason === "limit") return error;
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `expected an EnvironmentRequest, received bytes that are none: ${error.message}`,
+  );
+}
