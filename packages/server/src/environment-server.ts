@@ -10,6 +10,7 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import { type Authorize, createAdmission } from "./authorize.ts";
+import { checkServer } from "./definition-checks.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import type { Extension } from "./extension.ts";
 import type { HostedWorld } from "./hosted-world.ts";
@@ -105,10 +106,11 @@ export interface EnvironmentServer extends AsyncDisposable {
 /**
  * Makes an environment server without a network; `serve` puts one on a port.
  *
- * @throws Error when a world declares the join setting `join_token`.
+ * @throws Error naming what is wrong with a definition, an extension or a property: before anybody comes.
  */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
-  const { authorize, joinToken, time = systemTime } = options;
+  const { authorize, joinToken, time = systemTime, extensions = [], properties = {} } = options;
+  checkServer(extensions, properties);
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
   const registry = new WorldRegistry({
@@ -122,14 +124,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   });
   const sideChannel = createSideChannel({
     properties: {
-      ...options.properties,
+      ...properties,
       ...serverProperties({
         ...software,
         definitions: options.worlds,
         worldNames: () => registry.names(),
       }),
     },
-    extensions: options.extensions ?? [],
+    extensions,
     limits,
   });
   const sessions = new Sessions({

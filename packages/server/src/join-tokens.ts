@@ -108,14 +108,6 @@ export function shownToken(packed: PackedTensor | undefined, peer: Peer): string
 
 const spec = { dtype: "string", shape: [] } as const satisfies TensorSpec;
 
-/** @throws Error when a world has a join setting of the reserved name. */
-export function checkJoinSettings(worldType: string, joinSettings: object): void {
-  if (!Object.hasOwn(joinSettings, joinTokenSetting)) return;
-  throw new Error(
-    `the world "${worldType}" declares the join setting "${joinTokenSetting}", which is reserved for join tokens; call it something else`,
-  );
-}
-
 /** The same seat, but what goes wrong in it is told. */
 function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
   const call = async (run: () => unknown): Promise<void> => {

@@ -64,7 +64,7 @@ export interface Server extends AsyncDisposable {
  *
  * @throws ConnectError when the port cannot be had, or a certificate not be used.
  * @throws DmEnvRpcError when a premade world cannot be made.
- * @throws Error when a world declares the join setting `join_token`, or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
+ * @throws Error naming what is wrong with a definition; or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {
   const { host = "127.0.0.1", port = 0, allowInsecure = false, tls } = options;

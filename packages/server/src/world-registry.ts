@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import { checkDefinitions, worldTypeSetting } from "./definition-checks.ts";
 import type { Emit, WorldDestroyed } from "./events.ts";
 import type { Done, HostedWorld, PackedSettings } from "./hosted-world.ts";
 import { createIdleTimer } from "./idle-timer.ts";
-import { checkJoinSettings } from "./join-tokens.ts";
 import type { ServerLimits } from "./limits.ts";
 import type { ObservationChecks } from "./observing.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
@@ -11,9 +11,6 @@ import type { ServedWorld } from "./served-worlds.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldHost } from "./world-host.ts";
-
-/** The create setting that says which kind of world, on servers that have several. */
-const worldTypeSetting = "world_type";
 
 /** What a registry is made with. */
 export interface WorldRegistryOptions {
@@ -38,11 +35,9 @@ export class WorldRegistry {
   /** Why no world is created any more. */
   #closing: DmEnvRpcError | undefined;
 
-  /** @throws Error when a world has a join setting whose name is reserved. */
+  /** @throws Error naming what is wrong with a definition. */
   constructor(options: WorldRegistryOptions) {
-    for (const { name, joinSettings = {} } of options.definitions) {
-      checkJoinSettings(name, joinSettings);
-    }
+    checkDefinitions(options.definitions);
     this.#options = options;
   }
 

@@ -24,6 +24,8 @@ export type TickActions = ReadonlyMap<AgentId, ActionValues>;
 /** Decides when a world advances and who is answered (reference.md, "Time"). */
 export interface Clock extends DeadlineOptions {
   readonly name: string;
+  /** Name of an action that it reads, which the world must have. */
+  readonly action?: string;
   /** Starts the clock of one world. */
   start(sequence: SequenceControl): ClockDriver;
 }
