@@ -34,8 +34,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["3.in-flight"],
   },
   "requests taken in the wrong order": {
-    replace: "this.#queue.push(message);",
-    by: "this.#queue.splice(Math.max(this.#next, this.#queue.length - 1), 0, message);",
+    replace: "this.#requests.push(request);",
+    by: "this.#requests.splice(Math.max(this.#next, this.#requests.length - 1), 0, request);",
     foundBy: "3.order-of-queued-steps",
   },
   "an end that is told twice": {
@@ -65,7 +65,7 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
   "requests lost at a half-close": {
     replace: "this.#ended = true;",
-    by: "this.#ended = true; this.#queue = []; this.#next = 0;",
+    by: "this.#ended = true; this.#queue.clear();",
     foundBy: "8.half-close-while-waiting",
   },
   "agents that stay when their stream breaks off": {
@@ -109,26 +109,24 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a join while joined": {
-    replace: "if (this.#world !== undefined && this.#seat?.gone === undefined) {",
-    by: "if (false) {",
+    replace: "if (this.#place !== undefined) throw joinedAlready(this.#place.host.name);",
+    by: "",
     foundBy: "27.join-twice",
   },
   "a first sequence that waits for nobody": {
-    replace: "this.#host.minAgents",
+    replace: "this.#host.settings.counts.min",
     by: "0",
     foundBy: "28.enough-agents",
   },
   "a leave that needs a join": {
-    replace: "if (world === undefined || seat === undefined) done(undefined);",
-    by: `if (world === undefined || seat === undefined) {
-           done(new DmEnvRpcError("FAILED_PRECONDITION", "no world has been joined; join one"));
-         }`,
+    replace: "if (place === undefined) done(undefined);",
+    by: 'if (place === undefined) done(notJoined("leave"));',
     foundBy: "29.leave-not-joined",
     alsoBy: ["2.one-response-each"],
   },
   "a destroy that puts agents out": {
-    replace: 'const { size } = this.seats; const policy = this.definition.onDestroy ?? "refuse";',
-    by: 'const { size } = this.seats; const policy = this.definition.onDestroy ?? "force";',
+    replace: 'onDestroy: policy = "refuse"',
+    by: 'onDestroy: policy = "force"',
     foundBy: "30.while-joined",
   },
   "observations that nobody asked for": {
@@ -166,8 +164,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["44.releases-blocked-steps", "62.errors-are-no-arrival"],
   },
   "a reset that ends the sequence of all": {
-    replace: 'const wait = this.#host.definition.onReset === "wait";',
-    by: 'const wait = this.#host.definition.onReset === "wait"; this.interrupt();',
+    replace: 'sequence.take(seat); seat.phase = "resetting";',
+    by: 'sequence.interrupt(); sequence.take(seat); seat.phase = "resetting";',
     foundBy: "38.this-agent-only",
   },
   "a reset without specs": {
