@@ -37,7 +37,8 @@ export class RawConnection implements AsyncDisposable {
   readonly session: ClientHttp2Session;
 
   constructor(address: string) {
-    this.session = connect(`http://${address}`);
+    // By default node:http2 resets streams once 10 MB are queued.
+    this.session = connect(`http://${address}`, { maxSessionMemory: 4096 });
     this.session.on("error", () => {});
   }
 
