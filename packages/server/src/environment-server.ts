@@ -17,6 +17,7 @@ import type { HostedWorld } from "./hosted-world.ts";
 import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
 import type { ObservationChecks } from "./observing.ts";
+import { calledIn } from "./properties/asked.ts";
 import { serverProperties } from "./properties/built-in.ts";
 import type { PropertyTree } from "./properties/property.ts";
 import type { ServedWorld } from "./served-worlds.ts";
@@ -133,6 +134,9 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     },
     extensions,
     limits,
+    time,
+    onFault: (question, error) =>
+      emit({ kind: "answer-failed", worldName: undefined, what: calledIn(question), error }),
   });
   const sessions = new Sessions({
     ...limits,

@@ -77,6 +77,17 @@ export interface SeatFailed {
   readonly error: unknown;
 }
 
+/** A property or an extension threw what is no DmEnvRpcError: whoever asked was told INTERNAL, and all else goes on. */
+export interface AnswerFailed {
+  readonly kind: "answer-failed";
+  /** Undefined for those of the server. */
+  readonly worldName: string | undefined;
+  /** Such as `property "speed"`. */
+  readonly what: string;
+  /** What was thrown. */
+  readonly error: unknown;
+}
+
 /** A sequence of a world began. */
 export interface SequenceStarted {
   readonly kind: "sequence-started";
@@ -113,6 +124,7 @@ export type ServerEvent =
   | AgentJoined
   | AgentLeft
   | SeatFailed
+  | AnswerFailed
   | SequenceStarted
   | DeadlineMissed
   | TransportFailed

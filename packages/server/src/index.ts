@@ -34,6 +34,7 @@ export {
 export {
   type AgentJoined,
   type AgentLeft,
+  type AnswerFailed,
   type ConnectionClosed,
   type ConnectionOpened,
   type ConnectionRefused,

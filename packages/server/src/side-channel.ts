@@ -3,6 +3,7 @@ import type { Any } from "@bufbuild/protobuf/wkt";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
 import { DmEnvRpcError, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import type { Roles } from "./authorize.ts";
+import type { Awaitable } from "./awaitable.ts";
 import {
   type Extension,
   type ExtensionContext,
@@ -10,13 +11,15 @@ import {
   readMessage,
   typeNameOf,
 } from "./extension.ts";
+import type { CallLimits } from "./limits.ts";
+import { asked, calledIn, type OnFault, type Question } from "./properties/asked.ts";
 import { answerLegacyRequest, type LegacyPropertyRequest } from "./properties/legacy-requests.ts";
 import type { PropertyTree } from "./properties/property.ts";
 import { indexProperties, type PropertyLayer } from "./properties/property-index.ts";
 import { answerPropertyRequest, type PropertyContext } from "./properties/property-requests.ts";
-import { asClientError } from "./responses.ts";
 import type { Seat } from "./seat.ts";
 import type { TensorLimits } from "./tensor-limits.ts";
+import type { TimeSource } from "./time-source.ts";
 import type { WorldHost } from "./world-host.ts";
 
 /** Everything on a stream that is no agent's life: properties and extensions. */
@@ -39,21 +42,15 @@ export interface SideChannelOptions {
   /** Properties of the server, those that every server has included. */
   readonly properties: PropertyTree;
   readonly extensions: readonly Extension[];
-  readonly limits: TensorLimits;
+  readonly limits: TensorLimits & Pick<CallLimits, "stepMs">;
+  readonly time: TimeSource;
+  /** Told what goes wrong in an author's function. */
+  readonly onFault: OnFault;
 }
 
 /** Makes the side channel of a server. */
 export function createSideChannel(options: SideChannelOptions): SideChannel {
-  const universal: PropertyLayer = {
-    index: indexProperties(options.properties),
-    call: async (run) => {
-      try {
-        return await run();
-      } catch (error) {
-        throw asClientError(error);
-      }
-    },
-  };
+  const universal = serverLayer(options);
   const extensions = byTypeName(options.extensions);
 
   return {
@@ -75,19 +72,42 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         return { case: "extension", value };
       }
       const from: ExtensionContext = { worldName: world?.name, agent: seat?.agent, roles };
+      const question: Question = { of: "extensions", name: typeName };
       const ofWorld = world?.extensions.get(typeName);
       if (world !== undefined && ofWorld !== undefined) {
-        const value = await world.properties.call(() => ofWorld.answer(request.value, from));
+        const value = await world.properties.call(question, () =>
+          ofWorld.answer(request.value, from),
+        );
         return { case: "extension", value };
       }
       const ofServer = extensions.get(typeName);
       if (ofServer !== undefined) {
-        const value = await universal.call(() => ofServer.answer(request.value, from));
+        const value = await universal.call(question, () => ofServer.answer(request.value, from));
         return { case: "extension", value };
       }
       throw unknownExtension(typeName, [...(world?.extensions.keys() ?? []), ...extensions.keys()]);
     },
   };
+}
+
+/** The properties and extensions of a server, which wait for nothing but themselves. */
+function serverLayer({ properties, limits, time, onFault }: SideChannelOptions): PropertyLayer {
+  return {
+    index: indexProperties(properties),
+    call: <T>(question: Question, run: () => Awaitable<T>) =>
+      new Promise<T>((resolve, reject) => {
+        const cancel = time.after(limits.stepMs, () => reject(overdue(question, limits.stepMs)));
+        const answer = async (): Promise<T> => await asked(question, run, onFault);
+        answer().then(resolve, reject).finally(cancel);
+      }),
+  };
+}
+
+function overdue(question: Question, stepMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `the ${calledIn(question)} did not answer within ${stepMs} ms (limit: stepMs); try again later`,
+  );
 }
 
 /** Extensions by the type that they answer. */

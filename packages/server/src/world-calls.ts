@@ -88,31 +88,34 @@ export class WorldCalls {
    *
    * @param refused Told when the function throws a DmEnvRpcError or a TensorError;
    * without it those are faults like all others.
+   * @param name What it is called in errors.
    */
   call<T>(
     what: LimitedCall,
     run: () => Awaitable<T>,
     then: (value: T) => void,
     refused?: (error: Error) => void,
+    name: string = what,
   ): void {
     let result: Awaitable<T>;
     try {
       result = run();
     } catch (error) {
-      this.#failed(what, error, refused);
+      this.#failed(name, error, refused);
       return;
     }
-    if (isPromiseLike(result)) this.#wait(what, result, then, refused);
+    if (isPromiseLike(result)) this.#wait(limitOf[what], name, result, then, refused);
     else then(result);
   }
 
-  #failed(what: LimitedCall, error: unknown, refused?: (error: Error) => void): void {
+  #failed(name: string, error: unknown, refused?: (error: Error) => void): void {
     if (refused !== undefined && isRefusal(error)) refused(error);
-    else this.#fail(new WorldFault(what, error));
+    else this.#fail(new WorldFault(name, error));
   }
 
   #wait<T>(
-    what: LimitedCall,
+    limit: keyof CallLimits,
+    name: string,
     result: PromiseLike<T>,
     then: (value: T) => void,
     refused?: (error: Error) => void,
@@ -127,15 +130,14 @@ export class WorldCalls {
       this.guard(finish);
       this.#turnstile.release();
     };
-    const limit = limitOf[what];
     const limitMs = this.#limits[limit];
     const cancel = this.#time.after(limitMs, () =>
-      settle(() => this.#failed(what, new OverdueError(limit, limitMs), refused)),
+      settle(() => this.#failed(name, new OverdueError(limit, limitMs), refused)),
     );
     this.#abandon = () => settle(() => {});
     result.then(
       (value) => settle(() => then(value)),
-      (error: unknown) => settle(() => this.#failed(what, error, refused)),
+      (error: unknown) => settle(() => this.#failed(name, error, refused)),
     );
   }
 

@@ -7,6 +7,7 @@ import type { Extension } from "./extension.ts";
 import type { Done, HostedWorld, HostOptions, Joined, PackedSettings } from "./hosted-world.ts";
 import { Members, type MembersHost } from "./members.ts";
 import type { ObservationChecks } from "./observing.ts";
+import { calledIn, type OnFault } from "./properties/asked.ts";
 import type { PropertyLayer } from "./properties/property-index.ts";
 import { worldLayer } from "./properties/world-layer.ts";
 import { ResetBarrier, type ResetHost } from "./reset-barrier.ts";
@@ -94,7 +95,9 @@ export class WorldHost
     const { name, definition, seats, calls } = this;
     const requests = this.#requests;
     const sequence = new Sequence(this);
-    const parts = { name, definition, world, seats, sequence, calls, requests };
+    const onFault: OnFault = (question, error) =>
+      this.observer.answerFailed(calledIn(question), error);
+    const parts = { name, definition, world, seats, sequence, calls, requests, onFault };
     return {
       sequence,
       barrier: new ResetBarrier(this),

@@ -14,4 +14,6 @@ export interface WorldObserver {
   /** Nobody is in it any more. */
   emptied(): void;
   deadlineMissed(agent: AgentId): void;
+  /** A property or an extension of the world went wrong, for the one who asked. */
+  answerFailed(what: string, error: unknown): void;
 }

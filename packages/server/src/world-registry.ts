@@ -133,6 +133,7 @@ export class WorldRegistry {
           emit({ kind: "sequence-started", worldName });
         },
         emptied: () => idle.start(),
+        answerFailed: (what, error) => emit({ kind: "answer-failed", worldName, what, error }),
         deadlineMissed: (agent) => emit({ kind: "deadline-missed", worldName, agent }),
       },
       onGone: (how) => {

@@ -247,7 +247,9 @@ describe("properties", () => {
   it("behaviour 24: that fail concern nobody but the one who asks", async () => {
     const { peer } = setUp();
     await peer.join(await peer.createWorld());
-    await expect(read(peer, "tuning.broken")).rejects.toThrow(/^13: no value today/);
+    await expect(read(peer, "tuning.broken")).rejects.toThrow(
+      /^13: the property "tuning.broken" failed: no value today/,
+    );
     await expect(read(peer, "tuning.wrong")).rejects.toThrow(/^13: .*tuning\.wrong/);
     expect((await peer.step()).state).toBe("RUNNING");
   });

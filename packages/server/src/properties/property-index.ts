@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 import type { Awaitable } from "../awaitable.ts";
+import type { Question } from "./asked.ts";
 import type { Property, PropertyTree } from "./property.ts";
 
 /** A property, or a place where properties can be listed, with its full key. */
@@ -16,8 +17,8 @@ export interface PropertyEntry {
 /** Properties that are asked in one way: those of a world, in its turn, or those of a server. */
 export interface PropertyLayer {
   readonly index: PropertyIndex;
-  /** Calls an author's function; what it throws is a DmEnvRpcError or a TensorError. */
-  call<T>(run: () => Awaitable<T>): Promise<T>;
+  /** Calls an author's function for one who asks; what it throws is a DmEnvRpcError or a TensorError. */
+  call<T>(question: Question, run: () => Awaitable<T>): Promise<T>;
 }
 
 /** The properties of a tree by their full keys, the empty key being the root. */

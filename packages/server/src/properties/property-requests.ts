@@ -48,7 +48,9 @@ export async function readProperty(context: PropertyContext, key: string): Promi
   if (property?.read === undefined) {
     throw new DmEnvRpcError("PERMISSION_DENIED", `the property "${key}" cannot be read`);
   }
-  const value = await layer.call(() => property.read?.(context.agent));
+  const value = await layer.call({ of: "properties", name: key }, () =>
+    property.read?.(context.agent),
+  );
   try {
     return packFor(value, property.spec, key);
   } catch (error) {
@@ -83,7 +85,7 @@ export async function writeProperty(
   const packed = unpackLimited(message, context.limits, key);
   const { spec } = property;
   const value = toValue(unpackFor(exactly(packed, spec.dtype) ?? packed, spec, key), spec);
-  await layer.call(() => property.write?.(value, context.agent));
+  await layer.call({ of: "properties", name: key }, () => property.write?.(value, context.agent));
 }
 
 /** Answers a request of the properties extension. */

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { type Awaitable, isPromiseLike } from "../awaitable.ts";
+import type { Awaitable } from "../awaitable.ts";
 import type { Done } from "../hosted-world.ts";
-import { asClientError, clientError } from "../responses.ts";
+import { clientError } from "../responses.ts";
 import type { Seat } from "../seat.ts";
 import type { Sequence } from "../sequence.ts";
 import type { WaitingRequests } from "../waiting-requests.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../world.ts";
 import type { WorldCalls } from "../world-calls.ts";
+import { asked, type OnFault, type Question } from "./asked.ts";
 import { worldProperties } from "./built-in.ts";
 import { indexProperties, type PropertyLayer } from "./property-index.ts";
 
@@ -20,11 +21,12 @@ export interface WorldLayerOptions {
   readonly sequence: Sequence;
   readonly calls: WorldCalls;
   readonly requests: WaitingRequests;
+  readonly onFault: OnFault;
 }
 
 /** The properties of a world, its author's and those that every world has, asked in the world's turn. */
 export function worldLayer(options: WorldLayerOptions): PropertyLayer {
-  const { name, definition, world, seats, sequence, calls, requests } = options;
+  const { name, definition, world, seats, sequence, calls, requests, onFault } = options;
   const facts = {
     name,
     definition,
@@ -43,7 +45,7 @@ export function worldLayer(options: WorldLayerOptions): PropertyLayer {
   };
   return {
     index: indexProperties({ ...world.properties, ...worldProperties(facts) }),
-    call: <T>(run: () => Awaitable<T>) =>
+    call: <T>(question: Question, run: () => Awaitable<T>) =>
       new Promise<T>((resolve, reject) => {
         const done: Done<{ readonly value: T }> = (result) => {
           if (isDmEnvRpcError(result)) reject(result);
@@ -52,24 +54,12 @@ export function worldLayer(options: WorldLayerOptions): PropertyLayer {
         requests.run(done, (finish) =>
           calls.call(
             "properties",
-            () => kindly(run),
+            () => asked(question, run, onFault),
             (value) => finish({ value }),
             (error) => finish(clientError(error)),
+            `${question.of}.${question.name}`,
           ),
         );
       }),
   };
-}
-
-/** A function of the author's whose failure concerns nobody but the one who asks. */
-function kindly<T>(run: () => Awaitable<T>): Awaitable<T> {
-  try {
-    const result = run();
-    if (!isPromiseLike(result)) return result;
-    return result.then(undefined, (error: unknown) => {
-      throw asClientError(error);
-    });
-  } catch (error) {
-    throw asClientError(error);
-  }
 }
