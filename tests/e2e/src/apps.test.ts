@@ -183,7 +183,8 @@ describe("npm start", () => {
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with what was played", async (signal) => {
     await using demo = new Program("demo", ["--forever"]);
-    await demo.says(/step \d+\/50 {2}running/);
+    // Both boards, side by side.
+    await demo.says(/step \d+\/50 {2}running.*step \d+\/50 {2}running/);
     demo.process.kill(signal);
     expect(await demo.ended).toBe(0);
     expect(demo.stderr).toBe("");
