@@ -56,7 +56,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     for (const manifest of manifests) {
       const schema = schemas[manifest.kind];
       if (schema === undefined) continue;
-      const ajv = new Ajv({ allErrors: true });
+      const ajv = new Ajv({ allErrors: true, $data: true });
       expect(ajv.validate(schema, manifest) ? [] : ajv.errors).toEqual([]);
     }
     const agones = folder === "agones" ? ["gridworld-server"] : [];

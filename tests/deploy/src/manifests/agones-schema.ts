@@ -1,43 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What is used here of the kinds of Agones 1.x, field by field after its API reference (agones.dev,
- * "Agones Kubernetes API"), because no package carries its custom resource definitions. A field
- * that is not listed is refused; pods are checked by Kubernetes' own schema.
+ * What Agones 1.57 wants of the fields that are used here: its custom resource definitions
+ * (googleforgames/agones, install/helm/agones/templates/crds), and where they leave out what its
+ * admission refuses (pkg/apis), that too. They are written out because no package carries them. A field that is not
+ * listed is refused; pods are checked by Kubernetes' own schema.
  */
 function record(properties: object, required: readonly string[] = []): object {
   return { type: "object", additionalProperties: false, properties, required };
 }
 
 const count = { type: "integer", minimum: 0 };
+const seconds = { type: "integer", minimum: 0, maximum: 2 ** 31 };
 const text = { type: "string", minLength: 1 };
-const metadata = record(
-  { name: text, namespace: text, labels: { type: "object", additionalProperties: text } },
-  ["name"],
-);
+const name = { type: "string", maxLength: 63, pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" };
+const labels = { type: "object", additionalProperties: text };
+const metadata = record({ name, namespace: name, labels }, ["name"]);
+/** Of the property beside it, in Ajv's words. */
+const bufferSize = { $data: "1/bufferSize" };
 
 const gameServerSpec = record(
   {
-    container: text,
+    container: name,
     ports: {
       type: "array",
-      minItems: 1,
       items: record(
         {
           name: text,
-          portPolicy: { enum: ["Dynamic", "Static", "Passthrough", "None"] },
+          // The other policies want other fields.
+          portPolicy: { const: "Dynamic" },
           container: text,
           containerPort: { type: "integer", minimum: 1, maximum: 65_535 },
           protocol: { enum: ["UDP", "TCP", "TCPUDP"] },
         },
-        ["name", "containerPort"],
+        ["containerPort"],
       ),
     },
     health: record({
       disabled: { type: "boolean" },
-      initialDelaySeconds: count,
-      periodSeconds: count,
-      failureThreshold: count,
+      initialDelaySeconds: seconds,
+      periodSeconds: seconds,
+      failureThreshold: { ...seconds, minimum: 1 },
     }),
     template: { type: "object" },
   },
@@ -53,13 +56,7 @@ export const fleetSchema = record(
       {
         replicas: count,
         scheduling: { enum: ["Packed", "Distributed"] },
-        template: record(
-          {
-            metadata: record({ labels: { type: "object", additionalProperties: text } }),
-            spec: gameServerSpec,
-          },
-          ["spec"],
-        ),
+        template: record({ metadata: record({ labels }), spec: gameServerSpec }, ["spec"]),
       },
       ["template"],
     ),
@@ -74,23 +71,27 @@ export const fleetAutoscalerSchema = record(
     metadata,
     spec: record(
       {
-        fleetName: text,
+        fleetName: name,
         policy: record(
           {
             type: { const: "Buffer" },
-            buffer: record({ bufferSize: count, minReplicas: count, maxReplicas: count }, [
-              "bufferSize",
-              "maxReplicas",
-            ]),
+            buffer: record(
+              {
+                bufferSize: { type: "integer", minimum: 1 },
+                minReplicas: { anyOf: [{ const: 0 }, { type: "integer", minimum: bufferSize }] },
+                maxReplicas: { type: "integer", minimum: bufferSize },
+              },
+              ["bufferSize", "maxReplicas"],
+            ),
           },
           ["type", "buffer"],
         ),
         sync: record(
           {
             type: { const: "FixedInterval" },
-            fixedInterval: record({ seconds: count }, ["seconds"]),
+            fixedInterval: record({ seconds: { type: "integer", minimum: 1 } }, ["seconds"]),
           },
-          ["type", "fixedInterval"],
+          ["type"],
         ),
       },
       ["fleetName", "policy"],
