@@ -47,7 +47,7 @@ export class AuthorsWorld {
       "create",
       make,
       (world) => {
-        this.#world = world;
+        this.#world = checked(world);
         then(world);
       },
       refused,
@@ -98,4 +98,13 @@ export class AuthorsWorld {
       throw new WorldFault("destroy", error);
     }
   }
+}
+
+/** @throws WorldFault when what \`create\` returned is no world. */
+function checked(world: UntypedWorld | undefined): UntypedWorld {
+  if (typeof world?.step === "function" && typeof world.observe === "object") return world;
+  throw new WorldFault(
+    "create",
+    new Error(`expected it to return a world with "step" and "observe", received ${typeof world}`),
+  );
 }

@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DType, dtypes, type PackedTensor } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type DType, dtypes, type PackedTensor } from "@dm-env-rpc/tensor-codec";
 
 /**
- * The same numbers in another numeric dtype; undefined unless every one of them
- * is exactly what it was.
+ * The same numbers in another numeric dtype. What is no number stays as it is.
  *
  * Settings are written by people: a JavaScript number arrives as float64 and a
  * Python int as int64, whatever the setting's dtype is.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming a number that the dtype cannot say exactly.
  */
-export function exactly(packed: PackedTensor, dtype: DType): PackedTensor | undefined {
+export function exactly(packed: PackedTensor, dtype: DType, name: string): PackedTensor {
+  if (packed.dtype === dtype) return packed;
   const [from, to] = [dtypes[packed.dtype], dtypes[dtype]];
-  if (!isNumeric(from.kind) || !isNumeric(to.kind)) return undefined;
+  if (!isNumeric(from.kind) || !isNumeric(to.kind)) return packed;
   const elements = packed.data as ArrayLike<number | bigint>;
   const data = to.allocate(elements.length) as unknown as (number | bigint)[];
   for (let i = 0; i < elements.length; i++) {
     const element = elements[i] as number | bigint;
     const converted = to.kind === "bigint" ? toBigInt(element) : Number(element);
-    if (converted === undefined) return undefined;
+    if (converted === undefined) throw inexact(name, dtype, packed.dtype, element);
     data[i] = converted;
-    if (!same(data[i] as number | bigint, element)) return undefined;
+    if (!same(data[i] as number | bigint, element)) {
+      throw inexact(name, dtype, packed.dtype, element);
+    }
   }
   return { dtype, shape: packed.shape, data } as unknown as PackedTensor;
+}
+
+function inexact(
+  name: string,
+  wanted: DType,
+  sent: DType,
+  element: number | bigint,
+): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `"${name}": expected ${wanted}, received ${sent} with ${element}, which no ${wanted} is; send one that is`,
+  );
 }
 
 function isNumeric(kind: string): boolean {

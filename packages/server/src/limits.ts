@@ -35,6 +35,11 @@ export interface ServerLimits extends CallLimits {
   readonly maxAgentsPerWorld: number;
   /** Bytes of one message, after inflation too. A larger one ends its stream with RESOURCE_EXHAUSTED. Default 64 MiB. */
   readonly maxMessageBytes: number;
+  /**
+   * The same of a request by Connect or gRPC-Web, which is made into objects, at up to a hundred times its
+   * size, before what is in it can be counted. Default 1 MiB.
+   */
+  readonly maxConnectRequestBytes: number;
   /** Elements of one tensor, after a broadcast too; checked before anything is allocated. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
   readonly maxElements: number;
   /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
@@ -56,6 +61,8 @@ export interface ServerLimits extends CallLimits {
   readonly stalledMessageMs: number;
   /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
   readonly authorizeMs: number;
+  /** Milliseconds between pings of each HTTP/2 connection; one that has not answered the last is closed, and its agents leave; 0 never. Default 30,000. */
+  readonly pingIntervalMs: number;
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
   readonly idleConnectionMs: number;
   /** Milliseconds after which a stream that has joined no world and asks nothing is ended with DEADLINE_EXCEEDED, and a call of another service whose request has not ended is reset; 0 never. Default 600,000. */
@@ -75,6 +82,7 @@ export const defaultLimits: Readonly<ServerLimits> = {
   maxWorlds: 1_000,
   maxAgentsPerWorld: 1_000,
   maxMessageBytes: 64 * 1024 * 1024,
+  maxConnectRequestBytes: 1024 * 1024,
   maxElements: DEFAULT_MAX_ELEMENTS,
   maxStringBytes: DEFAULT_MAX_STRING_BYTES,
   maxEntries: DEFAULT_MAX_ENTRIES,
@@ -88,6 +96,7 @@ export const defaultLimits: Readonly<ServerLimits> = {
   resetMs: 30_000,
   stepMs: 30_000,
   authorizeMs: 10_000,
+  pingIntervalMs: 30_000,
   idleConnectionMs: 300_000,
   idleStreamMs: 600_000,
   idleWorldMs: 0,
@@ -134,6 +143,7 @@ const mayBeZero: ReadonlySet<string> = new Set([
   "idleConnectionMs",
   "idleStreamMs",
   "idleWorldMs",
+  "pingIntervalMs",
   "stalledMessageMs",
 ]);
 

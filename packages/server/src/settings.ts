@@ -8,6 +8,7 @@ import {
   type ValueOf,
 } from "@dm-env-rpc/tensor-codec";
 import { exactly } from "./exact.ts";
+import { shorten } from "./shorten.ts";
 
 /** A setting that may be left out. */
 export type OptionalSetting<T extends TensorSpec> = T & { readonly optional: true };
@@ -63,7 +64,7 @@ export function readSettings<S extends SettingSpecs>(
       const known = Object.keys(specs);
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `unknown ${what} setting "${name}"; ${
+        `unknown ${what} setting "${shorten(name)}"; ${
           known.length === 0 ? "there are none" : `there are: ${known.join(", ")}`
         }`,
       );
@@ -73,7 +74,7 @@ export function readSettings<S extends SettingSpecs>(
   for (const [name, spec] of Object.entries(specs)) {
     const packed = received.get(name);
     if (packed !== undefined) {
-      const exact = packed.dtype === spec.dtype ? packed : (exactly(packed, spec.dtype) ?? packed);
+      const exact = exactly(packed, spec.dtype, name);
       values[name] = toValue(unpackFor(exact, spec, name), spec);
     } else if (!partial && "default" in spec) {
       values[name] = spec.default;

@@ -8,6 +8,7 @@ import type { ServerLimits } from "./limits.ts";
 import type { ObservationChecks } from "./observing.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { ServedWorld } from "./served-worlds.ts";
+import { shorten } from "./shorten.ts";
 import type { TimeSource } from "./time-source.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldHost } from "./world-host.ts";
@@ -190,8 +191,4 @@ export class WorldRegistry {
       `unknown "${worldTypeSetting}" "${shorten(String(wanted))}"; expected one of: ${names}`,
     );
   }
-}
-
-function shorten(name: string): string {
-  return name.length <= 100 ? name : `${name.slice(0, 100)}… (${name.length} characters)`;
 }

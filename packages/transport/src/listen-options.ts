@@ -34,6 +34,11 @@ export interface ListenOptions {
   /** Most bytes of one message, also after inflation. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
   /**
+   * Most bytes of a request that comes by Connect or gRPC-Web: those are made into objects, at up to a
+   * hundred times their size, before anybody can count what is in them. Default `maxMessageBytes`.
+   */
+  readonly maxConnectRequestBytes?: number | undefined;
+  /**
    * Most bytes received of messages that nobody has taken yet: not whole, being inflated, or
    * waiting behind one that is not answered. Past it the stream that holds most is ended. Default 1 GiB.
    */

@@ -86,7 +86,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
   const routes = createRoutes({
     routes: (router) => {
-      router.service(Environment, { process: handler });
+      const readMaxBytes = Math.min(
+        maxMessageBytes,
+        options.maxConnectRequestBytes ?? maxMessageBytes,
+      );
+      router.service(Environment, { process: handler }, { readMaxBytes });
       options.routes?.(router);
     },
     maxMessageBytes,

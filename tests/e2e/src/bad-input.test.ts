@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
+import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { connect } from "@dm-env-rpc/client";
@@ -292,6 +293,21 @@ const attacks: Record<string, Attack> = {
       call.http2.resume();
       call.http2.write(tooLarge);
       expect((await call.status)?.["grpc-status"]).toBe("8");
+    }
+    return undefined;
+  },
+
+  "16 KB by Connect that inflate to 16 MiB of empty messages": async (address) => {
+    await using connection = new RawConnection(address);
+    const headers = {
+      "content-type": "application/connect+proto",
+      "connect-content-encoding": "gzip",
+    };
+    for (let i = 0; i < 5; i++) {
+      const call = connection.call(undefined, headers);
+      call.http2.write(bombs.protos);
+      call.http2.end();
+      expect(await text(call.http2)).toMatch(/resource_exhausted/);
     }
     return undefined;
   },

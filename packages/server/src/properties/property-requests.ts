@@ -84,7 +84,7 @@ export async function writeProperty(
   }
   const packed = unpackLimited(message, context.limits, key);
   const { spec } = property;
-  const value = toValue(unpackFor(exactly(packed, spec.dtype) ?? packed, spec, key), spec);
+  const value = toValue(unpackFor(exactly(packed, spec.dtype, key), spec, key), spec);
   await layer.call({ of: "properties", name: key }, () => property.write?.(value, context.agent));
 }
 
