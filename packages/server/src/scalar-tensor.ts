@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DType, dtypes, type Tensor, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 
-/** The dtypes whose scalars are JavaScript numbers. */
-const numberTypes: ReadonlySet<DType> = new Set<DType>([
-  "float32",
-  "float64",
-  "int8",
-  "int32",
-  "uint8",
-  "uint32",
-]);
-
 /**
  * A tensor of one number, used again for each. Valid until the next `pack`: what it
  * holds has been sent by then.
@@ -25,8 +15,9 @@ export class ScalarTensor {
   /** One for specs of a number without bounds; undefined for all others. */
   static for(spec: TensorSpec): ScalarTensor | undefined {
     const { dtype, shape, min, max } = spec;
-    const isPlain = numberTypes.has(dtype) && shape.length === 0;
-    return isPlain && min === undefined && max === undefined ? new ScalarTensor(dtype) : undefined;
+    const { kind } = dtypes[dtype];
+    const isNumber = (kind === "float" || kind === "int") && shape.length === 0;
+    return isNumber && min === undefined && max === undefined ? new ScalarTensor(dtype) : undefined;
   }
 
   private constructor(dtype: DType) {
@@ -37,7 +28,7 @@ export class ScalarTensor {
     };
     this.tensor = { dtype, shape: [], data } as Tensor;
     this.#data = data as { [index: number]: number };
-    this.#isFloat = dtype === "float32" || dtype === "float64";
+    this.#isFloat = dtypes[dtype].kind === "float";
     this.#least = Number(min);
     this.#most = Number(max);
   }

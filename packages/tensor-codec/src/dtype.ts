@@ -23,11 +23,14 @@ interface DTypeTable {
 /** Name of an element type, as in NumPy; `proto` is google.protobuf.Any. */
 export type DType = keyof DTypeTable;
 
+/** dtypes whose scalar is of a type. */
+type DTypeOf<S> = { [D in DType]: DTypeTable[D]["scalar"] extends S ? D : never }[DType];
+
 /** dtypes whose scalar is a number. */
-export type NumberDType = "float32" | "float64" | "int8" | "int32" | "uint8" | "uint32";
+export type NumberDType = DTypeOf<number>;
 
 /** dtypes whose scalar is a bigint. */
-export type BigIntDType = "int64" | "uint64";
+export type BigIntDType = DTypeOf<bigint>;
 
 /** dtypes that can be ordered and so can have bounds. */
 export type NumericDType = NumberDType | BigIntDType;

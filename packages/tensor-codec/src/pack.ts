@@ -2,7 +2,7 @@
 import type { Message, Registry } from "@bufbuild/protobuf";
 import { type Any, anyPack } from "@bufbuild/protobuf/wkt";
 import { checkBounds } from "./bounds.ts";
-import { type DType, dtypes, type Scalar, type TensorData } from "./dtype.ts";
+import { type DType, dtypes, type NumericDType, type Scalar, type TensorData } from "./dtype.ts";
 import { checkData, isAny, isElement, isUniform, repeatElement, wrongElement } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { DEFAULT_MAX_ELEMENTS, tooManyElements } from "./limits.ts";
@@ -68,17 +68,9 @@ type DTypeOfValue<V> = V extends number
             : DType;
 
 /** The dtype of each typed array, by its tag. */
-interface ArrayDTypes {
-  Float32Array: "float32";
-  Float64Array: "float64";
-  Int8Array: "int8";
-  Int32Array: "int32";
-  BigInt64Array: "int64";
-  Uint8Array: "uint8";
-  Uint8ClampedArray: "uint8";
-  Uint32Array: "uint32";
-  BigUint64Array: "uint64";
-}
+type ArrayDTypes = {
+  [D in NumericDType as TensorData<D>[typeof Symbol.toStringTag]]: D;
+} & { Uint8ClampedArray: "uint8" };
 
 /**
  * Makes a tensor of a value.

@@ -4,6 +4,7 @@ import { type DType, dtypes, type TensorData } from "../dtype.ts";
 import { tooManyElements, tooManyEntries } from "../limits.ts";
 import { bits, highHalf, lowHalf } from "./bits.ts";
 import { readFixed, readFloat32, readFloat64 } from "./fixed.ts";
+import type { PackedNumbers } from "./packed-numbers.ts";
 import { concatenate, type Ranges } from "./ranges.ts";
 import type { Reader } from "./reader.ts";
 import { readUtf8 } from "./utf8.ts";
@@ -93,7 +94,11 @@ function checkChunk(
 }
 
 /** The elements in one packed chunk, from the reader's position to its end. */
-function readChunk(reader: Reader, dtype: DType, options: ReadOptions): TensorData {
+function readChunk(
+  reader: Reader,
+  dtype: PackedNumbers["dtype"],
+  options: ReadOptions,
+): TensorData {
   const { source, pos: start, end } = reader;
   switch (dtype) {
     case "float32":
@@ -115,8 +120,9 @@ function readChunk(reader: Reader, dtype: DType, options: ReadOptions): TensorDa
       else if (!readVarints(source, start, out)) throw tooLong(reader);
       return out;
     }
-    default:
-      return readIntegers64(reader, dtype as "int64" | "uint64", options);
+    case "int64":
+    case "uint64":
+      return readIntegers64(reader, dtype, options);
   }
 }
 
