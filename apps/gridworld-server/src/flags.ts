@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
-
-/** When the board advances. */
-export const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
+import { type ClockName, clockNames, type Pace } from "./clocks.ts";
 
 /** What a destroy does to a board with agents on it. */
 export const destroyPolicies = ["refuse", "drain", "force"] as const;
@@ -28,14 +26,12 @@ export interface MatchmakingFlags {
 }
 
 /** What the command line asks for. */
-export interface Flags {
+export interface Flags extends Pace {
   readonly host: string;
   readonly port: number;
   readonly allowInsecure: boolean;
   readonly tls: TlsFiles | undefined;
-  readonly clock: (typeof clocks)[number];
-  readonly deadlineMs: number;
-  readonly ticksPerSecond: number;
+  readonly clock: ClockName;
   readonly destroy: (typeof destroyPolicies)[number];
   readonly maxWorlds: number;
   readonly idleWorldMs: number;
@@ -125,7 +121,7 @@ const maxMs = 2 ** 31 - 1;
  */
 export function readFlags(args: readonly string[]): Flags {
   const values = parse(args);
-  const clock = oneOf("--clock", values.clock, clocks);
+  const clock = oneOf("--clock", values.clock, clockNames);
   const deadline = values["deadline-ms"];
   const rate = values["ticks-per-second"];
   if (rate !== undefined && clock !== "realtime") {

@@ -2,21 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import type { ServeHooks } from "@dm-env-rpc/matchmaker/registration";
-import {
-  type Clock,
-  freeRunning,
-  type ListenTls,
-  lockstep,
-  realtime,
-  type Server,
-  type ServerEvent,
-  serve,
-  turns,
-  wakeUp,
-} from "@dm-env-rpc/server";
+import { type ListenTls, type Server, type ServerEvent, serve } from "@dm-env-rpc/server";
+import { clocks } from "./clocks.ts";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
 import { serveForMatchmaker } from "./matchmaking.ts";
-import { gridworld, sleepAction } from "./world.ts";
+import { gridworld } from "./world.ts";
 
 async function main(): Promise<void> {
   const flags = readFlags(process.argv.slice(2));
@@ -47,9 +37,9 @@ async function main(): Promise<void> {
 
 /** @param hooks Where a matchmaker says who may do what. */
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
-  const { host, port, allowInsecure, tls, destroy, maxWorlds, idleWorldMs } = flags;
+  const { host, port, allowInsecure, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
   return await serve({
-    worlds: [gridworld(clockOf(flags), destroy)],
+    worlds: [gridworld(clocks[clock](flags), destroy)],
     host,
     port,
     allowInsecure,
@@ -61,23 +51,6 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
       log(event);
     },
   });
-}
-
-function clockOf({ clock, deadlineMs, ticksPerSecond }: Flags): Clock {
-  const deadline =
-    deadlineMs === 0 ? {} : ({ deadlineMs, onMissedDeadline: "default-action" } as const);
-  switch (clock) {
-    case "lockstep":
-      return lockstep(deadline);
-    case "turns":
-      return turns(deadline);
-    case "realtime":
-      return realtime({ ticksPerSecond, onMissedDeadline: "default-action" });
-    case "freeRunning":
-      return freeRunning();
-    case "wakeUp":
-      return wakeUp({ action: sleepAction, ...deadline });
-  }
 }
 
 function readTls({ cert, key, ca }: TlsFiles): ListenTls {

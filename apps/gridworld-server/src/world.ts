@@ -131,7 +131,7 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
 
 /** The action of agents that sleep, if the clock lets them. Those that do declare it themselves. */
 function sleepSpecs(clock: Clock, { maxSteps }: ForagingSettings): Record<never, never> {
-  return clock.name === "wakeUp" ? { [sleepAction]: t.int32({ min: 1, max: maxSteps }) } : {};
+  return clock.action === sleepAction ? { [sleepAction]: t.int32({ min: 1, max: maxSteps }) } : {};
 }
 
 function observationSpecs({ sight, maxAgents, food, height, width, maxSteps }: ForagingSettings) {
