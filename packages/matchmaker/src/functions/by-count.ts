@@ -16,9 +16,7 @@ export function byCount(count: number): MatchFunction {
 }
 
 /** Reads `by_count` of a profile. */
-export const readByCount: FunctionReader = (chosen) => {
-  if (chosen.case !== "byCount") return undefined;
-  const { count } = chosen.value;
+export const readByCount: FunctionReader<"byCount"> = ({ count }) => {
   checkCount("by_count.count", count);
   return { match: byCount(count), seats: count, poolOfTeam: new Map() };
 };

@@ -3,9 +3,11 @@ import { invalid, shorten } from "../errors.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** Reads `custom` of a profile: a function that the matchmaker was given. */
-export const readCustom: FunctionReader = (chosen, profile, custom) => {
-  if (chosen.case !== "custom") return undefined;
-  const { name, parameters = {} } = chosen.value;
+export const readCustom: FunctionReader<"custom"> = (
+  { name, parameters = {} },
+  profile,
+  custom,
+) => {
   const match = Object.hasOwn(custom, name) ? custom[name] : undefined;
   if (match === undefined) {
     const known = Object.keys(custom).map((known) => `"${known}"`);

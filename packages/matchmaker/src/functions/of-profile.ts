@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
+import { MatchFunctionSchema, type MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
 import { invalid } from "../errors.ts";
 import { readByCount } from "./by-count.ts";
 import { readCustom } from "./custom.ts";
-import type { FunctionReader, MatchFunctions, ProfileFunction } from "./profile-function.ts";
+import type {
+  FunctionKind,
+  FunctionReader,
+  MatchFunctions,
+  ParametersOf,
+  ProfileFunction,
+} from "./profile-function.ts";
 import { readSkillWindow } from "./skill-window.ts";
 import { readTeams } from "./teams.ts";
 
 /** All that a profile can name. */
-const readers: readonly FunctionReader[] = [readByCount, readTeams, readSkillWindow, readCustom];
+const readers: { readonly [K in FunctionKind]: FunctionReader<K> } = {
+  byCount: readByCount,
+  teams: readTeams,
+  skillWindow: readSkillWindow,
+  custom: readCustom,
+};
 
 /**
  * The function that a profile names.
@@ -17,9 +28,11 @@ const readers: readonly FunctionReader[] = [readByCount, readTeams, readSkillWin
  */
 export function matchFunctionOf(profile: MatchProfile, custom: MatchFunctions): ProfileFunction {
   const chosen = profile.matchFunction?.function;
-  for (const read of readers) {
-    const found = chosen && read(chosen, profile, custom);
-    if (found !== undefined) return found;
+  if (chosen?.case === undefined) {
+    const known = MatchFunctionSchema.fields.map(({ name }) => name);
+    throw invalid("match_function", `one of ${known.join(", ")}`, "none");
   }
-  throw invalid("match_function", "by_count, teams, skill_window or custom", "none");
+  const read = <K extends FunctionKind>(kind: K, parameters: ParametersOf<K>): ProfileFunction =>
+    readers[kind](parameters, profile, custom);
+  return read(chosen.case, chosen.value);
 }

@@ -15,16 +15,25 @@ export interface ProfileFunction {
   readonly poolOfTeam: ReadonlyMap<string, string>;
 }
 
+/** A kind of match function: a case of the protocol's `MatchFunction`. */
+export type FunctionKind = NonNullable<ProfileChoice["function"]["case"]>;
+
+/** What a profile says of a function of that kind. */
+export type ParametersOf<K extends FunctionKind> = Extract<
+  ProfileChoice["function"],
+  { readonly case: K }
+>["value"];
+
 /**
- * Makes the function that a profile names, or undefined where it names another kind.
+ * Makes the function that a profile names.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match.
  */
-export type FunctionReader = (
-  chosen: ProfileChoice["function"],
+export type FunctionReader<K extends FunctionKind> = (
+  parameters: ParametersOf<K>,
   profile: MatchProfile,
   custom: MatchFunctions,
-) => ProfileFunction | undefined;
+) => ProfileFunction;
 
 /** Most tickets of a match. */
 const maxCount = 10_000;

@@ -46,9 +46,8 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 }
 
 /** Reads `skill_window` of a profile. */
-export const readSkillWindow: FunctionReader = (chosen) => {
-  if (chosen.case !== "skillWindow") return undefined;
-  const { count, doubleArg, window, widenPerSecond, maxWindow } = chosen.value;
+export const readSkillWindow: FunctionReader<"skillWindow"> = (parameters) => {
+  const { count, doubleArg, window, widenPerSecond, maxWindow } = parameters;
   checkCount("skill_window.count", count);
   if (doubleArg === "") throw invalid("skill_window.double_arg", "a name", "none");
   for (const [name, value] of Object.entries({ window, widenPerSecond, maxWindow })) {

@@ -44,9 +44,7 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
 }
 
 /** Reads `teams` of a profile. */
-export const readTeams: FunctionReader = (chosen, profile) => {
-  if (chosen.case !== "teams") return undefined;
-  const sizes = chosen.value.teams;
+export const readTeams: FunctionReader<"teams"> = ({ teams: sizes }, profile) => {
   const pools = new Set(profile.pools.map(({ name }) => name));
   if (sizes.length === 0) throw invalid("teams", "at least one team", "none");
   const names = new Set<string>();
