@@ -19,7 +19,6 @@ const good = defineWorld({
 const bad = (part: object): UntypedWorldDefinition => Object.assign({}, good, part);
 
 const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
-  ["no world", [], /at least one kind of world, received none/],
   ["two worlds of one name", [good, good], /different names, received two called "good"/],
   ["a world without a name", [bad({ name: "" })], /its name is empty/],
   ["more agents needed than fit", [bad({ agents: { min: 5, max: 2 } })], /max, received 5 and 2/],

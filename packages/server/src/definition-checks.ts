@@ -16,8 +16,6 @@ export const worldTypeSetting = "world_type";
  * @throws Error naming the kind of world, and what to mend.
  */
 export function checkDefinitions(definitions: readonly UntypedWorldDefinition[]): void {
-  if (definitions.length === 0)
-    throw new Error("expected at least one kind of world, received none");
   const names = new Set<string>();
   for (const definition of definitions) {
     const { name } = definition;

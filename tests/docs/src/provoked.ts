@@ -108,7 +108,8 @@ export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
   unknownSetting: served(({ connection }) => connection.createWorld({ settings: { gaol: 3 } })),
   requiredSetting: served(({ connection }) => connection.createWorld()),
   boundedSetting: served(({ connection }) => connection.createWorld({ settings: { goal: 300 } })),
-  dtypeSetting: served(({ connection }) => connection.createWorld({ settings: { goal: 1.5 } })),
+  inexactSetting: served(({ connection }) => connection.createWorld({ settings: { goal: 1.5 } })),
+  dtypeSetting: served(({ connection }) => connection.createWorld({ settings: { goal: "3" } })),
   manyWorlds: served(
     async ({ connection }) => {
       await connection.createWorld({ settings: { goal: 3 } });
