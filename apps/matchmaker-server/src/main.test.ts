@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +8,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
+import { Program } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../packages/server/testing/certificates.ts";
 
@@ -31,55 +30,15 @@ async function filesIn(
 const noOpenssl = opensslMissing();
 if (noOpenssl !== undefined) process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
 
-/** The app as a process. */
-class Program implements AsyncDisposable {
-  readonly process: ChildProcess;
-  readonly ended: Promise<number | string>;
-  stdout = "";
-  stderr = "";
-  #watch = (): void => {};
-
-  constructor(args: readonly string[], env: Record<string, string> = {}) {
-    this.process = spawn(process.execPath, [main, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...env },
-    });
-    this.process.stdout?.setEncoding("utf8").on("data", (text: string) => {
-      this.stdout += text;
-      this.#watch();
-    });
-    this.process.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.stderr += text;
-    });
-    this.ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
-  }
-
-  /** Waits until it has printed something. */
-  async says(pattern: RegExp): Promise<string> {
-    const said = new Promise<string>((resolve) => {
-      this.#watch = () => {
-        const found = pattern.exec(this.stdout)?.[1];
-        if (found !== undefined) resolve(found);
-      };
-      this.#watch();
-    });
-    const ended = this.ended.then(() => {
-      throw new Error(`ended before it said ${pattern}: ${this.stdout}${this.stderr}`);
-    });
-    return await Promise.race([said, ended]);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.process.kill("SIGKILL");
-    await this.ended;
-  }
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
+  return new Program(process.execPath, [main, ...args], { env: { ...process.env, ...env } });
 }
 
 describe("matchmaker-server", () => {
   it.each(["SIGTERM", "SIGINT"] as const)(
     "serves, and ends cleanly on %s while somebody watches",
     async (signal) => {
-      await using program = new Program(["--port", "0"]);
+      await using program = start(["--port", "0"]);
       const baseUrl = await program.says(/^listening on (http:\/\/\S+)\n/);
       const transport = createGrpcTransport({ baseUrl });
       const health = createClient(Health, transport);
@@ -103,7 +62,7 @@ describe("matchmaker-server", () => {
       worldType: "gridworld",
     };
     await using files = await filesIn({ "profiles.json": JSON.stringify([profile]) });
-    await using program = new Program(["--port", "0", "--profiles", files.at("profiles.json")], {
+    await using program = start(["--port", "0", "--profiles", files.at("profiles.json")], {
       MATCHMAKER_METRICS_PORT: "0",
       MATCHMAKER_LOG_LEVEL: "silent",
     });
@@ -119,7 +78,7 @@ describe("matchmaker-server", () => {
   });
 
   it("reflects its services", async () => {
-    await using program = new Program(["--port", "0"]);
+    await using program = start(["--port", "0"]);
     const baseUrl = await program.says(/^listening on (\S+)\n/);
     const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
     async function* questions() {
@@ -140,7 +99,7 @@ describe("matchmaker-server", () => {
 
   it("lets only who has the operators' token register servers and use the admin service", async () => {
     await using files = await filesIn({ token: "open-sesame\n" });
-    await using program = new Program(["--port", "0", "--operator-token", files.at("token")]);
+    await using program = start(["--port", "0", "--operator-token", files.at("token")]);
     const baseUrl = await program.says(/^listening on (\S+)\n/);
     const transport = createGrpcTransport({ baseUrl });
     await createClient(FrontendService, transport).createTicket({});
@@ -169,7 +128,7 @@ describe("matchmaker-server", () => {
       const { authority, server, operator } = makeCertificates();
       await using files = await filesIn({ ca: authority, cert: server.cert, key: server.key });
       const tls = ["--tls-cert", files.at("cert"), "--tls-key", files.at("key")];
-      await using program = new Program(["--port", "0", ...tls, "--operator-ca", files.at("ca")]);
+      await using program = start(["--port", "0", ...tls, "--operator-ca", files.at("ca")]);
       const baseUrl = await program.says(/^listening on (https:\/\/\S+)\n/);
       const anybody = createGrpcTransport({ baseUrl, nodeOptions: { ca: authority } });
       await createClient(FrontendService, anybody).createTicket({});
@@ -194,7 +153,7 @@ describe("matchmaker-server", () => {
     [["--operator-ca", "ca.pem"], /--operator-ca.*--tls-cert/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
   ])("says in one line what is wrong with %j", async (args, message) => {
-    await using program = new Program(args);
+    await using program = start(args);
     expect(await program.ended).toBe(1);
     expect(program.stderr).toMatch(oneLine);
     expect(program.stderr).toMatch(message);
@@ -202,8 +161,8 @@ describe("matchmaker-server", () => {
   });
 
   it("tells its flags and its version", async () => {
-    await using help = new Program(["--help"]);
-    await using version = new Program(["--version"]);
+    await using help = start(["--help"]);
+    await using version = start(["--version"]);
     expect(await help.ended).toBe(0);
     expect(help.stdout).toMatch(/--redis URL/);
     expect(await version.ended).toBe(0);

@@ -32,13 +32,16 @@ async function playOne(matchmaker: MatchmakerClient): Promise<void> {
 describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
   it("every agent ends with a finished sequence when the matchmaker that leads and a server are killed", async () => {
     await using redis = await RedisServer.start();
-    await using first = await Program.start(program("matchmaker"), [redis.url]);
-    await using second = await Program.start(program("matchmaker"), [redis.url]);
-    await using third = await Program.start(program("matchmaker"), [redis.url]);
+    await using first = await Program.serving(program("matchmaker"), [redis.url]);
+    await using second = await Program.serving(program("matchmaker"), [redis.url]);
+    await using third = await Program.serving(program("matchmaker"), [redis.url]);
     const matchmakers = [first, second, third].map(({ url }) => url);
-    await using doomed = await Program.start(program("world-server"), matchmakers);
-    await using _other = await Program.start(program("world-server"), [...matchmakers].reverse());
-    await using _another = await Program.start(program("world-server"), [...matchmakers].reverse());
+    await using doomed = await Program.serving(program("world-server"), matchmakers);
+    await using _other = await Program.serving(program("world-server"), [...matchmakers].reverse());
+    await using _another = await Program.serving(
+      program("world-server"),
+      [...matchmakers].reverse(),
+    );
     const matchmaker = matchmakerClient(matchmakers);
     let finished = 0;
     let isTime = (): void => {};
@@ -52,13 +55,13 @@ describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
     };
     const early = Array.from({ length: agents / 2 }, play);
     await underWay;
-    expect(first.lines).toContain("leading");
+    expect(first.stdout).toMatch(/^leading$/m);
     await Promise.all([first.kill(), doomed.kill()]);
     const late = Array.from({ length: agents / 2 }, play);
     await Promise.all([...early, ...late]);
     expect(finished).toBe(agents);
     // Exactly one of those that are left has taken over.
-    const heirs = [second, third].filter(({ lines }) => lines.includes("leading"));
+    const heirs = [second, third].filter(({ stdout }) => /^leading$/m.test(stdout));
     expect(heirs).toHaveLength(1);
   });
 });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { once } from "node:events";
 import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort, Program, run } from "@dm-env-rpc/tests-processes";
 import { expect, it, onTestFinished } from "vitest";
-import { freePort } from "./free-port.ts";
 import { deploy, root } from "./paths.ts";
-import { Program, run } from "./program.ts";
 
 const apps = join(root, "apps");
 
@@ -88,6 +88,7 @@ it("launches a server that is Ready, Allocated while agents are on it, and alive
   ]);
   const allocated = await sdk.called("/allocate", alive);
   await sdk.called("/ready", allocated);
-  expect(await server.stop()).toMatchObject({ status: 0, stderr: "" });
+  expect(await server.stop()).toBe(0);
+  expect(server.stderr).toBe("");
   expect(sdk.calls.slice(0, 3)).toEqual(Array(3).fill("GET /gameserver"));
 });

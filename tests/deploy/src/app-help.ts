@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { join } from "node:path";
+import { run } from "@dm-env-rpc/tests-processes";
 import { root } from "./paths.ts";
-import { run } from "./program.ts";
 
 /** What an app prints for `--help`, with spaces around every flag. */
 export async function appHelp(app: string): Promise<string> {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, normalize } from "node:path";
+import type { Program } from "@dm-env-rpc/tests-processes";
 import { expect, it, onTestFinished } from "vitest";
 import { appHelp } from "./app-help.ts";
 import { Processes } from "./compose/processes.ts";
@@ -10,7 +12,6 @@ import { inOrder, loadProject } from "./compose/project.ts";
 import { readDockerfile } from "./docker/dockerfile.ts";
 import { option } from "./manifests/render.ts";
 import { deploy } from "./paths.ts";
-import type { Program } from "./program.ts";
 
 const project = await loadProject();
 const services = Object.entries(project.services);
@@ -74,8 +75,8 @@ it("plays: Redis, the matchmaker, the servers and the agents, as processes", asy
     if (name === "redis") await program.says(/Ready to accept connections/);
     else if (name !== "agents") await program.says(/^listening on (\S+)$/m);
   }
-  expect(await started.get("agents")?.ended).toMatchObject({ status: 0 });
+  expect(await started.get("agents")?.ended).toBe(0);
   for (const name of ["gridworld-1", "gridworld-2", "matchmaker"]) {
-    expect((await started.get(name)?.stop())?.status, name).toBe(0);
+    expect(await started.get(name)?.stop(), name).toBe(0);
   }
 }, 300_000);

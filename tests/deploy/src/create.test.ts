@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { connect } from "@dm-env-rpc/client";
+import { Program, run } from "@dm-env-rpc/tests-processes";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type MadeProject, makeProject } from "./made-project.ts";
 import { root } from "./paths.ts";
-import { Program, run } from "./program.ts";
 
 let project: MadeProject;
 beforeAll(async () => {
@@ -46,7 +47,8 @@ describe("a project made with npm create @dm-env-rpc", () => {
     const ended = server.stop();
     expect((await environment.step({ move: 1 })).state).toBe("interrupted");
     await connection.close();
-    expect(await ended).toMatchObject({ status: 0, stderr: "" });
+    expect(await ended).toBe(0);
+    expect(server.stderr).toBe("");
     await expect(run(process.execPath, ["src/health.ts"], health)).rejects.toThrow(/ended with 1/);
   });
 

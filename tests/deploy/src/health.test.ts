@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Outcome, Program, run } from "@dm-env-rpc/tests-processes";
 import { expect, it, onTestFinished } from "vitest";
 import { deploy, root } from "./paths.ts";
-import { type Outcome, Program, run } from "./program.ts";
 
 const gridworld = join(root, "apps/gridworld-server/dist/main.js");
 
 function askHealth(...args: string[]): Promise<Outcome> {
-  return new Program(process.execPath, [join(deploy, "docker/health.ts"), ...args]).ended;
+  return new Program(process.execPath, [join(deploy, "docker/health.ts"), ...args]).outcome();
 }
 
 it("asks over TLS, whatever name the certificate is for", async () => {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { run } from "./program.ts";
+import { run } from "@dm-env-rpc/tests-processes";
 import { pack } from "./tarballs.ts";
 
 /** A project made with the packed `create`, with the packed packages installed from tarballs beside it. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { Program, run } from "@dm-env-rpc/tests-processes";
 import { Ajv } from "ajv";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
@@ -9,7 +11,6 @@ import { appHelp } from "./app-help.ts";
 import { fleetAutoscalerSchema, fleetSchema } from "./manifests/agones-schema.ts";
 import { type Manifest, option, podsOf, render } from "./manifests/render.ts";
 import { bin, deploy, root } from "./paths.ts";
-import { Program, run } from "./program.ts";
 
 const folders = ["kubernetes/overlays/development", "kubernetes/overlays/production", "agones"];
 const rendered = await Promise.all(
@@ -269,6 +270,6 @@ describe("the manifests", () => {
     const main = join(root, "apps/matchmaker-server/dist/main.js");
     await using server = new Program(process.execPath, [main, "--port", "0", "--profiles", file]);
     await server.says(/^listening on (\S+)$/m);
-    expect((await server.stop()).status).toBe(0);
+    expect(await server.stop()).toBe(0);
   });
 });

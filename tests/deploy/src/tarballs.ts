@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { run } from "@dm-env-rpc/tests-processes";
 import { root } from "./paths.ts";
-import { run } from "./program.ts";
 
 /** Packs a package as it would be published, and returns the tarball's path. */
 export async function pack(name: string, destination: string): Promise<string> {

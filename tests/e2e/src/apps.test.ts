@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { connect } from "@dm-env-rpc/client";
 import { describe, expect, it } from "vitest";
-import { gridworldServer, Program } from "./programs.ts";
+import { gridworldServer, startApp } from "./programs.ts";
 
 const oneLine = /^[^\n]+\n$/;
 
@@ -11,7 +11,7 @@ describe("gridworld-server", () => {
     "ends cleanly on %s, with agents stepping",
     async (signal) => {
       await using server = await gridworldServer();
-      await using agent = new Program("random-agent", [
+      await using agent = startApp("random-agent", [
         "--address",
         server.address,
         "--steps",
@@ -51,7 +51,7 @@ describe("gridworld-server", () => {
   it("says in one line that its port is in use", async () => {
     await using server = await gridworldServer();
     const port = server.address.split(":")[1] ?? "";
-    await using second = new Program("gridworld-server", ["--port", port]);
+    await using second = startApp("gridworld-server", ["--port", port]);
     expect(await second.ended).toBe(1);
     expect(second.stderr).toMatch(oneLine);
     expect(second.stderr).toContain(port);
@@ -66,7 +66,7 @@ describe("gridworld-server", () => {
     [["--clock", "sundial"], /--clock.*sundial.*--help/],
     [["--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.pem"], /--tls-cert.*nowhere\.pem/],
   ])("says in one line what is wrong with %j", async (args, message) => {
-    await using server = new Program("gridworld-server", args);
+    await using server = startApp("gridworld-server", args);
     expect(await server.ended).toBe(1);
     expect(server.stderr).toMatch(oneLine);
     expect(server.stderr).toMatch(message);
@@ -74,8 +74,8 @@ describe("gridworld-server", () => {
   });
 
   it("tells its flags and its version", async () => {
-    await using help = new Program("gridworld-server", ["--help"]);
-    await using version = new Program("gridworld-server", ["--version"]);
+    await using help = startApp("gridworld-server", ["--help"]);
+    await using version = startApp("gridworld-server", ["--version"]);
     expect(await help.ended).toBe(0);
     expect(help.stdout).toMatch(/--port/);
     expect(await version.ended).toBe(0);
@@ -87,7 +87,7 @@ describe("random-agent", () => {
   it("plays what it is told, and says what it played", async () => {
     await using server = await gridworldServer();
     const args = ["--address", server.address, "--agents", "4", "--steps", "200", "--seed", "7"];
-    await using first = new Program("random-agent", [...args, "--json"]);
+    await using first = startApp("random-agent", [...args, "--json"]);
     expect(await first.ended).toBe(0);
     const summary = JSON.parse(first.stdout);
     expect(summary).toMatchObject({ steps: 800, endedEarly: false });
@@ -100,7 +100,7 @@ describe("random-agent", () => {
 
   it("says in one line that the world is gone", async () => {
     await using server = await gridworldServer();
-    await using agent = new Program("random-agent", [
+    await using agent = startApp("random-agent", [
       "--address",
       server.address,
       "--world",
@@ -113,7 +113,7 @@ describe("random-agent", () => {
 
   it("says in one line that the server died mid-step", async () => {
     await using server = await gridworldServer();
-    await using agent = new Program("random-agent", [
+    await using agent = startApp("random-agent", [
       "--address",
       server.address,
       "--steps",
@@ -134,7 +134,7 @@ describe("agents in one world", () => {
     await using connection = await connect(server.address);
     const world = await connection.createWorld({ settings: { max_steps: 1_000_000 } });
     const play = () =>
-      new Program("random-agent", [
+      startApp("random-agent", [
         "--address",
         server.address,
         "--world",
@@ -165,7 +165,7 @@ describe("agents in one world", () => {
 
 describe("npm start", () => {
   it("has eight agents matched, plays them on two servers through whole sequences, and ends by itself", async () => {
-    await using demo = new Program("demo", ["--steps", "120"]);
+    await using demo = startApp("demo", ["--steps", "120"]);
     expect(await demo.ended).toBe(0);
     expect(demo.stderr).toBe("");
     const placed = [
@@ -182,7 +182,7 @@ describe("npm start", () => {
   });
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with what was played", async (signal) => {
-    await using demo = new Program("demo", ["--forever"]);
+    await using demo = startApp("demo", ["--forever"]);
     // Both boards, side by side.
     await demo.says(/step \d+\/50 {2}running.*step \d+\/50 {2}running/);
     demo.process.kill(signal);
@@ -195,7 +195,7 @@ describe("npm start", () => {
   it.skipIf(process.platform !== "linux")(
     "says in one line which of its servers was killed, and ends",
     async () => {
-      await using demo = new Program("demo", ["--forever"]);
+      await using demo = startApp("demo", ["--forever"]);
       await demo.says(/step \d+\/50 {2}running/);
       const { pid } = demo.process;
       const [_matchmaker, gridworld] = readFileSync(
@@ -211,7 +211,7 @@ describe("npm start", () => {
   );
 
   it("says in one line what is wrong with its flags", async () => {
-    await using demo = new Program("demo", ["--steps", "many"]);
+    await using demo = startApp("demo", ["--steps", "many"]);
     expect(await demo.ended).toBe(1);
     expect(demo.stderr).toMatch(/^--steps.*many[^\n]*\n$/);
   });

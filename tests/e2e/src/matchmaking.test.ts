@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@dm-env-rpc/client";
 import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";
+import type { Program } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../packages/server/testing/certificates.ts";
-import { Program } from "./programs.ts";
+import { startApp } from "./programs.ts";
 
 const noOpenssl = opensslMissing();
 if (noOpenssl !== undefined) process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
@@ -32,9 +34,8 @@ async function filesIn(files: Readonly<Record<string, string>>) {
 }
 
 async function started(app: string, args: readonly string[]): Promise<[Program, string]> {
-  const program = new Program(app, ["--port", "0", ...args]);
-  const [, url = ""] = await program.says(/^listening on (\S+)$/m);
-  return [program, url];
+  const program = startApp(app, ["--port", "0", ...args]);
+  return [program, await program.says(/^listening on (\S+)$/m)];
 }
 
 describe("a matchmaker, a gridworld server and random agents", () => {
@@ -50,7 +51,7 @@ describe("a matchmaker, a gridworld server and random agents", () => {
     await using _gridworld = gridworld;
     await gridworld.says(/^registered with /m);
     const args = ["--matchmaker", address, "--agents", "4", "--steps", "30", "--json"];
-    await using agents = new Program("random-agent", args);
+    await using agents = startApp("random-agent", args);
     expect(await agents.ended).toBe(0);
     const { worlds, steps } = JSON.parse(agents.stdout);
     expect(steps).toBe(120);

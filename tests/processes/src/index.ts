@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What tests and measurements start and kill: programs, a Redis, and a server of raw messages. */
-export { Program } from "./program.ts";
+export { freePort } from "./free-port.ts";
+export { type Outcome, Program, run, type ServingProgram } from "./program.ts";
 export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
 export { hasRedis, RedisServer, sayWhetherRedis } from "./redis-server.ts";

@@ -1,61 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 
-/** A Node program that serves, as a process that can be killed. */
-export class Program implements AsyncDisposable {
-  /** Where it listens. */
-  readonly url: string;
-  /** What it has written to its standard output. */
-  readonly lines: readonly string[];
+/** What came of a program that has ended. */
+export interface Outcome {
   /** Exit code, or the signal that ended it. */
+  readonly status: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program as a process that can be killed, and everything that it has said. */
+export class Program implements AsyncDisposable {
+  readonly process: ChildProcess;
+  /** Exit code, or the signal that ended it; rejects where it could not be started. */
   readonly ended: Promise<number | string>;
-  readonly #process: ChildProcess;
+  stdout = "";
+  stderr = "";
+  readonly #watchers = new Set<() => void>();
 
-  private constructor(
-    child: ChildProcess,
-    ended: Promise<number | string>,
-    url: string,
-    lines: readonly string[],
-  ) {
-    this.#process = child;
-    this.ended = ended;
-    this.url = url;
-    this.lines = lines;
-  }
-
-  /** Starts one, and waits until it says where it listens. */
-  static async start(main: string, args: readonly string[]): Promise<Program> {
-    const child = spawn(process.execPath, [main, ...args], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const ended = once(child, "close").then(([code, signal]) => code ?? signal);
-    const lines: string[] = [];
-    const url = await new Promise<string>((resolve, reject) => {
-      createInterface(child.stdout).on("line", (line) => {
-        lines.push(line);
-        const [, found] = /^listening on (\S+)$/.exec(line) ?? [];
-        if (found !== undefined) resolve(found);
+  /** Starts one. It has no standard input; what `options.stdio` does not pipe is not kept. */
+  constructor(program: string, args: readonly string[], options: SpawnOptions = {}) {
+    this.process = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+    for (const name of ["stdout", "stderr"] as const) {
+      this.process[name]?.setEncoding("utf8").on("data", (text: string) => {
+        this[name] += text;
+        for (const watch of this.#watchers) watch();
       });
-      ended.then(() => reject(new Error(`${main} ended before it listened`)), reject);
-    });
-    return new Program(child, ended, url, lines);
+    }
+    this.ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
+    // Whoever awaits it learns why; a program that nobody awaits is not an uncaught error.
+    this.ended.catch(() => {});
   }
 
-  /** Asks it to end, and waits until it has. */
+  /** Starts a program of Node that serves, and waits until it says where it listens. What it complains of is printed. */
+  static async serving(main: string, args: readonly string[]): Promise<ServingProgram> {
+    const stdio: SpawnOptions["stdio"] = ["ignore", "pipe", "inherit"];
+    const program = new Program(process.execPath, [main, ...args], { stdio });
+    return Object.assign(program, { url: await program.says(/^listening on (\S+)$/m) });
+  }
+
+  /** Waits until it has said something, and returns the first group. */
+  async says(pattern: RegExp): Promise<string> {
+    let watch = (): void => {};
+    const said = new Promise<string>((resolve) => {
+      watch = () => {
+        const found = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
+        if (found !== null) resolve(found[1] ?? "");
+      };
+    });
+    this.#watchers.add(watch);
+    watch();
+    const ended = this.ended.then((status) => {
+      throw new Error(
+        `ended with ${status} before it said ${pattern}: ${this.stdout}${this.stderr}`,
+      );
+    });
+    try {
+      return await Promise.race([said, ended]);
+    } finally {
+      this.#watchers.delete(watch);
+    }
+  }
+
+  /** Waits until it has ended. */
+  async outcome(): Promise<Outcome> {
+    return { status: await this.ended, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  /** Ends it as a shell, Docker and Kubernetes do, and waits. */
   async stop(): Promise<number | string> {
-    this.#process.kill("SIGTERM");
+    this.process.kill("SIGTERM");
     return await this.ended;
   }
 
-  /** Ends it as nothing else does. */
+  /** Ends it as nothing else does, and waits. */
   async kill(): Promise<void> {
-    this.#process.kill("SIGKILL");
+    this.process.kill("SIGKILL");
     await this.ended;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.kill();
+  async [Symbol.asyncDispose](): Promise<void> {
+    // What could not be started has no process to wait for.
+    if (this.process.pid !== undefined) await this.kill();
   }
+}
+
+/** A program that serves. */
+export interface ServingProgram extends Program {
+  /** Where it listens. */
+  readonly url: string;
+}
+
+/**
+ * Runs a program to its end, and returns what it wrote to stdout.
+ *
+ * @throws Error with all that it said, when it does not end with 0.
+ */
+export async function run(
+  program: string,
+  args: readonly string[],
+  options: SpawnOptions = {},
+): Promise<string> {
+  const { status, stdout, stderr } = await new Program(program, args, options).outcome();
+  if (status === 0) return stdout;
+  throw new Error(`${[program, ...args].join(" ")} ended with ${status}:\n${stdout}${stderr}`);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { join } from "node:path";
-import { freePort } from "../free-port.ts";
+import { freePort, Program } from "@dm-env-rpc/tests-processes";
 import { root } from "../paths.ts";
-import { Program } from "../program.ts";
 import type { Project, Service } from "./project.ts";
 
 /** The services of a project as processes of this machine, each on a free port in place of its own. */

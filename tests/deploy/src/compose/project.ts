@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { join } from "node:path";
+import { run } from "@dm-env-rpc/tests-processes";
 import { bin, deploy } from "../paths.ts";
-import { run } from "../program.ts";
 
 /** A service of a Compose project, as far as it is looked at here. */
 export interface Service {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { constants } from "node:fs";
 import { copyFile, cp, mkdir, stat } from "node:fs/promises";
 import { basename, delimiter, dirname, join, posix, relative } from "node:path";
-import { run } from "../program.ts";
+import { run } from "@dm-env-rpc/tests-processes";
 import { contextFiles } from "./context.ts";
 import type { BuildStep, Stage } from "./dockerfile.ts";
 

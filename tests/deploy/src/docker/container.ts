@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Outcome, Program } from "../program.ts";
+import { type Outcome, Program } from "@dm-env-rpc/tests-processes";
 import type { BuiltStage } from "./build.ts";
 
 /** What a container of the image would run: the entrypoint with the command, or with `args` in its place. */
@@ -34,7 +34,7 @@ export async function askHealth(
     env: { PATH: bin, ...env, ...variables },
     ...userOf(stage.user),
   });
-  return await asked.ended;
+  return await asked.outcome();
 }
 
 /** The image's user, where this process may choose one. */

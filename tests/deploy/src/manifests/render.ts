@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { join } from "node:path";
+import { run } from "@dm-env-rpc/tests-processes";
 import { parseAllDocuments } from "yaml";
 import { bin } from "../paths.ts";
-import { run } from "../program.ts";
 
 /** A container of a pod, as far as it is looked at here. */
 export interface Container {

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
-import { Program, RedisServer } from "@dm-env-rpc/tests-processes";
+import { Program, RedisServer, type ServingProgram } from "@dm-env-rpc/tests-processes";
 import type { Order, Told } from "./agents.ts";
 
 /** What the soak of the matchmaker is like. */
@@ -58,8 +58,8 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   const file = join(folder, "profiles.json");
   await writeFile(file, JSON.stringify(profiles));
   const redis = cleanUp.use(await RedisServer.start("everysec"));
-  const start = async (main: string, ...args: readonly string[]): Promise<Program> =>
-    cleanUp.use(await Program.start(main, ["--port", "0", ...args]));
+  const start = async (main: string, ...args: readonly string[]): Promise<ServingProgram> =>
+    cleanUp.use(await Program.serving(main, ["--port", "0", ...args]));
   const flags = ["--redis", redis.url, "--profiles", file, "--log-level", "error"];
   // The first that is there leads.
   const leader = await start(matchmakerMain, ...flags);
@@ -71,7 +71,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   const matchmakers = [leader, ...others].map(({ url }) => url);
   const asked = matchmakers.flatMap((url) => ["--matchmaker", url]);
   const room = String(Math.ceil(agents / groupSize / 3));
-  const servers: Program[] = [];
+  const servers: ServingProgram[] = [];
   for (let server = 0; server < 4; server++) {
     servers.push(await start(gridworldMain, ...asked, "--max-worlds", room));
   }
@@ -99,7 +99,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
 type Admin = Client<typeof AdminService>;
 
 /** The server with the most worlds. */
-async function busiest(programs: readonly Program[], admin: Admin): Promise<Program> {
+async function busiest(programs: readonly ServingProgram[], admin: Admin): Promise<ServingProgram> {
   const { servers } = await admin.listServers({});
   const [first] = servers.sort((a, b) => b.worlds.length - a.worlds.length);
   const found = programs.find(({ url }) => url === first?.address);
