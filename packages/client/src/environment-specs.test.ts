@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { isTensorError, t, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import { joined, settingsOf, steps } from "./testing/joined.ts";

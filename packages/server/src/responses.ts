@@ -32,11 +32,6 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The same, but what was refused on purpose stays as it is. */
-export function asClientError(error: unknown): Error {
-  return isTensorError(error) ? error : clientError(error);
-}
-
 /** The response that says an error. */
 export function errorResponse(error: unknown): ProcessResponse {
   return { case: "error", value: packStatus(clientError(error)) };
