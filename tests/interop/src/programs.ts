@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { Program } from "@dm-env-rpc/tests-processes";
 
 /** The folder of the repository. */
 const root: string = fileURLToPath(new URL("../../../", import.meta.url));
@@ -25,24 +23,13 @@ export interface ServerProcess extends AsyncDisposable {
 
 /** Starts a server whose first line of output ends with its address. */
 async function startServer(program: string, ...args: string[]): Promise<ServerProcess> {
-  const child: ChildProcess = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
-  const ended = once(child, "close");
-  const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
-  const line = await new Promise<string>((resolve, reject) => {
-    lines.once("line", resolve);
-    lines.once("close", () => reject(new Error(`${program} ended before it said its address`)));
-    child.once("error", reject);
-  });
+  const server = new Program(program, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const address = await server.says(/([\d.]+:\d+)/);
   const close = async (): Promise<void> => {
-    child.stdin?.end();
-    child.kill("SIGTERM");
-    await ended;
+    server.process.stdin?.end();
+    await server.stop();
   };
-  return {
-    address: line.replace(/^.*?([\d.]+:\d+).*$/, "$1"),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  return { address, close, [Symbol.asyncDispose]: close };
 }
 
 /** The server of python_server.py. */

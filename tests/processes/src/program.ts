@@ -19,7 +19,7 @@ export class Program implements AsyncDisposable {
   stderr = "";
   readonly #watchers = new Set<() => void>();
 
-  /** Starts one. It has no standard input; what `options.stdio` does not pipe is not kept. */
+  /** Starts one. By default it has no standard input; what `options.stdio` does not pipe is not kept. */
   constructor(program: string, args: readonly string[], options: SpawnOptions = {}) {
     this.process = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
     for (const name of ["stdout", "stderr"] as const) {
