@@ -22,6 +22,12 @@ const holdBytes = 64 * 1024;
 /** Chunks that node:http2 has buffered are taken in bursts of this many, then others get their turn. */
 const chunksPerBurst = 8;
 
+/**
+ * Messages of one chunk that are delivered before what was sent meanwhile goes out: with many in flight, the
+ * peer then works on the first of them while we work on the rest.
+ */
+const messagesPerWrite = 32;
+
 /** Messages delivered one by one (paused and resumed in between) before others get their turn. */
 const resumesPerTurn = 64;
 
@@ -328,7 +334,14 @@ export abstract class Http2MessageStream<
         this.#inflated = undefined;
         this.#hand(receiver, this.#decoder.read(inflated, 0, inflated.length), inflated.length);
       }
-      while (!this.discarding && !this.#isBlocked() && deframer.next()) {
+      for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
+        if (left === 0 && deframer.bufferedBytes > 0 && this.#outbox.bytes > 0) {
+          this.#yield();
+          break;
+        }
+        if (!deframer.next()) {
+          break;
+        }
         if (deframer.compressed) {
           this.#inflate(deframer.source.subarray(deframer.start, deframer.end));
         } else {
