@@ -163,6 +163,35 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(backfills).toEqual([]);
   });
 
+  it("a ticket in the pools of two teams fills one open seat, not two", async () => {
+    await using place = await kind.place();
+    const sizes = [
+      { name: "left", pool: "strong", size: 1 },
+      { name: "right", pool: "quick", size: 2 },
+    ];
+    const matchFunction = create(MatchFunctionSchema, {
+      function: { case: "teams", value: { teams: sizes } },
+    });
+    const duel = profile({ pools: [pool("strong"), pool("quick")], matchFunction, backfill: true });
+    await using house = await houseAt(place, { profiles: [duel] });
+    const server = await house.serve("a");
+    const ticket = async (...tags: string[]) =>
+      (await house.tickets(1, { searchFields: { tags } }))[0] ?? "";
+    const first = [await ticket("strong"), await ticket("quick"), await ticket("quick")];
+    await house.settle();
+    for (const id of first) await house.join(id);
+    await house.pass(1_000);
+    const older = await ticket("quick");
+    const both = await ticket("strong", "quick");
+    for (const id of first) server.worlds.get("gridworld-1")?.tickets.delete(id);
+    server.worlds.get("gridworld-1")?.tickets.add("somebody");
+    await house.pass(2_000);
+    expect(await house.states([older, both])).toEqual(["ASSIGNED", "ASSIGNED"]);
+    const [match] = (await house.admin.listMatches({})).matches;
+    expect(match?.teams.map(({ ticketIds }) => ticketIds)).toEqual([[both], [older]]);
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
   it("one bad item never fails the batch", async () => {
     await using place = await kind.place();
     const bad = profile({ name: "bad", pools: [pool("bad")] });

@@ -41,9 +41,12 @@ async function fill(
   if (view.get("server", world.value.serverId)?.value.state !== "serving") return;
   if (context.isSuspect(world.value.serverId)) return;
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
+  const used = new Set<string>();
   for (const team of match.value.vacancies) {
-    const ticket = take(context, pools, profile.poolOfTeam.get(team));
-    if (ticket !== undefined) chosen.push({ team, ticket });
+    const ticket = take(context, pools, profile.poolOfTeam.get(team), used);
+    if (ticket === undefined) continue;
+    used.add(ticket.value.id);
+    chosen.push({ team, ticket });
   }
   if (chosen.length === 0) return;
   const { serverId, address, name } = world.value;
@@ -87,11 +90,12 @@ async function fill(
   } else context.wake();
 }
 
-/** The ticket that has waited longest, of one pool or of all. */
+/** The ticket that has waited longest, of one pool or of all, and is not in use. It may be in other pools, too. */
 function take(
   { view, picture }: DirectorContext,
   pools: Map<string, WaitingTicket[]>,
   pool: string | undefined,
+  used: ReadonlySet<string>,
 ): Stored<Ticket> | undefined {
   for (;;) {
     const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
@@ -104,10 +108,7 @@ function take(
     }
     const ticket = best?.shift();
     if (ticket === undefined) return undefined;
-    for (const tickets of pools.values()) {
-      const at = tickets[0]?.id === ticket.id ? 0 : -1;
-      if (at === 0) tickets.shift();
-    }
+    if (used.has(ticket.id)) continue;
     const stored = view.get("ticket", ticket.id);
     if (stored?.value.state === "waiting" && picture.waiting.has(ticket.id)) return stored;
   }
