@@ -147,6 +147,8 @@ async function* watch(
     due.set(`${kind}/${id}`, { kind, id });
     wake();
   };
+  const onAbort = (): void => wake();
+  signal.addEventListener("abort", onAbort, { once: true });
   const stop = view.onChange(({ kind, id }: ViewChange) => {
     if (due.size < settings.maxWatchQueue) note(kind, id);
     else {
@@ -174,7 +176,6 @@ async function* watch(
       if (next === undefined) {
         await new Promise<void>((resolve) => {
           wake = resolve;
-          signal.addEventListener("abort", () => resolve(), { once: true });
         });
         continue;
       }
@@ -184,6 +185,7 @@ async function* watch(
     }
   } finally {
     stop();
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

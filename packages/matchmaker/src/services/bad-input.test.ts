@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+import { getEventListeners } from "node:events";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { createHandlerContext } from "@connectrpc/connect";
 import {
+  AdminService,
   DoubleRangeFilter_Exclude as Exclude,
   MatchFunctionSchema,
   PoolSchema,
+  WatchRequestSchema,
   WatchResponse_Kind,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
+import { Picture } from "../director/picture.ts";
+import { profileRecord } from "../profile.ts";
+import { defaultSettings } from "../settings.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { put, View } from "../view.ts";
+import { adminService } from "./admin.ts";
 
 const pool = (init: MessageInitShape<typeof PoolSchema>) => [create(PoolSchema, init)];
 const match = (init: MessageInitShape<typeof MatchFunctionSchema>) =>
@@ -162,6 +172,31 @@ describe("bad input", () => {
     });
     ended.abort();
     await expect(next()).rejects.toThrow(/canceled/);
+  });
+
+  it("an operator who watches for long leaves nothing behind for each change", async () => {
+    await using store = memoryStore();
+    const view = new View(store);
+    const context = createHandlerContext({
+      service: AdminService,
+      method: AdminService.method.watch,
+      protocolName: "grpc",
+      requestMethod: "POST",
+      url: "http://localhost/",
+    });
+    const before = getEventListeners(context.signal, "abort").length;
+    const shared = { view, settings: defaultSettings, emit: () => {}, newId: () => "" };
+    const picture = new Picture(view, {}, () => {});
+    const admin = adminService({ ...shared, picture, functions: {} });
+    const changes = admin.watch(create(WatchRequestSchema), context)[Symbol.asyncIterator]();
+    for (const name of ["a", "b", "c"]) {
+      const next = changes.next();
+      await view.commit([put("profile", name, undefined, profileRecord(profile({ name })))]);
+      expect((await next).value?.change).toMatchObject({ value: { name } });
+    }
+    expect(getEventListeners(context.signal, "abort")).toHaveLength(before + 1);
+    await changes.return?.();
+    expect(getEventListeners(context.signal, "abort")).toHaveLength(before);
   });
 
   it("lists come in pages", async () => {
