@@ -92,6 +92,7 @@ export class Picture {
       case "match":
         if ((change.after?.vacancies.length ?? 0) > 0) this.vacant.add(change.id);
         else this.vacant.delete(change.id);
+        if (change.after === undefined) this.abandoned.delete(change.id);
         break;
       case "report":
         if (change.after === undefined) this.reported.delete(change.id);
@@ -178,7 +179,9 @@ export class Picture {
     const load = this.loadOf(serverId);
     if (load.worlds <= 1) this.#loads.delete(serverId);
     else this.#loads.set(serverId, { worlds: load.worlds - 1, seats: load.seats - world.seats });
-    if (name !== undefined) this.#worldByName.delete(nameKey(serverId, name));
+    // Another world may have the name by now.
+    const key = nameKey(serverId, name ?? "");
+    if (this.#worldByName.get(key) === id) this.#worldByName.delete(key);
     const spares = this.spares.get(world.profile);
     spares?.delete(id);
     if (spares?.size === 0) this.spares.delete(world.profile);
