@@ -71,7 +71,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         when,
       ).toEqual([2, 2, 2]);
     }
-  });
+  }, 180_000);
 
   it("a matchmaker that sleeps through its lease wakes up to change nothing", async () => {
     await using place = await kind.place();
