@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "@dm-env-rpc/tests-processes";
-import { pack } from "./tarballs.ts";
+import { pack } from "@dm-env-rpc/tests-release/tarballs";
 
 /** A project made with the packed `create`, with the packed packages installed from tarballs beside it. */
 export interface MadeProject extends AsyncDisposable {
@@ -21,7 +21,7 @@ export async function makeProject(): Promise<MadeProject> {
   const tarballs = join(scratch, "tarballs");
   const folder = join(scratch, "my-world");
   await mkdir(tarballs);
-  const create = await pack("create", tarballs);
+  const create = (await pack("create", tarballs)).path;
   await run(
     "npm",
     ["exec", "--yes", `--package=${create}`, "--", "dm-env-rpc-create", "my-world"],
@@ -30,7 +30,10 @@ export async function makeProject(): Promise<MadeProject> {
     },
   );
   const files = new Map<string, string>();
-  for (const name of packages) files.set(`@dm-env-rpc/${name}`, await pack(name, tarballs));
+  for (const each of packages) {
+    const { name, path } = await pack(each, tarballs);
+    files.set(name, path);
+  }
   await installFrom(folder, files);
   return {
     folder,

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
-import { packAll } from "../../release/src/tarballs.ts";
+import { packAll } from "@dm-env-rpc/tests-release/tarballs";
 
 /** A registry of npm on this machine. */
 export interface PackageRegistry {

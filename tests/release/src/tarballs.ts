@@ -22,16 +22,24 @@ export interface Manifest {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
+/** Packs the package of a folder of `packages/` as it would be published. */
+export async function pack(name: string, folder: string): Promise<Tarball> {
+  const cwd = join(root, "packages", name);
+  const printed = await run("pnpm", ["pack", "--json", "--pack-destination", folder], { cwd });
+  const { filename, size }: { filename: string; size: number } = JSON.parse(printed);
+  const manifest = manifestOf(name);
+  return { name: manifest.name, path: filename, bytes: size, manifest };
+}
+
 /** Packs all packages that are published into a folder. */
 export async function packAll(folder: string): Promise<readonly Tarball[]> {
   const tarballs: Tarball[] = [];
-  for (const entry of readdirSync(join(root, "packages"))) {
-    const cwd = join(root, "packages", entry);
-    const manifest: Manifest = JSON.parse(readFileSync(join(cwd, "package.json"), "utf8"));
-    if (manifest.private === true) continue;
-    const printed = await run("pnpm", ["pack", "--json", "--pack-destination", folder], { cwd });
-    const { filename, size }: { filename: string; size: number } = JSON.parse(printed);
-    tarballs.push({ name: manifest.name, path: filename, bytes: size, manifest });
+  for (const name of readdirSync(join(root, "packages"))) {
+    if (manifestOf(name).private !== true) tarballs.push(await pack(name, folder));
   }
   return tarballs;
+}
+
+function manifestOf(name: string): Manifest {
+  return JSON.parse(readFileSync(join(root, "packages", name, "package.json"), "utf8"));
 }
