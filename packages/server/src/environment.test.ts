@@ -46,6 +46,27 @@ async function setUp(count: number) {
 }
 
 describe("defineEnvironment", () => {
+  it("tells its agents apart in events, as those of any world", async () => {
+    const told: [string, number][] = [];
+    const server = createEnvironmentServer({
+      worlds: [walk],
+      onEvent: (event) => {
+        if (event.kind === "agent-joined" || event.kind === "agent-left")
+          told.push([event.kind, event.agent]);
+      },
+    });
+    const world = await connectPeer(server).createWorld({ seed: 5n });
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await two.leave();
+    await one.leave();
+    expect(told).toEqual([
+      ["agent-joined", 1],
+      ["agent-joined", 2],
+      ["agent-left", 2],
+      ["agent-left", 1],
+    ]);
+  });
+
   it("gives each agent an instance of its own, which waits for nobody", async () => {
     const { one, two } = await setUp(2);
     const first = await one.step();

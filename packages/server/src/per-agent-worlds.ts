@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "./agent.ts";
 import { Destroying, destroyedWorld } from "./destroying.ts";
 import type { Done, HostedWorld, HostOptions, Joined, PackedSettings } from "./hosted-world.ts";
 import type { SeededRandom } from "./random.ts";
@@ -9,6 +10,7 @@ import type { Seat } from "./seat.ts";
 import { readSettings } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 import { WorldHost } from "./world-host.ts";
+import type { WorldObserver } from "./world-observer.ts";
 import { WorldSettings } from "./world-settings.ts";
 
 /**
@@ -23,6 +25,7 @@ export class PerAgentWorlds implements HostedWorld {
   readonly #maxAgents: number;
   /** The world of each agent; empty ones are on their way out. */
   readonly #worlds = new Set<WorldHost>();
+  #added = 0;
   readonly #destroying: Destroying<() => void>;
   #gone = false;
   #closing: DmEnvRpcError | undefined;
@@ -74,10 +77,11 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   #add(): WorldHost {
+    this.#added += 1;
     const host: WorldHost = new WorldHost({
       ...this.#options,
       definition: { ...this.definition, agents: { min: 1, max: 1 } },
-      observer: { ...this.#options.observer, emptied: () => {} },
+      observer: this.#observerOf(this.#added as AgentId),
       seed: BigInt(this.#seeds.integer(0, 2 ** 53 - 1)),
       onGone: () => {
         this.#worlds.delete(host);
@@ -88,6 +92,18 @@ export class PerAgentWorlds implements HostedWorld {
     });
     this.#worlds.add(host);
     return host;
+  }
+
+  /** Tells of the only agent of a world by a number that no other has. */
+  #observerOf(agent: AgentId): WorldObserver {
+    const { observer } = this.#options;
+    return {
+      ...observer,
+      agentJoined: () => observer.agentJoined(agent),
+      agentLeft: (_only, reason) => observer.agentLeft(agent, reason),
+      deadlineMissed: () => observer.deadlineMissed(agent),
+      emptied: () => {},
+    };
   }
 
   resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
