@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "../errors.ts";
+import type { MatchProposal } from "../functions/match-function.ts";
+import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext, Proposal } from "./context.ts";
+
+/** Faults of one look that are told one by one. */
+const maxFaults = 10;
 
 /**
  * Asks the match function of a profile for at most `most` matches. What it proposes and cannot be is
@@ -15,6 +20,7 @@ export function propose(context: DirectorContext, profile: Profile, most: number
   const used = new Set<string>();
   const bad = (error: unknown): void =>
     context.emit({ kind: "bad-proposal", profile: profile.name, error: toError(error) });
+  let faults = 0;
   try {
     const matches = profile.match({
       profile: profile.name,
@@ -22,26 +28,32 @@ export function propose(context: DirectorContext, profile: Profile, most: number
       pools,
       nowMs: context.view.now(),
     });
+    // Nobody else would hear why it rejects.
+    if (matches instanceof Promise) matches.catch(bad);
     let asked = 0;
     for (const match of matches) {
       const fault = faultIn(context, profile, match, used);
       if (fault === undefined) {
         for (const { id } of Object.values(match.teams).flat()) used.add(id);
         proposals.push({ teams: match.teams, score: match.score, profile: profile.name });
-      } else bad(new Error(fault));
+      } else {
+        faults += 1;
+        if (faults <= maxFaults) bad(new Error(fault));
+      }
       asked += 1;
       if (asked >= most) break;
     }
   } catch (error) {
     bad(error);
   }
+  if (faults > maxFaults) bad(new Error(`${faults - maxFaults} more proposals cannot be`));
   return proposals;
 }
 
 function faultIn(
   { picture }: DirectorContext,
   profile: Profile,
-  { teams }: Proposal | { readonly teams: Proposal["teams"] },
+  { teams, score = 0 }: MatchProposal,
   used: ReadonlySet<string>,
 ): string | undefined {
   const ids = Object.values(teams)
@@ -50,16 +62,26 @@ function faultIn(
   if (ids.length === 0 || ids.length > profile.seats) {
     return `expected a match of 1 to ${profile.seats} tickets, received one of ${ids.length}`;
   }
+  if (typeof score !== "number" || Number.isNaN(score)) {
+    return `expected a number as score, received ${String(score)}`;
+  }
   if (new Set(ids).size < ids.length) return "expected each ticket once, received one twice";
   const taken = ids.find((id) => used.has(id));
   if (taken !== undefined) {
     return `expected tickets of no earlier proposal, received "${taken}" again`;
   }
-  const unknown = ids.find((id) => !picture.waiting.has(id));
+  const unknown = ids.find((id) => {
+    const ticket = picture.waiting.get(id);
+    return ticket === undefined || !isInPools(profile, ticket);
+  });
   if (unknown !== undefined) {
     return `expected tickets of the profile's pools, received "${unknown}"`;
   }
   return undefined;
+}
+
+function isInPools({ name, pools }: Profile, { profile, search }: Ticket): boolean {
+  return (profile === "" || profile === name) && pools.some(({ fits }) => fits(search));
 }
 
 /** The best matches first; of those with the same score, the one with the oldest ticket. */
