@@ -111,8 +111,10 @@ export function register(options: RegistrationOptions): Registration {
   const verifier = tokenVerifier({ serverId, jwks: () => jwks, now });
   const seats = createSeats(verifier, now, changed);
 
-  const worlds = () =>
-    options.worlds().map(({ name, type, agents, joins, sequences, premade = false }) => ({
+  const worlds = () => {
+    const served = options.worlds();
+    seats.keep(new Set(served.map(({ name }) => name)));
+    return served.map(({ name, type, agents, joins, sequences, premade = false }) => ({
       name,
       type,
       agents,
@@ -122,6 +124,7 @@ export function register(options: RegistrationOptions): Registration {
       ticketIds: [...seats.ticketsIn(name)],
       leftTicketIds: [...seats.leftFrom(name)],
     }));
+  };
   const told = (reported: ReturnType<typeof worlds>): void => {
     for (const { name, leftTicketIds } of reported) seats.told(name, leftTicketIds);
   };

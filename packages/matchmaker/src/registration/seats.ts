@@ -7,7 +7,10 @@ export interface Seat {
   readonly claims: JoinClaims;
   /** The agent has left. Its token opens nothing any more. Idempotent. */
   leave(): void;
-  /** The agent never was in: the world refused it. Its token may be used again. */
+  /**
+   * The agent never was in: the world refused it. Its token may be used again, and where the matchmaker may have heard
+   * that the seat is taken, it stays so until the token expires: nobody else gets it meanwhile.
+   */
   giveBack(): void;
 }
 
@@ -22,7 +25,7 @@ export interface Seats {
    * the matchmaker has been reached.
    */
   take(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Whose agents are in a world. */
+  /** Whose agents are in a world, or may still come back to it. */
   ticketsIn(worldName: string): readonly string[];
   /** Whose agents have left a world, since that was last told to the matchmaker. */
   leftFrom(worldName: string): readonly string[];
@@ -35,6 +38,17 @@ const maxRemembered = 100_000;
 export interface ReportedSeats extends Seats {
   /** Forgets those who had left a world by then. */
   told(worldName: string, tickets: readonly string[]): void;
+  /** Forgets worlds that are no more. */
+  keep(worldNames: ReadonlySet<string>): void;
+}
+
+/** Who has a seat. */
+interface Holder {
+  readonly ticketId: string;
+  /** Somebody was told that the seat is taken. */
+  readonly isKnown: boolean;
+  /** Until when it is kept for an agent that the world refused. */
+  readonly keptMs: number | undefined;
 }
 
 /** @param onChange Called after a seat is taken or left. */
@@ -45,7 +59,7 @@ export function createSeats(
 ): ReportedSeats {
   /** Seats that were taken: of those that were left too, until nobody could use the token any more. */
   const taken = new Map<string, number>();
-  const inside = new Map<string, Map<string, string>>();
+  const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
 
   const sweep = (): void => {
@@ -53,12 +67,23 @@ export function createSeats(
     const nowMs = now();
     for (const [seatId, expiresMs] of taken) if (expiresMs < nowMs) taken.delete(seatId);
   };
-  const remove = ({ worldName, seatId, ticketId }: JoinClaims, hasPlayed: boolean): void => {
+  const empty = (worldName: string, seatId: string): boolean => {
     const world = inside.get(worldName);
-    if (world?.delete(seatId) !== true) return;
+    if (world?.delete(seatId) !== true) return false;
     if (world.size === 0) inside.delete(worldName);
-    if (hasPlayed) left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
+    return true;
+  };
+  const leave = ({ worldName, seatId, ticketId }: JoinClaims): void => {
+    if (!empty(worldName, seatId)) return;
+    left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
     onChange();
+  };
+  const giveBack = ({ worldName, seatId, expiresMs }: JoinClaims): void => {
+    taken.delete(seatId);
+    const holder = inside.get(worldName)?.get(seatId);
+    if (holder?.isKnown === true) {
+      inside.get(worldName)?.set(seatId, { ...holder, keptMs: expiresMs });
+    } else if (empty(worldName, seatId)) onChange();
   };
 
   return {
@@ -73,24 +98,33 @@ export function createSeats(
       }
       sweep();
       taken.set(claims.seatId, claims.expiresMs);
-      const world = inside.get(worldName) ?? new Map<string, string>();
-      inside.set(worldName, world.set(claims.seatId, claims.ticketId));
+      const world = inside.get(worldName) ?? new Map<string, Holder>();
+      const isKnown = world.get(claims.seatId)?.isKnown ?? false;
+      const holder = { ticketId: claims.ticketId, isKnown, keptMs: undefined };
+      inside.set(worldName, world.set(claims.seatId, holder));
       onChange();
-      return {
-        claims,
-        leave: () => remove(claims, true),
-        giveBack: () => {
-          taken.delete(claims.seatId);
-          remove(claims, false);
-        },
-      };
+      return { claims, leave: () => leave(claims), giveBack: () => giveBack(claims) };
     },
-    ticketsIn: (worldName) => [...(inside.get(worldName)?.values() ?? [])],
+    ticketsIn(worldName) {
+      const nowMs = now();
+      for (const [seatId, holder] of inside.get(worldName) ?? []) {
+        if (holder.keptMs !== undefined && holder.keptMs <= nowMs) empty(worldName, seatId);
+        else inside.get(worldName)?.set(seatId, { ...holder, isKnown: true });
+      }
+      return [...(inside.get(worldName)?.values() ?? [])].map(({ ticketId }) => ticketId);
+    },
     leftFrom: (worldName) => left.get(worldName) ?? [],
     told(worldName, tickets) {
       const rest = (left.get(worldName) ?? []).filter((ticket) => !tickets.includes(ticket));
       if (rest.length === 0) left.delete(worldName);
       else left.set(worldName, rest);
+    },
+    keep(worldNames) {
+      for (const name of left.keys()) if (!worldNames.has(name)) left.delete(name);
+      for (const [name, holders] of inside) {
+        if (worldNames.has(name)) continue;
+        for (const [seatId, { keptMs }] of holders) if (keptMs !== undefined) empty(name, seatId);
+      }
     },
   };
 }

@@ -133,4 +133,39 @@ describe("a seat", () => {
     expect(seats.ticketsIn("world")).toEqual([]);
     await seats.take(mine, "world");
   });
+
+  it("that the world refused once the matchmaker had heard of it is kept until its token expires", async () => {
+    const { seats, token, pass } = await setup();
+    const mine = await token();
+    for (const _ of [1, 2]) {
+      const seat = await seats.take(mine, "world");
+      expect(seats.ticketsIn("world")).toEqual(["ticket"]);
+      seat.giveBack();
+      expect(seats.ticketsIn("world")).toEqual(["ticket"]);
+    }
+    // Refused before anything else was told.
+    (await seats.take(mine, "world")).giveBack();
+    expect(seats.ticketsIn("world")).toEqual(["ticket"]);
+    pass(30_000);
+    expect(seats.ticketsIn("world")).toEqual([]);
+    await expect(seats.take(mine, "world")).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", /expired/),
+    );
+  });
+
+  it("is forgotten with its world", async () => {
+    const { seats, token } = await setup();
+    const [player, refusedOne] = [await token(), await token({ ticketId: "other" })];
+    const gone = await seats.take(player, "world");
+    const back = await seats.take(refusedOne, "world");
+    expect(seats.ticketsIn("world")).toEqual(["ticket", "other"]);
+    gone.leave();
+    back.giveBack();
+    seats.keep(new Set(["world"]));
+    expect(seats.leftFrom("world")).toEqual(["ticket"]);
+    expect(seats.ticketsIn("world")).toEqual(["other"]);
+    seats.keep(new Set());
+    expect(seats.leftFrom("world")).toEqual([]);
+    expect(seats.ticketsIn("world")).toEqual([]);
+  });
 });
