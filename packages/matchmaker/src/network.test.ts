@@ -73,6 +73,25 @@ describe("on the network", () => {
     expect(states[0]).toBe("waiting");
   });
 
+  it("a ticket that waits goes to a matchmaker that is started anew and knows nothing", async () => {
+    const first = await serveMatchmaker({ profiles: [pairs] });
+    await using _closing = first;
+    const updates = matchmakerClient(first.url).find()[Symbol.asyncIterator]();
+    const waiting = await updates.next();
+    await first.close();
+    await using second = await serveMatchmaker({ profiles: [pairs], port: first.port });
+    await using _registered = await serveCounting(second.url);
+    const partner = matchmakerClient(second.url).findMatch();
+    let state: string | undefined;
+    while (state !== "assigned") {
+      const { value } = await updates.next();
+      expect(value?.ticketId).toBe(waiting.value?.ticketId);
+      state = value?.state;
+    }
+    await partner;
+    await updates.return?.();
+  });
+
   it("leaves no watch behind when a match has been found", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);

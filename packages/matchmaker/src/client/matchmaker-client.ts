@@ -66,7 +66,8 @@ export interface MatchmakerClient {
    *
    * An iteration that is left before the ticket is assigned cancels it. One that goes on
    * after the assignment learns when the world is lost and the ticket waits again. When a matchmaker goes away, the next one is
-   * asked; an update may come twice then.
+   * asked; an update may come twice then. One that kept its state in its memory and is started anew gets the ticket
+   * again, unless it was assigned.
    *
    * @throws ConnectError what the matchmaker answers; `Unavailable` when none has for `unreachableMs`.
    */
@@ -145,8 +146,11 @@ export function matchmakerClient(
     const left = new AbortController();
     const watching = AbortSignal.any(signal === undefined ? [left.signal] : [left.signal, signal]);
     try {
-      await persist(() => callers.client.createTicket(request, callOptions(signal)), options);
       for (;;) {
+        // One that a matchmaker without a store has forgotten waits anew; any other stays what it is.
+        if (isOpen) {
+          await persist(() => callers.client.createTicket(request, callOptions(signal)), options);
+        }
         const updates = await persist(async () => {
           const stream = callers.client.watchTicket({ ticketId }, callOptions(watching));
           const iterator = stream[Symbol.asyncIterator]();
