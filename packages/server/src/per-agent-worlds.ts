@@ -2,10 +2,10 @@
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
 import { Destroying, destroyedWorld } from "./destroying.ts";
+import { fullWorld } from "./full-world.ts";
 import type { Done, HostedWorld, HostOptions, Joined, PackedSettings } from "./hosted-world.ts";
 import type { SeededRandom } from "./random.ts";
 import { clientError } from "./responses.ts";
-import { fullWorld } from "./room.ts";
 import type { Seat } from "./seat.ts";
 import { readSettings } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
