@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
-import { Callers, type CallersOptions, callOptions } from "../callers.ts";
+import { Callers, type CallersOptions, callOptions, isPassing } from "../callers.ts";
 import { type Clock, pause, systemClock } from "../clock.ts";
 import { toError } from "../errors.ts";
 import { milliseconds } from "../profile.ts";
@@ -67,7 +67,7 @@ export interface Registration extends AsyncDisposable {
   changed(): void;
   /** Asks for no more worlds; those that there are go on. */
   drain(): Promise<void>;
-  /** Gives up the place, and with it the worlds. Idempotent. */
+  /** Reports for the last time, then gives up the place, and with it the worlds. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -75,6 +75,8 @@ export interface Registration extends AsyncDisposable {
 const leastMs = 50;
 const retryMs = 500;
 const callMs = 10_000;
+/** For each of the last two calls, which nobody should have to wait for. */
+const farewellMs = 1_000;
 
 /** The token of a call's metadata. */
 function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
@@ -196,9 +198,19 @@ export function register(options: RegistrationOptions): Registration {
     ended.abort();
     await holding;
     if (epoch === undefined) return;
+    const last = { serverId, epoch, worlds: worlds() };
+    const call = { timeoutMs: farewellMs };
     // Where nobody answers, the lease runs out.
     await callers
-      .call((client) => client.deregisterServer({ serverId }, { timeoutMs: 2_000 }))
+      .call(async (client) => {
+        try {
+          await client.renewServer(last, call);
+        } catch (error) {
+          // A lease that was lost takes no report; the place is given up all the same.
+          if (isPassing(error)) throw error;
+        }
+        await client.deregisterServer({ serverId }, call);
+      })
       .catch(() => {});
   };
   const closeOnce = (): Promise<void> => {

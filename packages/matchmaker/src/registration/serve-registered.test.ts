@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
+import { AdminService, ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../../testing/pairs.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
-import { joinMatch, matchmakerClient } from "../client/index.ts";
+import { joinMatch, matchmakerClient, type TicketUpdate } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import type { RegistrationEvent } from "./register.ts";
 
@@ -68,4 +71,68 @@ describe("a server that is registered", () => {
     await using registered = await serveCounting(served.url, { token: "open-sesame" });
     await registered.registration.registered;
   });
+
+  it("that closes is sent nobody more, and the tickets of its agents end as they leave", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using registered = await serveCounting(served.url);
+    const agents = await playing(served.url);
+    const closed = registered.close({ graceMs: 60_000 });
+    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
+    await using other = await serveCounting(served.url);
+    const matchmaker = matchmakerClient(served.url);
+    const [next] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+    expect(next.address).toBe(other.server.url);
+    for (const { environment } of agents) {
+      const step = await environment.step({ add: 1 });
+      expect(step.state).toBe("interrupted");
+      await environment.close();
+    }
+    await closed;
+    expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["completed", "completed"]);
+  });
+
+  it("that closes before its agents have left gives up their tickets and cuts them off, when its grace is over", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using registered = await serveCounting(served.url);
+    const agents = await playing(served.url);
+    const closed = registered.close({ graceMs: 60_000 });
+    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
+    const [stays, leaves] = agents;
+    await leaves?.environment.close();
+    await Promise.all([closed, registered.close()]);
+    await expect(stays?.environment.step({ add: 1 })).rejects.toThrow(/unavailable/i);
+    expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["waiting", "completed"]);
+  });
 });
+
+/** Two agents that play, and what becomes of their tickets next. */
+async function playing(url: string) {
+  const matchmaker = matchmakerClient(url);
+  const join = async () => {
+    const updates = matchmaker.find()[Symbol.asyncIterator]();
+    const until = async (state: TicketUpdate["state"]): Promise<TicketUpdate> => {
+      const { value } = await updates.next();
+      if (value === undefined) throw new Error(`the ticket ended before it was ${state}`);
+      return value.state === state ? value : await until(state);
+    };
+    const { assignment } = await until("assigned");
+    if (assignment === undefined) throw new Error("an assignment was expected");
+    const environment = await joinMatch(assignment, { as: counting });
+    await until("joined");
+    const next = updates.next().then(async ({ value }) => {
+      await updates.return?.();
+      return value?.state;
+    });
+    return { environment, next };
+  };
+  const agents = await Promise.all([join(), join()]);
+  await Promise.all(agents.map(({ environment }) => environment.reset()));
+  return agents;
+}
+
+/** The states of the servers that a matchmaker knows. */
+async function serverStates(url: string): Promise<ServerState[]> {
+  const admin = createClient(AdminService, createGrpcTransport({ baseUrl: url }));
+  const { servers } = await admin.listServers({});
+  return servers.map(({ state }) => state);
+}

@@ -39,7 +39,11 @@ export interface ServeRegisteredOptions
 export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisposable {
   readonly server: S;
   readonly registration: Registration;
-  /** Gives up the place, so that nobody is sent here any more, and closes the server as its own `close` does. */
+  /**
+   * Asks for nobody more and closes the server, as its own `close` does: who leaves within `graceMs`, default 0, is
+   * reported as having left. Then gives up the place, with the worlds that somebody is still in, and cuts off who is left.
+   * Further calls share the first one's end, and can only bring it nearer.
+   */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
@@ -53,6 +57,9 @@ const news: ReadonlySet<string> = new Set([
 ]);
 /** Sequences may be short: those that begin meanwhile are reported together. */
 const sequencesMs = 1_000;
+/** The server's own end, should giving up the place take so long after the grace. */
+const lateMs = 5_000;
+const maxTimerMs = 2 ** 31 - 1;
 
 /**
  * Serves worlds that a matchmaker creates, for agents that it sends: nobody else gets in.
@@ -83,22 +90,51 @@ export async function serveRegistered<S extends RegistrableServer>(
       });
     },
   });
+  let closingWorlds: readonly ServedWorld[] = [];
+  /** Worlds that ended with the server are reported without agents, so that it is told who has left them. */
+  const endedWorlds = (): readonly ServedWorld[] => {
+    const there = new Set(server.worlds().map(({ name }) => name));
+    return closingWorlds
+      .filter(({ name }) => !there.has(name))
+      .map((world) => ({ ...world, agents: 0 }));
+  };
   let registered: Registration;
   try {
     registered = register({
       ...options,
       address: options.address ?? server.url,
-      worlds: () => server.worlds(),
+      worlds: () => [...server.worlds(), ...endedWorlds()],
     });
   } catch (error) {
     await server.close();
     throw error;
   }
   registration = registered;
-  const close = async (closing?: { readonly graceMs?: number }): Promise<void> => {
+  const graceIsOver = new AbortController();
+  const end = async (graceMs: number): Promise<void> => {
+    const grace = new Promise<void>((resolve) => {
+      graceIsOver.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    if (graceMs > 0) {
+      // Where no matchmaker answers, none sends anybody.
+      await Promise.race([registered.drain().catch(() => {}), grace]);
+      closingWorlds = server.worlds();
+      const closed = server.close({ graceMs: Math.min(graceMs + lateMs, maxTimerMs) });
+      await Promise.race([closed, grace]);
+    }
     await registered.close();
-    await server.close(closing);
+    await server.close();
     cancelReport?.();
+  };
+  let closing: Promise<void> | undefined;
+  const close = async ({ graceMs = 0 } = {}): Promise<void> => {
+    closing ??= end(graceMs);
+    const cancel = clock.after(graceMs, () => graceIsOver.abort());
+    try {
+      await closing;
+    } finally {
+      cancel();
+    }
   };
   return {
     server,
