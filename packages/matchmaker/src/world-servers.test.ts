@@ -10,6 +10,7 @@ const drained = defineWorld({
   actions: { move: t.int32() },
   observations: { move: t.int32() },
   onDestroy: "drain",
+  resetDeadlineMs: 60_000,
   clock: lockstep(),
   create: () => ({ step() {}, observe: { move: () => 0 }, status: () => "running" }),
 });
@@ -33,4 +34,27 @@ it("a destroy that waits for agents to leave holds up no other request to the se
   await env.close();
   await destroying;
   expect(server.worldNames()).toEqual([]);
+});
+
+it("a reset that waits for agents to be told holds up no other request to the server", async () => {
+  await using server = await serve({ worlds: [drained] });
+  await using servers = networkServers();
+  const target = { id: "a", address: server.url };
+  const name = await servers.create(target, {}, undefined, 5_000);
+  await using connection = await connect(server.url);
+  await using env = await connection.join(name, { as: drained });
+  await env.reset();
+  await env.step({ move: 1 });
+  let isReset = false;
+  const resetting = servers.reset(target, name, 60_000).then(() => {
+    isReset = true;
+  });
+  const other = await servers.create(target, {}, undefined, 60_000);
+  await servers.reset(target, other, 60_000);
+  await servers.destroy(target, other, 60_000);
+  expect(isReset).toBe(false);
+  const last = await env.step({ move: 1 });
+  expect(last.state).toBe("interrupted");
+  await resetting;
+  expect((await env.step({ move: 1 })).first()).toBe(true);
 });

@@ -2,14 +2,17 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DestroyMode, WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
-import { describe, expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import { houseAt, profile } from "../../testing/house.ts";
 import type { SimulatedWorld } from "../../testing/simulated-servers.ts";
+import { type Place, stopStores, storeKinds } from "../../testing/stores.ts";
+
+afterAll(stopStores);
 
 /** A match of two whose agents have joined, under a policy. */
-async function playing(policy: MessageInitShape<typeof WorldPolicySchema>) {
+async function playing(place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) {
   const worldPolicy = create(WorldPolicySchema, policy);
-  const house = await House.open({ profiles: [profile({ worldPolicy })] });
+  const house = await houseAt(place, { profiles: [profile({ worldPolicy })] });
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
@@ -19,9 +22,12 @@ async function playing(policy: MessageInitShape<typeof WorldPolicySchema>) {
   return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
-describe("a world", () => {
+const stores = storeKinds.filter(({ isHere }) => isHere);
+
+describe.each(stores)("a world, with a store in $name,", (kind) => {
   it("is reset after so many sequences, each time", async () => {
-    await using match = await playing({ resetAfterSequences: 2 });
+    await using place = await kind.place();
+    await using match = await playing(place, { resetAfterSequences: 2 });
     const { house, world } = match;
     world.sequences = 2;
     await house.pass(1_000);
@@ -35,7 +41,11 @@ describe("a world", () => {
   });
 
   it("is reset every so many minutes while somebody plays", async () => {
-    await using match = await playing({ resetEvery: durationFromMs(60_000), keepWhenEmpty: true });
+    await using place = await kind.place();
+    await using match = await playing(place, {
+      resetEvery: durationFromMs(60_000),
+      keepWhenEmpty: true,
+    });
     const { house, world } = match;
     await house.pass(50_000, 5_000);
     expect(world.resets).toBe(0);
@@ -47,7 +57,8 @@ describe("a world", () => {
   });
 
   it("that is kept when it is empty ends when it has been idle", async () => {
-    await using match = await playing({
+    await using place = await kind.place();
+    await using match = await playing(place, {
       keepWhenEmpty: true,
       destroyWhenIdleFor: durationFromMs(20_000),
     });
@@ -64,7 +75,8 @@ describe("a world", () => {
     [DestroyMode.DRAIN, 20_000],
     [DestroyMode.REFUSE, undefined],
   ])("that has had its sequences is destroyed in mode %i", async (destroyMode, afterMs) => {
-    await using match = await playing({
+    await using place = await kind.place();
+    await using match = await playing(place, {
       destroyAfterSequences: 1,
       destroyMode,
       drainTimeout: durationFromMs(20_000),
@@ -83,7 +95,8 @@ describe("a world", () => {
   });
 
   it("whose destroy is refused is tried again, later", async () => {
-    await using match = await playing({});
+    await using place = await kind.place();
+    await using match = await playing(place, {});
     const { house, server, world } = match;
     server.destroyError = new Error("not now");
     world.tickets.clear();
@@ -96,7 +109,8 @@ describe("a world", () => {
   });
 
   it("is made ahead on request, and its match is assigned without a create", async () => {
-    await using house = await House.open({ profiles: [profile({ precreatedWorlds: 2 })] });
+    await using place = await kind.place();
+    await using house = await houseAt(place, { profiles: [profile({ precreatedWorlds: 2 })] });
     const server = await house.serve("a");
     await house.pass(2_000);
     expect(server.worlds.size).toBe(2);
@@ -108,9 +122,10 @@ describe("a world", () => {
   });
 });
 
-describe("a server", () => {
+describe.each(stores)("a server, with a store in $name,", (kind) => {
   it("that drains gets no more worlds, and keeps those that are played", async () => {
-    await using match = await playing({});
+    await using place = await kind.place();
+    await using match = await playing(place, {});
     const { house, server, ids } = match;
     await house.registry.drainServer({ serverId: server.id });
     const more = await house.tickets(2);
@@ -127,7 +142,8 @@ describe("a server", () => {
   });
 
   it("is filled before the next one is", async () => {
-    await using house = await House.open();
+    await using place = await kind.place();
+    await using house = await houseAt(place);
     const servers = [await house.serve("a"), await house.serve("b"), await house.serve("c")];
     for (let match = 0; match < 12; match++) {
       await house.tickets(2);
@@ -137,7 +153,8 @@ describe("a server", () => {
   });
 
   it("that deregisters lets go of its matches at once", async () => {
-    await using match = await playing({});
+    await using place = await kind.place();
+    await using match = await playing(place, {});
     const { house, server, ids } = match;
     const other = await house.serve("b");
     server.isUp = false;
