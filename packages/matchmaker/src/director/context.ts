@@ -16,8 +16,8 @@ export interface Proposal extends MatchProposal {
 }
 
 /**
- * Chooses among the proposals of all profiles. What it returns is made in that order; a proposal whose
- * tickets are in an earlier one is passed over.
+ * Chooses among the proposals of all profiles. What it returns of them is made in that order; a proposal
+ * whose tickets are in an earlier one is passed over. Where it throws, no match is made at that look.
  */
 export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 

@@ -6,7 +6,7 @@ import { put } from "../view.ts";
 import { announce, assigned, type OpenWorld, reserve, rosterOf } from "./assignments.ts";
 import { type DirectorContext, leading, type Proposal } from "./context.ts";
 import type { Placement } from "./placement.ts";
-import { propose } from "./proposals.ts";
+import { chosenOf, propose } from "./proposals.ts";
 
 /** Matches that are committed at once. */
 const batchSize = 50;
@@ -42,7 +42,7 @@ export async function makeMatches(
   }
   const used = new Set<string>();
   const plans: Plan[] = [];
-  for (const proposal of context.evaluate(proposals)) {
+  for (const proposal of chosenOf(context, proposals)) {
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
     if (ids.some((id) => used.has(id) || !picture.waiting.has(id))) continue;
     const plan = await planFor(context, placement, proposal, used);

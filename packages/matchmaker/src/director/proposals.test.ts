@@ -4,6 +4,7 @@ import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
 import type { MatchFunction } from "../functions/match-function.ts";
+import type { Evaluate } from "./context.ts";
 
 /** A house with a profile whose function is an author's, and one whose function is not. */
 async function open(author: MatchFunction): Promise<House> {
@@ -18,7 +19,7 @@ const faultsOf = ({ events }: House): string[] =>
   events.flatMap((event) => (event.kind === "bad-proposal" ? [event.error.message] : []));
 
 /** What an author may answer who does without types. */
-const untyped = (answer: unknown): ReturnType<MatchFunction> =>
+const untyped = <T>(answer: unknown): T =>
   Object.getOwnPropertyDescriptor({ answer }, "answer")?.value;
 
 describe("a match function that is no good", () => {
@@ -64,5 +65,51 @@ describe("a match function that is no good", () => {
     const faults = faultsOf(house);
     expect(faults).toHaveLength(11);
     expect(faults.at(-1)).toBe("290 more proposals cannot be");
+  });
+});
+
+describe("an evaluation that is no good", () => {
+  it.each<[string, Evaluate, RegExp]>([
+    ["answers later, and fails", () => untyped(Promise.reject(new Error("too late"))), /too late/],
+    ["answers nothing that can be made", () => untyped(7), /iter/],
+    [
+      "throws",
+      () => {
+        throw new Error("division by zero");
+      },
+      /division by zero/,
+    ],
+    [
+      "chooses what is no proposal",
+      () => [JSON.parse("null")],
+      /expected proposals that it was given, received 1 that/,
+    ],
+  ])("and %s is told of, and matches are made when it is good again", async (_, bad, message) => {
+    let evaluate = bad;
+    await using house = await House.open({ evaluate: (proposals) => evaluate(proposals) });
+    await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.matchmaker.tick();
+    // A rejection is told of after the look.
+    await house.matchmaker.settled();
+    const faults = house.events.flatMap((event) =>
+      event.kind === "step-failed" ? [event.error.message] : [],
+    );
+    expect(faults).toContainEqual(expect.stringMatching(message));
+    expect(faults.length).toBeLessThanOrEqual(2);
+    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+    evaluate = (proposals) => proposals;
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("does not keep what it chose well from being made", async () => {
+    await using house = await House.open({
+      evaluate: (proposals) => [JSON.parse("null"), ...proposals],
+    });
+    await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 });

@@ -84,6 +84,27 @@ function isInPools({ name, pools }: Profile, { profile, search }: Ticket): boole
   return (profile === "" || profile === name) && pools.some(({ fits }) => fits(search));
 }
 
+/** Asks which proposals are made, and in which order: where the evaluation fails, none at this look. */
+export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
+  const bad = (error: unknown): void =>
+    context.emit({ kind: "step-failed", step: "evaluate", error: toError(error) });
+  try {
+    const chosen = context.evaluate(proposals);
+    // Nobody else would hear why it rejects.
+    if (chosen instanceof Promise) chosen.catch(bad);
+    const proposed = new Set(proposals);
+    const made = [...chosen].filter((proposal) => proposed.has(proposal));
+    const strange = chosen.length - made.length;
+    if (strange > 0) {
+      bad(new Error(`expected proposals that it was given, received ${strange} that are none`));
+    }
+    return made;
+  } catch (error) {
+    bad(error);
+    return [];
+  }
+}
+
 /** The best matches first; of those with the same score, the one with the oldest ticket. */
 export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
   if (proposals.length < 2) return proposals;
