@@ -16,13 +16,15 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
   for (const { id, createdMs } of picture.waiting.values()) {
     if (nowMs - createdMs >= settings.maxWaitMs) late.push(id);
   }
-  await inBatches(context, late, (id) => {
+  const fail = (id: string): Change | undefined => {
     const ticket = view.get("ticket", id);
     if (ticket?.value.state !== "waiting") return undefined;
-    emit({ kind: "ticket-ended", ticketId: id, state: "failed", reason: message });
-    const failed = ended(ticket.value, "failed", nowMs, { code: "DEADLINE_EXCEEDED", message });
-    return put("ticket", id, ticket, failed);
-  });
+    const reason = { code: "DEADLINE_EXCEEDED", message } as const;
+    return put("ticket", id, ticket, ended(ticket.value, "failed", nowMs, reason));
+  };
+  await inBatches(context, late, fail, (ticketId) =>
+    emit({ kind: "ticket-ended", ticketId, state: "failed", reason: message }),
+  );
   const old: string[] = [];
   for (const [id, { endedMs = 0 }] of picture.ended) {
     if (nowMs - endedMs >= settings.retainMs) old.push(id);
@@ -33,14 +35,21 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
   });
 }
 
-/** Commits changes many at a time. A batch that meets another change is made anew by the next look. */
+/**
+ * Commits changes many at a time. A batch that meets another change is made anew by the next look.
+ *
+ * @param committed Told of each that was.
+ */
 async function inBatches(
   context: DirectorContext,
   ids: readonly string[],
   make: (id: string) => Change | undefined,
+  committed: (id: string) => void = () => {},
 ): Promise<void> {
   for (let start = 0; start < ids.length; start += batchSize) {
     const changes = ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []);
-    if (!(await context.view.commit(changes, leading(context)))) context.wake();
+    if (await context.view.commit(changes, leading(context))) {
+      for (const { id } of changes) committed(id);
+    } else context.wake();
   }
 }

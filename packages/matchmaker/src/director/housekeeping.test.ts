@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { ManualClock } from "../../testing/manual-clock.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import type { Store } from "../store/store.ts";
+
+it("tickets that waited too long are told of once, when that is committed", async () => {
+  const clock = new ManualClock();
+  const inner = memoryStore({ clock });
+  let rival = async (): Promise<unknown> => undefined;
+  const store: Store = {
+    ...inner,
+    async commit(changes, fence) {
+      if (fence !== undefined) await rival();
+      return await inner.commit(changes, fence);
+    },
+  };
+  await using house = await House.open({ clock, store, settings: { maxWaitMs: 60_000 } });
+  const ids = await house.tickets(3);
+  const [cancelled = "", ...late] = ids;
+  clock.advance(61_000);
+  rival = async () => {
+    rival = async () => undefined;
+    await house.frontend.cancelTicket({ ticketId: cancelled });
+  };
+  const ended = () =>
+    house.events.flatMap((event) => (event.kind === "ticket-ended" ? [event.ticketId] : []));
+  await house.matchmaker.tick();
+  const beforeCommit = ended();
+  expect(await house.states(ids)).toEqual(["CANCELLED", "WAITING", "WAITING"]);
+  expect(beforeCommit).toEqual([cancelled]);
+  await house.pass(2_000);
+  expect(await house.states(ids)).toEqual(["CANCELLED", "FAILED", "FAILED"]);
+  expect(ended()).toEqual([cancelled, ...late]);
+});
