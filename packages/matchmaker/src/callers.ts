@@ -20,18 +20,29 @@ export interface CallersOptions {
   readonly tls?: OpenTls | undefined;
   /** Says who calls, where the matchmaker asks: sent as metadata `authorization: Bearer TOKEN`. */
   readonly token?: string | undefined;
+  /**
+   * How long a matchmaker may take to answer a call until the next one is asked, in milliseconds; a registration,
+   * for which it looks whether the server can be reached, may take twice as long. Default 5,000.
+   */
+  readonly timeoutMs?: number | undefined;
   /** Calls over a transport of Connect's own making, instead of to `matchmakers`. */
   readonly transports?: readonly Transport[] | undefined;
 }
+
+const defaultTimeoutMs = 5_000;
 
 /** One service at several addresses: a call goes to the one that answered last, and on to the next when it is gone. */
 export class Callers<S extends DescService> {
   readonly #clients: readonly Client<S>[];
   readonly #names: readonly string[];
+  /** How long a call may take. */
+  readonly timeoutMs: number;
   #current = 0;
 
   /** @throws ConnectError InvalidArgument for an address that is none. */
-  constructor(service: S, { matchmakers, tls, token, transports }: CallersOptions) {
+  constructor(service: S, options: CallersOptions) {
+    const { matchmakers, tls, token, transports, timeoutMs = defaultTimeoutMs } = options;
+    this.timeoutMs = timeoutMs;
     this.#names = [matchmakers].flat();
     const made =
       transports ??
@@ -40,6 +51,7 @@ export class Callers<S extends DescService> {
           baseUrl: parseAddress(address).url,
           // A dead peer is found, and a stream that waits for long is not cut.
           pingIntervalMs: 10_000,
+          pingTimeoutMs: timeoutMs,
           pingIdleConnection: false,
           idleConnectionTimeoutMs: 60_000,
           nodeOptions: nodeTls(tls),
@@ -75,11 +87,17 @@ export class Callers<S extends DescService> {
     this.#current = (this.#current + 1) % this.#clients.length;
   }
 
-  /** Calls, and where a matchmaker is gone calls the others, each once. */
-  async call<T>(run: (client: Client<S>) => Promise<T>): Promise<T> {
+  /** The options of a call that is given up when the signal aborts, or when it has taken too long. */
+  options(signal?: AbortSignal): CallOptions {
+    const { timeoutMs } = this;
+    return signal === undefined ? { timeoutMs } : { timeoutMs, signal };
+  }
+
+  /** Calls, and where a matchmaker does not answer calls the others, each once. */
+  async call<T>(run: (client: Client<S>, options: CallOptions) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await run(this.client);
+        return await run(this.client, this.options());
       } catch (error) {
         if (attempt >= this.count || !isPassing(error)) throw error;
         this.next();
@@ -92,16 +110,15 @@ export class Callers<S extends DescService> {
 export function isPassing(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   // A call whose connection is lost is told as cancelled; whoever cancels calls of its own knows that.
-  return code === Code.Unavailable || code === Code.Aborted || code === Code.Canceled;
+  return passing.has(code);
 }
 
-/** The options of a call. */
-export function callOptions(signal: AbortSignal | undefined, timeoutMs?: number): CallOptions {
-  return {
-    ...(signal === undefined ? {} : { signal }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-  };
-}
+const passing: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.Aborted,
+  Code.Canceled,
+  Code.DeadlineExceeded,
+]);
 
 function bearer(token: string): Interceptor {
   return (next) => (request) => {

@@ -5,6 +5,7 @@ import { connect } from "@dm-env-rpc/client";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../testing/pairs.ts";
+import { serveSilence } from "../testing/silent-server.ts";
 import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { systemClock } from "./clock.ts";
@@ -73,6 +74,32 @@ describe("on the network", () => {
     expect(states[0]).toBe("waiting");
   });
 
+  it("agents and servers go on to the next matchmaker when one takes calls and does not answer", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    for (const speaks of ["nothing", "HTTP/2"] as const) {
+      await using frozen = await serveSilence(speaks);
+      const matchmakers = [frozen.address, served.url];
+      await using registered = await serveCounting(matchmakers, { timeoutMs: 100 });
+      await registered.registration.registered;
+      const one = matchmakerClient(matchmakers, { timeoutMs: 100 });
+      const two = matchmakerClient(matchmakers, { timeoutMs: 100 });
+      const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
+      const other = matchmakerClient(matchmakers, { timeoutMs: 100 });
+      expect(await other.get(ticketId)).toMatchObject({ ticketId, state: "assigned" });
+    }
+  });
+
+  it("a ticket's watch that is never answered is opened at the next matchmaker", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using _registered = await serveCounting(served.url);
+    await using frozen = await serveSilence("HTTP/2");
+    const grpc = createGrpcTransport({ baseUrl: served.url });
+    const silent = createGrpcTransport({ baseUrl: `http://${frozen.address}` });
+    const half: Transport = { unary: grpc.unary.bind(grpc), stream: silent.stream.bind(silent) };
+    const matchmaker = matchmakerClient("the first", { transports: [half, grpc], timeoutMs: 100 });
+    await Promise.all([matchmaker.findMatch(), matchmakerClient(served.url).findMatch()]);
+  });
+
   it("a ticket that waits goes to a matchmaker that is started anew and knows nothing", async () => {
     const first = await serveMatchmaker({ profiles: [pairs] });
     await using _closing = first;
@@ -139,6 +166,31 @@ describe("on the network", () => {
       /failed_precondition/,
     );
   });
+
+  it.each(["nothing", "HTTP/2"] as const)(
+    "an address whose server speaks %s and never answers is refused in time, and nobody else notices",
+    async (speaks) => {
+      await using silent = await serveSilence(speaks);
+      await using served = await serveMatchmaker({
+        profiles: [pairs],
+        settings: { callbackMs: 300 },
+      });
+      const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
+      const request = {
+        serverId: "silent",
+        address: silent.address,
+        capacity: { maxWorlds: 1, maxAgents: 1 },
+        worldTypes: ["counting"],
+      };
+      const refused = expect(
+        registry.registerServer(request, { timeoutMs: 1_500 }),
+      ).rejects.toThrow(/\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:/);
+      await using _registered = await serveCounting(served.url);
+      const matchmaker = matchmakerClient(served.url);
+      await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+      await refused;
+    },
+  );
 
   it("a ticket of a megabyte is refused, and nobody else notices", async () => {
     await using served = await serveMatchmaker();

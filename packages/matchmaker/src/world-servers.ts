@@ -94,12 +94,15 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
 
   return {
     async check(server, timeoutMs) {
-      await using connection = await open(server, timeoutMs);
+      const endsMs = performance.now() + timeoutMs;
+      const connection = await open(server, timeoutMs);
       // Whatever it answers to a question without harm, it is a dm_env_rpc server.
       try {
-        await connection.leave({ timeoutMs });
+        await connection.leave({ timeoutMs: Math.max(1, endsMs - performance.now()) });
       } catch (error) {
         if (!isDmEnvRpcError(error)) throw error;
+      } finally {
+        await connection.close({ timeoutMs: 0 });
       }
     },
     async create(server, settings, worldType, timeoutMs) {

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   FrontendService,
   SearchFieldsSchema,
@@ -11,7 +11,7 @@ import {
   type Ticket,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, unpackStatus } from "@dm-env-rpc/tensor-codec";
-import { Callers, type CallersOptions, callOptions, isPassing } from "../callers.ts";
+import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import { type Clock, pause, systemClock } from "../clock.ts";
 import type { TicketState } from "../model.ts";
 
@@ -55,7 +55,7 @@ export interface TicketUpdate {
 export interface FindOptions {
   /** Gives up when aborted: the ticket is cancelled and the iteration rejects with `Canceled`. */
   readonly signal?: AbortSignal | undefined;
-  /** How long no matchmaker may answer. Default 60,000. */
+  /** How long no matchmaker may answer, in milliseconds; each call has its own `timeoutMs`. Default 60,000. */
   readonly unreachableMs?: number | undefined;
 }
 
@@ -69,7 +69,8 @@ export interface MatchmakerClient {
    * asked; an update may come twice then. One that kept its state in its memory and is started anew gets the ticket
    * again, unless it was assigned.
    *
-   * @throws ConnectError what the matchmaker answers; `Unavailable` when none has for `unreachableMs`.
+   * @throws ConnectError what the matchmaker answers; `Unavailable` or `DeadlineExceeded` when none has for
+   * `unreachableMs`.
    */
   find(ticket?: TicketInit, options?: FindOptions): AsyncIterable<TicketUpdate>;
   /**
@@ -94,7 +95,6 @@ export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmake
   readonly clock?: Clock | undefined;
 }
 
-const cancelMs = 5_000;
 const retryMs = 250;
 const defaultUnreachableMs = 60_000;
 
@@ -149,12 +149,25 @@ export function matchmakerClient(
       for (;;) {
         // One that a matchmaker without a store has forgotten waits anew; any other stays what it is.
         if (isOpen) {
-          await persist(() => callers.client.createTicket(request, callOptions(signal)), options);
+          await persist(
+            () => callers.client.createTicket(request, callers.options(signal)),
+            options,
+          );
         }
         const updates = await persist(async () => {
-          const stream = callers.client.watchTicket({ ticketId }, callOptions(watching));
+          // It answers at once with what there is; what comes later may take any time.
+          const silent = new AbortController();
+          const signal = AbortSignal.any([watching, silent.signal]);
+          const stream = callers.client.watchTicket({ ticketId }, { signal });
           const iterator = stream[Symbol.asyncIterator]();
-          return { iterator, first: await iterator.next() };
+          const cancel = clock.after(callers.timeoutMs, () =>
+            silent.abort(unanswered(callers.name, callers.timeoutMs)),
+          );
+          try {
+            return { iterator, first: await iterator.next() };
+          } finally {
+            cancel();
+          }
         }, options);
         let next = updates.first;
         while (next.done !== true) {
@@ -177,7 +190,7 @@ export function matchmakerClient(
       left.abort();
       if (isOpen) {
         await callers
-          .call((client) => client.cancelTicket({ ticketId }, { timeoutMs: cancelMs }))
+          .call((client, call) => client.cancelTicket({ ticketId }, call))
           .catch(() => {});
       }
     }
@@ -196,11 +209,13 @@ export function matchmakerClient(
       throw new DmEnvRpcError("ABORTED", "the ticket is no longer known; create another one");
     },
     async get(ticketId) {
-      const { ticket } = await callers.call((client) => client.getTicket({ ticketId }));
+      const { ticket } = await callers.call((client, call) => client.getTicket({ ticketId }, call));
       return updateOf(ticket);
     },
     async cancel(ticketId) {
-      const { ticket } = await callers.call((client) => client.cancelTicket({ ticketId }));
+      const { ticket } = await callers.call((client, call) =>
+        client.cancelTicket({ ticketId }, call),
+      );
       return updateOf(ticket);
     },
   };
@@ -215,6 +230,10 @@ const states: ReadonlyMap<State, TicketState> = new Map([
   [State.CANCELLED, "cancelled"],
   [State.FAILED, "failed"],
 ]);
+
+function unanswered(name: string, timeoutMs: number): ConnectError {
+  return new ConnectError(`${name} did not answer within ${timeoutMs} ms`, Code.DeadlineExceeded);
+}
 
 function hasEnded({ state }: TicketUpdate): boolean {
   return state === "completed" || state === "cancelled" || state === "failed";

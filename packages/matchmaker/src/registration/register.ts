@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
-import { Callers, type CallersOptions, callOptions, isPassing } from "../callers.ts";
+import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import { type Clock, pause, systemClock } from "../clock.ts";
 import { toError } from "../errors.ts";
 import { milliseconds } from "../profile.ts";
@@ -74,7 +74,6 @@ export interface Registration extends AsyncDisposable {
 /** Between two reports; what changes meanwhile is reported together. */
 const leastMs = 50;
 const retryMs = 500;
-const callMs = 10_000;
 /** For each of the last two calls, which nobody should have to wait for. */
 const farewellMs = 1_000;
 
@@ -147,12 +146,13 @@ export function register(options: RegistrationOptions): Registration {
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
       },
-      callOptions(ended.signal, callMs),
+      // The matchmaker looks for the server meanwhile, and says what it found.
+      { timeoutMs: 2 * callers.timeoutMs, signal: ended.signal },
     );
     learn(answer);
     told(reported);
     if (isDraining) {
-      await callers.client.drainServer({ serverId }, callOptions(ended.signal, callMs));
+      await callers.client.drainServer({ serverId }, callers.options(ended.signal));
     }
     epoch = answer.epoch;
     onEvent({ kind: "registered", matchmaker: callers.name });
@@ -160,7 +160,7 @@ export function register(options: RegistrationOptions): Registration {
   };
   const renew = async (current: bigint): Promise<void> => {
     const request = { serverId, epoch: current, worlds: worlds() };
-    learn(await callers.client.renewServer(request, callOptions(ended.signal, callMs)));
+    learn(await callers.client.renewServer(request, callers.options(ended.signal)));
     told(request.worlds);
   };
 
@@ -235,7 +235,7 @@ export function register(options: RegistrationOptions): Registration {
     async drain() {
       isDraining = true;
       if (epoch === undefined) return;
-      await callers.call((client) => client.drainServer({ serverId }, { timeoutMs: callMs }));
+      await callers.call((client, call) => client.drainServer({ serverId }, call));
     },
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
