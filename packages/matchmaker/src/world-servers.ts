@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Connection, connect } from "@dm-env-rpc/client";
 import { isDmEnvRpcError, unpackTensor } from "@dm-env-rpc/tensor-codec";
@@ -15,6 +16,8 @@ export interface ServerTarget {
 export interface WorldServers extends AsyncDisposable {
   /** Finds out whether a dm_env_rpc server answers at an address; rejects when not. */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
+  /** Whether who answers at an address is the very server that is meant: it takes the token for that one. */
+  isThere(server: ServerTarget, timeoutMs: number): Promise<boolean>;
   /**
    * Creates a world and returns its name.
    *
@@ -86,6 +89,20 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     await using connection = await open(server, timeoutMs);
     await use(connection);
   };
+  /** Asks one question and waits for nothing beyond its time. */
+  const ask = async (
+    server: ServerTarget,
+    timeoutMs: number,
+    question: (connection: Connection, call: { readonly timeoutMs: number }) => Promise<void>,
+  ): Promise<void> => {
+    const endsMs = performance.now() + timeoutMs;
+    const connection = await open(server, timeoutMs);
+    try {
+      await question(connection, { timeoutMs: Math.max(1, endsMs - performance.now()) });
+    } finally {
+      await connection.close({ timeoutMs: 0 });
+    }
+  };
   const close = async (): Promise<void> => {
     const all = [...shared.values()];
     shared.clear();
@@ -94,15 +111,21 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
 
   return {
     async check(server, timeoutMs) {
-      const endsMs = performance.now() + timeoutMs;
-      const connection = await open(server, timeoutMs);
       // Whatever it answers to a question without harm, it is a dm_env_rpc server.
       try {
-        await connection.leave({ timeoutMs: Math.max(1, endsMs - performance.now()) });
+        await ask(server, timeoutMs, (connection, call) => connection.leave(call));
       } catch (error) {
         if (!isDmEnvRpcError(error)) throw error;
-      } finally {
-        await connection.close({ timeoutMs: 0 });
+      }
+    },
+    async isThere(server, timeoutMs) {
+      // Another one, or another run of its process, refuses before it looks whether there is such a world.
+      const nowhere = randomUUID();
+      try {
+        await ask(server, timeoutMs, (connection, call) => connection.destroyWorld(nowhere, call));
+        return true;
+      } catch (error) {
+        return isGone(error);
       }
     },
     async create(server, settings, worldType, timeoutMs) {

@@ -82,6 +82,10 @@ export class SimulatedServers implements WorldServers {
     this.#reach(address);
   }
 
+  async isThere({ id, address }: ServerTarget): Promise<boolean> {
+    return this.#reach(address).id === id;
+  }
+
   async create(
     { address }: ServerTarget,
     _settings: unknown,

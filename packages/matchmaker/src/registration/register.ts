@@ -74,8 +74,17 @@ export interface Registration extends AsyncDisposable {
 /** Between two reports; what changes meanwhile is reported together. */
 const leastMs = 50;
 const retryMs = 500;
+/** Between two attempts of a server that is refused again and again. */
+const maxRetryMs = 5_000;
 /** For each of the last two calls, which nobody should have to wait for. */
 const farewellMs = 1_000;
+
+/** The answers of a matchmaker that will not have the server, or not any more. */
+const refused: ReadonlySet<Code> = new Set([
+  Code.NotFound,
+  Code.FailedPrecondition,
+  Code.AlreadyExists,
+]);
 
 /** The token of a call's metadata. */
 function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
@@ -97,6 +106,10 @@ export function register(options: RegistrationOptions): Registration {
   let aheadMs = 0;
   let leaseMs = 0;
   let epoch: bigint | undefined;
+  /** Since when the lease has been held. */
+  let sinceMs = 0;
+  /** Refused in a row; a lease that was lost as soon as it was had counts. */
+  let refusals = 0;
   let isDraining = false;
   let isDue = false;
   let wake = (): void => {};
@@ -155,6 +168,7 @@ export function register(options: RegistrationOptions): Registration {
       await callers.client.drainServer({ serverId }, callers.options(ended.signal));
     }
     epoch = answer.epoch;
+    sinceMs = clock.now();
     onEvent({ kind: "registered", matchmaker: callers.name });
     taken();
   };
@@ -173,14 +187,18 @@ export function register(options: RegistrationOptions): Registration {
       } catch (error) {
         if (ended.signal.aborted) break;
         onEvent({ kind: "failed", matchmaker: callers.name, error: toError(error) });
-        const { code } = ConnectError.from(error);
-        if (code === Code.NotFound || code === Code.FailedPrecondition) {
-          // A lease that is lost is asked for anew at once; an address that nobody can reach is not.
-          const wasLost = epoch !== undefined;
-          epoch = undefined;
-          if (wasLost) continue;
-        } else callers.next();
-        await pause(clock, retryMs, ended.signal);
+        if (!refused.has(ConnectError.from(error).code)) {
+          callers.next();
+          await pause(clock, retryMs, ended.signal);
+          continue;
+        }
+        const wasHeld = epoch !== undefined && clock.now() - sinceMs >= leaseMs;
+        epoch = undefined;
+        refusals = wasHeld ? 0 : refusals + 1;
+        // A lease that is lost is asked for anew at once.
+        if (wasHeld) continue;
+        const backoffMs = Math.min(retryMs * 2 ** (refusals - 1), maxRetryMs);
+        await pause(clock, backoffMs, ended.signal);
         continue;
       }
       await pause(clock, leastMs, ended.signal);

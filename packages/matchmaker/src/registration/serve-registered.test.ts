@@ -3,12 +3,15 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { AdminService, ServerState } from "@dm-env-rpc/protocol/matchmaker";
+import { serve } from "@dm-env-rpc/server";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../../testing/pairs.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
 import { joinMatch, matchmakerClient, type TicketUpdate } from "../client/index.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
-import type { RegistrationEvent } from "./register.ts";
+import { type Registration, type RegistrationEvent, register } from "./register.ts";
+import type { ServeHooks } from "./serve-registered.ts";
 
 describe("a server that is registered", () => {
   it("lets in the agents that were assigned, each once and into its own world, and nobody else", async () => {
@@ -102,6 +105,68 @@ describe("a server that is registered", () => {
     await Promise.all([closed, registered.close()]);
     await expect(stays?.environment.step({ add: 1 })).rejects.toThrow(/unavailable/i);
     expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["waiting", "completed"]);
+  });
+});
+
+describe("an address that two servers register with", () => {
+  it("is that of the server which answers there, and the other one is told and asks ever less often", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    const events: RegistrationEvent[] = [];
+    await using first = await serveCounting(served.url, { onEvent: (event) => events.push(event) });
+    await first.registration.registered;
+    const faults: string[] = [];
+    const pauses: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      after(delayMs, callback) {
+        pauses.push(delayMs);
+        return systemClock.after(1, callback);
+      },
+    };
+    await using _second = await serveCounting(served.url, {
+      address: first.server.url,
+      clock,
+      onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
+    });
+    await expect.poll(() => pauses.length).toBeGreaterThan(5);
+    const { serverId } = first.registration;
+    for (const fault of faults) {
+      expect(fault).toContain(`another server, "${serverId}", is registered at`);
+    }
+    expect(pauses.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+    expect(events).toEqual([{ kind: "registered", matchmaker: served.url }]);
+    const matchmaker = matchmakerClient(served.url);
+    const [seat] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+    expect(seat.address).toBe(first.server.url);
+  });
+
+  it("goes to the server which answers there, where the other one came first", async () => {
+    await using served = await serveMatchmaker();
+    let right: Registration | undefined;
+    const authorize: ServeHooks["authorize"] = async (peer) =>
+      (await right?.authorize(peer)) ?? ["agent"];
+    await using server = await serve({ worlds: [counting], authorize });
+    const address = server.url;
+    const faults: string[] = [];
+    const onEvent = (event: RegistrationEvent): void => {
+      if (event.kind === "failed") faults.push(event.error.message);
+    };
+    await using wrong = await serveCounting(served.url, { address, onEvent });
+    await wrong.registration.registered;
+    await using registration = register({
+      matchmakers: served.url,
+      address,
+      maxWorlds: 10,
+      maxAgents: 20,
+      worldTypes: [counting.name],
+      worlds: () => server.worlds(),
+    });
+    right = registration;
+    await registration.registered;
+    wrong.registration.changed();
+    await expect
+      .poll(() => faults.at(-1), { timeout: 10_000 })
+      .toContain(`another server, "${registration.serverId}"`);
   });
 });
 

@@ -37,6 +37,7 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
     async registerServer(request) {
       checkRequest(context, request);
       await callBack(context, request);
+      await checkRivals(context, request);
       const epoch = await register(context, request);
       const { serverId, address } = request;
       emit({ kind: "server-registered", serverId, address });
@@ -113,6 +114,27 @@ async function callBack(
   }
 }
 
+/**
+ * Refuses an address where another server answers that is registered with it. One that is not there, because it was
+ * started anew or never was, gives way.
+ */
+async function checkRivals(
+  { view, servers, settings }: RegistryContext,
+  { serverId, address }: RegisterServerRequest,
+): Promise<void> {
+  for (const [id, { value }] of [...view.table("server")]) {
+    if (id === serverId || value.address !== address) continue;
+    if (value.state !== "serving" && value.state !== "draining") continue;
+    // Without tokens nobody can tell one server from another: the latest has the address.
+    if (!value.joinTokens || !(await servers.isThere({ id, address }, settings.callbackMs)))
+      continue;
+    throw new DmEnvRpcError(
+      "ALREADY_EXISTS",
+      `another server, "${shorten(id)}", is registered at "${shorten(address)}" and answers there; register each server with the address under which it alone is reached`,
+    );
+  }
+}
+
 async function register(
   { view }: RegistryContext,
   request: RegisterServerRequest,
@@ -151,7 +173,7 @@ async function register(
         worlds: worlds.map(reportedWorld),
       }),
     ];
-    // Whoever had the address before has it no more.
+    // Whoever had the address before is not there any more.
     for (const [id, other] of view.table("server")) {
       const { value } = other;
       if (id === serverId || value.address !== address || value.state === "gone") continue;

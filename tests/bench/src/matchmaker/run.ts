@@ -35,6 +35,7 @@ function instantServers(): WorldServers {
   let worlds = 0;
   return {
     check: async () => {},
+    isThere: async () => false,
     create: async () => `world-${++worlds}`,
     destroy: async () => {},
     reset: async () => {},
