@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
+import { parseAddress } from "@dm-env-rpc/transport";
 import { type ClockName, clockNames, type Pace } from "./clocks.ts";
 
 /** What a destroy does to a board with agents on it. */
@@ -180,8 +181,8 @@ function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undef
     );
   }
   return {
-    matchmakers,
-    advertise,
+    matchmakers: matchmakers.map((address) => checkedAddress("--matchmaker", address)),
+    advertise: advertise === undefined ? undefined : checkedAddress("--advertise", advertise),
     maxAgents: integer("--max-agents", values["max-agents"] ?? "1000", 1, 1_000_000),
     token: values["matchmaker-token"],
     ca: values["matchmaker-ca"],
@@ -203,6 +204,18 @@ function oneOf<const T extends string>(flag: string, text: string, known: readon
   const found = known.find((name) => name === text);
   if (found !== undefined) return found;
   throw new Error(`${flag} takes one of ${known.join(", ")}, received "${text}"; see --help`);
+}
+
+function checkedAddress(flag: string, text: string): string {
+  try {
+    parseAddress(text);
+    return text;
+  } catch (error) {
+    throw new Error(
+      `${flag} takes HOST:PORT, or that with http:// or https://, received "${text}"; see --help`,
+      { cause: error },
+    );
+  }
 }
 
 function integer(flag: string, text: string, min: number, max: number): number {
