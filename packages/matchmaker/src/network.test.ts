@@ -79,12 +79,12 @@ describe("on the network", () => {
     for (const speaks of ["nothing", "HTTP/2"] as const) {
       await using frozen = await serveSilence(speaks);
       const matchmakers = [frozen.address, served.url];
-      await using registered = await serveCounting(matchmakers, { timeoutMs: 100 });
+      await using registered = await serveCounting(matchmakers, { timeoutMs: 250 });
       await registered.registration.registered;
-      const one = matchmakerClient(matchmakers, { timeoutMs: 100 });
-      const two = matchmakerClient(matchmakers, { timeoutMs: 100 });
+      const one = matchmakerClient(matchmakers, { timeoutMs: 250 });
+      const two = matchmakerClient(matchmakers, { timeoutMs: 250 });
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
-      const other = matchmakerClient(matchmakers, { timeoutMs: 100 });
+      const other = matchmakerClient(matchmakers, { timeoutMs: 250 });
       expect(await other.get(ticketId)).toMatchObject({ ticketId, state: "assigned" });
     }
   });
@@ -96,7 +96,7 @@ describe("on the network", () => {
     const grpc = createGrpcTransport({ baseUrl: served.url });
     const silent = createGrpcTransport({ baseUrl: `http://${frozen.address}` });
     const half: Transport = { unary: grpc.unary.bind(grpc), stream: silent.stream.bind(silent) };
-    const matchmaker = matchmakerClient("the first", { transports: [half, grpc], timeoutMs: 100 });
+    const matchmaker = matchmakerClient("the first", { transports: [half, grpc], timeoutMs: 250 });
     await Promise.all([matchmaker.findMatch(), matchmakerClient(served.url).findMatch()]);
   });
 

@@ -5,6 +5,7 @@ import { connect } from "@dm-env-rpc/client";
 import { AdminService, ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { serve } from "@dm-env-rpc/server";
 import { describe, expect, it } from "vitest";
+import { ManualClock } from "../../testing/manual-clock.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
 import { joinMatch, matchmakerClient, type TicketUpdate } from "../client/index.ts";
@@ -12,6 +13,8 @@ import { type Clock, systemClock } from "../clock.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
+
+const patiently = { timeout: 10_000 };
 
 describe("a server that is registered", () => {
   it("lets in the agents that were assigned, each once and into its own world, and nobody else", async () => {
@@ -80,7 +83,7 @@ describe("a server that is registered", () => {
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
     const closed = registered.close({ graceMs: 60_000 });
-    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
+    await expect.poll(() => serverStates(served.url), patiently).toEqual([ServerState.DRAINING]);
     await using other = await serveCounting(served.url);
     const matchmaker = matchmakerClient(served.url);
     const [next] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
@@ -94,12 +97,34 @@ describe("a server that is registered", () => {
     expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["completed", "completed"]);
   });
 
+  it("that closes tells in its last report who has come and gone since the one before", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    // Its time stands still: between the first report and the last there is none.
+    const clock = new ManualClock();
+    await using registered = await serveCounting(served.url, { clock });
+    const matchmaker = matchmakerClient(served.url);
+    const play = async () => {
+      const assignment = await matchmaker.findMatch();
+      return { assignment, environment: await joinMatch(assignment, { as: counting }) };
+    };
+    const agents = await Promise.all([play(), play()]);
+    const closed = registered.close({ graceMs: 60_000 });
+    await Promise.all(agents.map(({ environment }) => environment.close()));
+    await closed;
+    const states = async () =>
+      await Promise.all(
+        agents.map(async ({ assignment }) => (await matchmaker.get(assignment.ticketId)).state),
+      );
+    await expect.poll(states, patiently).not.toContain("assigned");
+    expect(await states()).toEqual(["completed", "completed"]);
+  });
+
   it("that closes before its agents have left gives up their tickets and cuts them off, when its grace is over", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
     const closed = registered.close({ graceMs: 60_000 });
-    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
+    await expect.poll(() => serverStates(served.url), patiently).toEqual([ServerState.DRAINING]);
     const [stays, leaves] = agents;
     await leaves?.environment.close();
     await Promise.all([closed, registered.close()]);
@@ -128,7 +153,7 @@ describe("an address that two servers register with", () => {
       clock,
       onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
     });
-    await expect.poll(() => pauses.length).toBeGreaterThan(5);
+    await expect.poll(() => pauses.length, patiently).toBeGreaterThan(5);
     const { serverId } = first.registration;
     for (const fault of faults) {
       expect(fault).toContain(`another server, "${serverId}", is registered at`);
@@ -165,7 +190,7 @@ describe("an address that two servers register with", () => {
     await registration.registered;
     wrong.registration.changed();
     await expect
-      .poll(() => faults.at(-1), { timeout: 10_000 })
+      .poll(() => faults.at(-1), patiently)
       .toContain(`another server, "${registration.serverId}"`);
   });
 });
