@@ -108,9 +108,14 @@ export class Callers<S extends DescService> {
 
 /** Whether the same call may be answered by another matchmaker, or at another time. */
 export function isPassing(error: unknown): boolean {
-  const { code } = ConnectError.from(error);
+  const { code, cause } = ConnectError.from(error);
   // A call whose connection is lost is told as cancelled; whoever cancels calls of its own knows that.
-  return passing.has(code);
+  return passing.has(code) || isLostSession(cause);
+}
+
+/** Whether node:http2 itself gave up: Connect tells that as INTERNAL, though no matchmaker has said so. */
+function isLostSession(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && String(cause.code).startsWith("ERR_HTTP2_");
 }
 
 const passing: ReadonlySet<Code> = new Set([

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
@@ -87,6 +90,23 @@ describe("on the network", () => {
       const other = matchmakerClient(matchmakers, { timeoutMs: 250 });
       expect(await other.get(ticketId)).toMatchObject({ ticketId, state: "assigned" });
     }
+  });
+
+  it("a matchmaker whose connection breaks off in the middle of a call is passed over for the next", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using _registered = await serveCounting(served.url);
+    const dying = createServer();
+    dying.on("stream", (stream) => {
+      stream.on("error", () => stream.destroy());
+      stream.session?.goaway(2);
+    });
+    dying.listen(0, "127.0.0.1");
+    await once(dying, "listening");
+    const { port } = dying.address() as AddressInfo;
+    const matchmakers = [`127.0.0.1:${port}`, served.url];
+    const [one, two] = [matchmakerClient(matchmakers), matchmakerClient(matchmakers)];
+    await Promise.all([one.findMatch(), two.findMatch()]);
+    dying.close();
   });
 
   it("a ticket's watch that is never answered is opened at the next matchmaker", async () => {
