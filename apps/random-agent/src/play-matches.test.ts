@@ -92,12 +92,14 @@ test("agents whose world fails find another match, and go on there", async () =>
   const { url, events, counts } = place;
   const summary = await playMatches({ matchmakers: [url], agents: 2, steps: 20, seed: 1n });
   expect(summary).toMatchObject({ steps: 40, endedEarly: false });
-  const [first, second, ...more] = summary.worlds.map(({ world }) => world);
-  expect(first).toBe("pair-1");
-  // A world whose making takes too long is given up for the next.
-  expect(second).toMatch(/^pair-[2-9]$/);
-  expect(more).toEqual([]);
-  expect(events.filter(({ kind }) => kind === "matched")).toHaveLength(2);
+  const { worlds } = summary;
+  expect(worlds[0]?.world).toBe("pair-1");
+  // The one that notices later may be matched by its old ticket in between, until it gives that up.
+  expect(worlds.length).toBeGreaterThan(1);
+  expect(worlds.at(-1)?.world).not.toBe("pair-1");
+  expect([...(worlds.at(-1)?.agents ?? [])].sort()).toEqual([0, 1]);
+  const matches = events.filter(({ kind }) => kind === "matched").length;
+  expect(matches).toBeGreaterThanOrEqual(worlds.length);
   expect(counts().tickets.waiting).toBe(0);
 });
 
