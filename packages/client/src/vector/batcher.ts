@@ -51,10 +51,21 @@ export class Batcher<Observation> {
       // Where a sequence was begun in the same step, what came of the action is in the last step of the one before.
       this.#writeOutcome(columns, row, final ?? step, failure !== null);
     }
-    const { stack, ...flags } = columns;
-    // The stack has the names and shapes of the observations, which is what `Stacked` says.
-    const observation = stack.observation as Stacked<Observation>;
-    return { ids, observation, timeSteps, ...flags, finalObservation, finalInfo, failures };
+    return {
+      ids,
+      // The stack has the names and shapes of the observations, which is what `Stacked` says.
+      observation: columns.stack.observation as Stacked<Observation>,
+      timeSteps,
+      reward: columns.reward,
+      discount: columns.discount,
+      terminated: columns.terminated,
+      truncated: columns.truncated,
+      first: columns.first,
+      valid: columns.valid,
+      finalObservation,
+      finalInfo,
+      failures,
+    };
   }
 
   #writeOutcome(

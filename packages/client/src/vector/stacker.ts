@@ -52,11 +52,13 @@ export class Stacker {
       const { dtype, shape } = spec;
       const data = dtypes[dtype].allocate(rows * size);
       let record = observation;
-      for (const key of path.slice(0, -1)) {
+      const last = path.length - 1;
+      for (let depth = 0; depth < last; depth++) {
+        const key = path[depth] as string;
         record[key] ??= {};
         record = record[key] as Record<string, unknown>;
       }
-      record[path.at(-1) as string] = { dtype, shape: [rows, ...shape], data };
+      record[path[last] as string] = { dtype, shape: [rows, ...shape], data };
       return data;
     });
     return { observation: observation as DynamicStacked, arrays };

@@ -30,8 +30,8 @@ export interface VectorParts<Action, Observation> {
 /** What waits for arrivals: all slots of a step, or as many as make a batch. */
 interface Waiting<Observation> {
   readonly count: number;
-  readonly resolve: (arrivals: Arrival<Observation>[]) => void;
-  readonly reject: (error: Error) => void;
+  readonly resolve: (batch: VectorBatch<Observation>) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Slots, and who waits for what comes out of them. */
@@ -156,37 +156,28 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return this.close();
   }
 
-  async #all(
+  #all(
     options: WaitOptions | undefined,
     go: (slot: Slot<Action, Observation>) => void,
   ): Promise<VectorBatch<Observation>> {
     // What a call that was given up left behind is nobody's any more.
     this.#arrivals = [];
     for (const slot of this.#slots) go(slot);
-    return await this.#take(this.size, options);
+    return this.#take(this.size, options);
   }
 
-  async #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
+  #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
     let waiting: Waiting<Observation> | undefined;
-    const coming = new Promise<Arrival<Observation>[]>((resolve, reject) => {
+    const coming = new Promise<VectorBatch<Observation>>((resolve, reject) => {
       waiting = { count, resolve, reject };
       this.#waiting = waiting;
       this.#wake();
     });
-    let arrivals: Arrival<Observation>[];
-    try {
-      // Where nothing ends the wait but an arrival, there is nothing to watch.
-      arrivals = await (options === undefined
-        ? coming
-        : waitFor(coming, `${count} of ${this.size} slots`, options));
-    } finally {
+    // Where nothing ends the wait but an arrival, there is nothing to watch.
+    if (options === undefined) return coming;
+    return waitFor(coming, `${count} of ${this.size} slots`, options).finally(() => {
       if (this.#waiting === waiting) this.#waiting = undefined;
-    }
-    if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
-    const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
-    const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
-    if (failed !== undefined) throw failed.failure;
-    return (this.#batcher as Batcher<Observation>).batch(arrivals);
+    });
   }
 
   #wake(): void {
@@ -194,15 +185,26 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     if (waiting === undefined) return;
     if (this.#arrivals.length < waiting.count && this.#somethingPending()) return;
     this.#waiting = undefined;
-    if (this.#arrivals.length === 0) {
-      waiting.reject(refused("recv with nothing sent", "send() or sendReset() first"));
-      return;
+    try {
+      waiting.resolve(this.#batch(waiting.count));
+    } catch (error) {
+      waiting.reject(error);
     }
-    const arrivals = this.#arrivals.splice(0, waiting.count);
+  }
+
+  /** @throws what there is instead of a batch. */
+  #batch(count: number): VectorBatch<Observation> {
+    if (this.#arrivals.length === 0)
+      throw refused("recv with nothing sent", "send() or sendReset() first");
+    const arrivals = this.#arrivals.splice(0, count);
     const misfit = this.#misfit;
     this.#misfit = undefined;
-    if (misfit === undefined) waiting.resolve(arrivals);
-    else waiting.reject(misfit);
+    if (misfit !== undefined) throw misfit;
+    if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
+    const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
+    const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
+    if (failed !== undefined) throw failed.failure;
+    return (this.#batcher as Batcher<Observation>).batch(arrivals);
   }
 
   /** Looks first where something was pending last: an arrival does not cost a look at every slot. */
