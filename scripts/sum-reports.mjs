@@ -1,49 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds up the reports that the suites left in */*/reports: Vitest's JSON and
-// JUnit XML. Prints a line a suite, then the sum; exits 1 when a test failed, none
-// passed, or the argument says that as many other checks failed.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+// Adds up the reports that the suites left in */*/reports, Vitest's JSON and JUnit XML:
+//
+//   node scripts/sum-reports.mjs [LOGS]
+//
+// LOGS is a folder of what each failed check printed; each file counts as a failure. Prints the
+// last lines of these, every failed test, a line a suite and, last, the sum, so that the end of
+// a log tells what went wrong. Exits 1 when something failed, or nothing passed.
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 
-const total = { passed: 0, failed: 0, skipped: 0 };
-for (const parent of ["packages", "apps", "examples", "tests"]) {
-  if (!existsSync(parent)) continue;
-  for (const name of readdirSync(parent)) {
-    const reports = `${parent}/${name}/reports`;
-    if (!existsSync(reports)) continue;
-    for (const file of readdirSync(reports).sort()) {
-      const counts = count(`${reports}/${file}`);
-      if (counts === undefined) continue;
-      process.stdout.write(`${`${parent}/${name}`.padEnd(28)} ${line(counts)}\n`);
-      for (const key of Object.keys(total)) total[key] += counts[key];
-    }
-  }
+const lastLines = 25;
+const messageLines = 15;
+/** What the messages of all failed tests may take together. */
+const allMessagesLines = 75;
+
+const suites = ["packages", "apps", "examples", "tests"]
+  .filter((parent) => existsSync(parent))
+  .flatMap((parent) => readdirSync(parent).map((name) => `${parent}/${name}`));
+const reports = suites.flatMap((suite) =>
+  filesOf(`${suite}/reports`).flatMap((file) => {
+    const report = read(file);
+    return report === undefined ? [] : [{ suite, ...report }];
+  }),
+);
+const [logs] = process.argv.slice(2);
+const checks = logs === undefined ? [] : filesOf(logs).sort((a, b) => age(a) - age(b));
+
+for (const check of checks) {
+  const log = readFileSync(check, "utf8");
+  const tasks = failedTasks(log);
+  if (tasks.length === 0) printTail(check.slice(logs.length + 1), log);
+  for (const { name, output } of tasks) printTail(name, output);
 }
-const others = Number(process.argv[2] ?? 0);
-total.failed += others;
-process.stdout.write(`${line(total)}\n`);
+const failures = reports.flatMap(({ suite, failures }) =>
+  failures.map((failure) => ({ suite, ...failure })),
+);
+const most = Math.max(1, Math.min(messageLines, Math.floor(allMessagesLines / failures.length)));
+for (const { suite, name, message } of failures) {
+  print(`\nFAILED ${suite}: ${name}`);
+  for (const line of ends(linesOf(message), most)) print(`    ${line}`);
+}
+if (checks.length + failures.length > 0) print("");
+
+const total = { passed: 0, failed: checks.length, skipped: 0 };
+for (const { suite, counts } of reports) {
+  print(`${suite.padEnd(28)} ${sumOf(counts)}`);
+  for (const key of Object.keys(total)) total[key] += counts[key];
+}
+print(sumOf(total));
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
-function count(file) {
-  const text = readFileSync(file, "utf8");
-  if (file.endsWith(".json")) {
-    const report = JSON.parse(text);
-    if (report.numTotalTests === undefined) return undefined;
-    return {
+/** The counts of a report and its failures; undefined of a file that is none. */
+function read(file) {
+  if (file.endsWith(".xml")) return readJUnit(readFileSync(file, "utf8"));
+  if (!file.endsWith(".json")) return undefined;
+  const report = JSON.parse(readFileSync(file, "utf8"));
+  return report.numTotalTests === undefined ? undefined : readVitest(report);
+}
+
+function readVitest(report) {
+  const failures = report.testResults.flatMap(
+    ({ name: path, message, status, assertionResults }) => {
+      const failed = assertionResults.filter((test) => test.status === "failed");
+      const file = relative(process.cwd(), path);
+      const tests = failed.map(({ ancestorTitles, title, failureMessages }) => ({
+        name: [file, ...ancestorTitles, title].filter((part) => part !== "").join(" > "),
+        message: failureMessages.join("\n"),
+      }));
+      // Outside its tests: when it was loaded, or in a hook.
+      const isElsewhere = status === "failed" && (message !== "" || failed.length === 0);
+      return isElsewhere ? [...tests, { name: file, message }] : tests;
+    },
+  );
+  const isUncounted = !report.success && report.numFailedTests === 0;
+  return {
+    failures,
+    counts: {
       passed: report.numPassedTests,
-      failed: report.numFailedTests + (report.success || report.numFailedTests > 0 ? 0 : 1),
+      failed: report.numFailedTests + (isUncounted ? 1 : 0),
       skipped: report.numPendingTests + report.numTodoTests,
-    };
-  }
-  if (!file.endsWith(".xml")) return undefined;
+    },
+  };
+}
+
+function readJUnit(xml) {
   const sum = (attribute) =>
-    [...text.matchAll(new RegExp(`<testsuite [^>]*\\b${attribute}="(\\d+)"`, "g"))].reduce(
+    [...xml.matchAll(new RegExp(`<testsuite [^>]*\\b${attribute}="(\\d+)"`, "g"))].reduce(
       (all, [, number]) => all + Number(number),
       0,
     );
   const [tests, failed, skipped] = [sum("tests"), sum("failures") + sum("errors"), sum("skipped")];
-  return { passed: tests - failed - skipped, failed, skipped };
+  const failures = [...xml.matchAll(/<testcase\b([^>]*[^/])>(.*?)<\/testcase>/gs)].flatMap(
+    ([, attributes, inside]) => {
+      const [, message] =
+        inside.match(/<(?:failure|error)\b[^>]*>(.*?)<\/(?:failure|error)>/s) ?? [];
+      const part = (name) => attributes.match(new RegExp(`\\b${name}="([^"]*)"`))?.[1];
+      const name = [part("classname"), part("name")].filter(Boolean).join(" > ");
+      return message === undefined ? [] : [{ name: unescaped(name), message: unescaped(message) }];
+    },
+  );
+  return { failures, counts: { passed: tests - failed - skipped, failed, skipped } };
 }
 
-function line({ passed, failed, skipped }) {
+function unescaped(text) {
+  const characters = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
+  return text
+    .replace(/&#(x?)([0-9a-f]+);/gi, (_, hex, code) =>
+      String.fromCodePoint(Number.parseInt(code, hex === "" ? 10 : 16)),
+    )
+    .replace(/&(lt|gt|quot|apos|amp);/g, (_, name) => characters[name]);
+}
+
+/** What turbo's failed tasks printed, where a check ran turbo; it mixes what tasks print at once. */
+function failedTasks(log) {
+  const [, names = ""] = stripVTControlCharacters(log).match(/^Failed: +(.+)$/m) ?? [];
+  return names.split(/, */).flatMap((name) => {
+    const [owner, task] = name.split("#");
+    const suite = suites.find((suite) => packageName(suite) === owner);
+    const file = `${suite}/.turbo/turbo-${task?.replaceAll(":", "$colon$")}.log`;
+    return existsSync(file) ? [{ name, output: readFileSync(file, "utf8") }] : [];
+  });
+}
+
+function packageName(suite) {
+  const manifest = `${suite}/package.json`;
+  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).name : undefined;
+}
+
+function filesOf(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .sort()
+    .map((name) => `${folder}/${name}`);
+}
+
+function age(file) {
+  return statSync(file).mtimeMs;
+}
+
+function printTail(name, output) {
+  print(`\nThe end of what "${name}" printed, which failed:`);
+  for (const line of linesOf(output).slice(-lastLines)) print(`    ${line}`);
+}
+
+/** Without what tells nothing here: colours, empty lines, and frames of other people's code. */
+function linesOf(text) {
+  return stripVTControlCharacters(text)
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !/^\s*(at|❯) .*node_modules/.test(line));
+}
+
+/** So many lines at most: its first, which say what is wrong, and some of its last, which say where. */
+function ends(lines, count) {
+  if (lines.length <= count) return lines;
+  const last = Math.floor(count / 3);
+  return [...lines.slice(0, count - last), ...lines.slice(lines.length - last)];
+}
+
+function sumOf({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
+
+function print(line) {
+  process.stdout.write(`${line}\n`);
 }
