@@ -46,7 +46,7 @@ describe("limits", () => {
     expect(() => limitsFrom({ stepMs: Number.NaN })).toThrow(/stepMs.*NaN/);
     expect(() => limitsFrom({ maxWorlds: 1.5 })).toThrow(/maxWorlds: expected a whole number.*1.5/);
     expect(() => limitsFrom({ stepMs: Number.POSITIVE_INFINITY })).toThrow(
-      /stepMs: expected a number from 1 to 2147483647, received Infinity$/,
+      /stepMs: expected a number of milliseconds from 1 to 2147483647, received Infinity$/,
     );
     expect(() => limitsFrom({ idleWorldMs: 2 ** 31 })).toThrow(/received 2147483648; 0 is never/);
     expect(() => limitsFrom({ maxStreamsPerConnection: Number.POSITIVE_INFINITY })).toThrow(

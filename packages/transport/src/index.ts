@@ -4,6 +4,7 @@ export { type Address, isLoopback, parseAddress } from "./address.ts";
 export type { CallCodecs } from "./call-codecs.ts";
 export type { ConnectionOptions, OpenTls } from "./client-connection.ts";
 export { peerOfCall } from "./connect-stream.ts";
+export { type Limit, type LimitsOf, readLimits } from "./limit-table.ts";
 export { maxTimeoutMs } from "./limits.ts";
 export { listen } from "./listen.ts";
 export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen-options.ts";

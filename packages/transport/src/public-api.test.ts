@@ -13,6 +13,7 @@ test("the public names are these", () => {
       "openStream",
       "parseAddress",
       "peerOfCall",
+      "readLimits",
     ]
   `);
 });

@@ -4,11 +4,10 @@ import { dirname, join } from "node:path";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { parseConfig } from "@dm-env-rpc/conformance";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
-import { defaultLimits } from "@dm-env-rpc/server";
 import { describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { commandsOf, faultOf } from "./commands.ts";
-import { allPages, at, type Block, type Page, readPage, root } from "./pages.ts";
+import { allPages, at, type Block, type Page, root } from "./pages.ts";
 
 /** Languages that something checks, here or in tests/interop, and plain text, which shows output. */
 const languages: ReadonlySet<string> = new Set([
@@ -45,12 +44,6 @@ describe.each(pages.map((page) => [page.path, page] as const))("%s", (_path, pag
     const faults = page.links.map(({ target }) => linkFault(page, target));
     expect(whereNot(page, page.links, faults)).toEqual([]);
   });
-});
-
-it("docs/run-a-fleet.md names every limit of a server", () => {
-  const { spans } = readPage("docs/run-a-fleet.md");
-  const named = spans.map(({ text }) => text);
-  expect(named).toEqual(expect.arrayContaining(Object.keys(defaultLimits)));
 });
 
 function dataFault({ language, lines, file }: Block): string | undefined {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
+import { defaultSettings } from "@dm-env-rpc/matchmaker";
+import { defaultLimits } from "@dm-env-rpc/server";
+import { expect, it } from "vitest";
+import { root } from "./pages.ts";
+
+it("docs/run-a-fleet.md tells the default of every limit of a server", () => {
+  const rows = readFileSync(`${root}docs/run-a-fleet.md`, "utf8").matchAll(
+    /^\| (`\w+`(?:, `\w+`)*) \| ([\d,^]+(?: [MG]iB)?) \|/gm,
+  );
+  const told = [...rows].flatMap(([, names = "", value = ""]) =>
+    [...names.matchAll(/\w+/g)].map(([name]) => [name, numberOf(value)] as const),
+  );
+  expect(Object.fromEntries(told)).toEqual(defaultLimits);
+});
+
+it.each([
+  ["packages/server/src/limits.ts", defaultLimits],
+  ["packages/matchmaker/src/settings.ts", defaultSettings],
+])("the docstrings of %s tell the defaults", (path, defaults) => {
+  const fields = readFileSync(root + path, "utf8").matchAll(
+    /\bDefault ([^.]+)\.\s*\*\/\s*readonly (\w+): Limit =/g,
+  );
+  const told = [...fields].map(([, value = "", name = ""]) => [name, numberOf(value)] as const);
+  expect(Object.fromEntries(told)).toEqual(defaults);
+});
+
+/** What prose says as `10,000`, `2^24` or `64 MiB`. */
+function numberOf(text: string): number {
+  const [, digits = "", exponent = "1", prefix = ""] =
+    /^([\d,]+)(?:\^(\d+))?(?: ([MG])iB)?$/.exec(text) ?? [];
+  const factor = { M: 2 ** 20, G: 2 ** 30 }[prefix] ?? 1;
+  return Number(digits.replaceAll(",", "")) ** Number(exponent) * factor;
+}
