@@ -48,6 +48,6 @@ export const clientSteps: RpcTable = {
   contenders,
   modes,
   bars,
-  quick: { repetitions: 5, turnMs: 100, warmUpMs: 300 },
-  thorough: { repetitions: 15, turnMs: 200, warmUpMs: 800 },
+  quick: { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 300 },
+  thorough: { launches: 4, repetitions: 12, turnMs: 80, warmUpMs: 500 },
 };

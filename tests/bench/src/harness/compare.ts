@@ -28,6 +28,9 @@ export interface Mode {
 
 /** How long and how often. */
 export interface Effort {
+  /** How often all processes are started anew: two of the same program can differ by a tenth for as long as they run. */
+  readonly launches: number;
+  /** Turns in each launch. */
   readonly repetitions: number;
   readonly turnMs: number;
   readonly warmUpMs: number;
@@ -85,35 +88,21 @@ interface Sample {
 
 /**
  * Compares contenders: all their processes stand ready, and in each repetition and mode
- * they play one after the other, so that a slow spell of the machine hits all of them.
+ * they play one after the other, there and back, so that a slow spell of the machine hits all of them.
  */
 export async function compare(comparison: Comparison): Promise<Measured[]> {
-  const { contenders, modes, effort, onProgress } = comparison;
-  const entrants: Entrant[] = [];
+  const { contenders, modes, effort } = comparison;
   const samples = new Map<string, Sample[]>();
-  try {
-    for (const contender of contenders) {
-      onProgress(`warming up ${contender.label}`);
-      const entrant = launch(contender, comparison);
-      entrants.push(entrant);
-      await serve(entrant, comparison.load);
-      for (const mode of modes) {
-        await connect(entrant, mode, comparison.load);
-        await warmUp(entrant, mode, effort.warmUpMs, mode === modes[0]);
-        samples.set(keyOf(contender, mode), []);
-      }
+  for (let launch = 1; launch <= effort.launches; launch++) {
+    const entrants: Entrant[] = [];
+    try {
+      await prepare(comparison, entrants);
+      await takeTurns(comparison, entrants, launch, samples);
+    } finally {
+      await Promise.all(
+        entrants.flatMap(({ server, client }) => [client.close(), server?.close()]),
+      );
     }
-    for (let repetition = 1; repetition <= effort.repetitions; repetition++) {
-      for (const mode of modes) {
-        onProgress(`repetition ${repetition} of ${effort.repetitions}: ${mode.label}`);
-        for (const entrant of entrants) {
-          const sample = await play(entrant, mode, effort.turnMs);
-          samples.get(keyOf(entrant.contender, mode))?.push(sample);
-        }
-      }
-    }
-  } finally {
-    await Promise.all(entrants.flatMap(({ server, client }) => [client.close(), server?.close()]));
   }
   return modes.flatMap((mode) =>
     contenders.map((contender) =>
@@ -122,15 +111,52 @@ export async function compare(comparison: Comparison): Promise<Measured[]> {
   );
 }
 
+/** Starts everybody's processes, and warms them up. */
+async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<void> {
+  const { contenders, modes, effort, load, onProgress } = comparison;
+  for (const contender of contenders) {
+    onProgress(`warming up ${contender.label}`);
+    const entrant = start(contender, comparison);
+    entrants.push(entrant);
+    await serve(entrant, load);
+    for (const mode of modes) {
+      await connect(entrant, mode, load);
+      await warmUp(entrant, mode, effort.warmUpMs, mode === modes[0]);
+    }
+  }
+}
+
+async function takeTurns(
+  { modes, effort, onProgress }: Comparison,
+  entrants: readonly Entrant[],
+  launch: number,
+  samples: Map<string, Sample[]>,
+): Promise<void> {
+  const { launches, repetitions, turnMs } = effort;
+  const thereAndBack = [entrants, [...entrants].reverse()];
+  for (let repetition = 0; repetition < repetitions; repetition++) {
+    for (const mode of modes) {
+      const turn = (launch - 1) * repetitions + repetition + 1;
+      onProgress(`turn ${turn} of ${launches * repetitions}: ${mode.label}`);
+      for (const entrant of thereAndBack[repetition % 2] ?? []) {
+        const key = keyOf(entrant.contender, mode);
+        const taken = samples.get(key) ?? [];
+        samples.set(key, taken);
+        taken.push(await play(entrant, mode, turnMs));
+      }
+    }
+  }
+}
+
 const keyOf = (contender: Contender, mode: Mode): string => `${contender.id} ${mode.id}`;
 
-function launch(contender: Contender, options: ChildOptions): Entrant {
-  const start = (side: Side, role: string): Child =>
+function start(contender: Contender, options: ChildOptions): Entrant {
+  const child = (side: Side, role: string): Child =>
     (side.runtime === "node" ? startNode : startPython)(options, `${contender.id}-${role}`);
   return {
     contender,
-    server: contender.server && start(contender.server, "server"),
-    client: start(contender.client, "client"),
+    server: contender.server && child(contender.server, "server"),
+    client: child(contender.client, "client"),
     port: 0,
   };
 }

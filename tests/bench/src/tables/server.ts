@@ -160,7 +160,7 @@ async function measureTail(
     load: "board",
     contenders: smallContenders.filter(({ id }) => id === "ours" || id === "http2-echo"),
     modes: [mode],
-    effort: { repetitions: 5, turnMs: quick ? 300 : 1_000, warmUpMs: 500 },
+    effort: { launches: 1, repetitions: 5, turnMs: quick ? 300 : 1_000, warmUpMs: 500 },
     profiles,
     onProgress,
   });
