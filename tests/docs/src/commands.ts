@@ -80,9 +80,14 @@ export function faultOf(page: Page, { words }: Command): string | undefined {
   return `"${program}" is no program that the pages use`;
 }
 
-function unknownFlags(main: string, args: readonly string[]): string | undefined {
+/** The flags that the `--help` of a program names. */
+export function flagsOf(main: string): ReadonlySet<string> {
   const { stdout } = spawnSync(process.execPath, [root + main, "--help"], { encoding: "utf8" });
-  const known = new Set(stdout.match(/--[a-z0-9-]+/g));
+  return new Set(stdout.match(/--[a-z0-9-]+/g));
+}
+
+function unknownFlags(main: string, args: readonly string[]): string | undefined {
+  const known = flagsOf(main);
   const flags = args.filter((arg) => arg.startsWith("--") && arg !== "--");
   const unknown = flags.map((flag) => flag.replace(/=.*/, "")).filter((flag) => !known.has(flag));
   return unknown.length === 0 ? undefined : `${main} has no ${unknown.join(", ")}`;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { parseConfig } from "@dm-env-rpc/conformance";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { commandsOf, faultOf } from "./commands.ts";
-import { allPages, at, type Block, type Page, root } from "./pages.ts";
+import { commandsOf, faultOf, flagsOf } from "./commands.ts";
+import { allPages, at, type Block, type Page, readPage, root } from "./pages.ts";
 
 /** Languages that something checks, here or in tests/interop, and plain text, which shows output. */
 const languages: ReadonlySet<string> = new Set([
@@ -44,6 +44,12 @@ describe.each(pages.map((page) => [page.path, page] as const))("%s", (_path, pag
     const faults = page.links.map(({ target }) => linkFault(page, target));
     expect(whereNot(page, page.links, faults)).toEqual([]);
   });
+});
+
+it.each(globSync("apps/*", { cwd: root }))("%s/README.md names every flag, and no other", (app) => {
+  const { spans } = readPage(`${app}/README.md`);
+  const named = spans.flatMap(({ text }) => /^--[a-z0-9-]+/.exec(text) ?? []);
+  expect(new Set(named)).toEqual(flagsOf(`${app}/dist/main.js`));
 });
 
 function dataFault({ language, lines, file }: Block): string | undefined {

@@ -95,6 +95,7 @@ export function allPages(): Page[] {
     "docs/**/",
     "packages/*/",
     "packages/*/golden/",
+    "apps/*/",
     "examples/*/",
     "deploy/**/",
   ];
