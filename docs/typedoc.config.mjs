@@ -2,7 +2,7 @@
 // The API reference, of everything that the packages export (npm run docs).
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { OptionDefaults } from "typedoc";
+import { Application, makeRecursiveVisitor, OptionDefaults, Type } from "typedoc";
 
 const root = join(import.meta.dirname, "..");
 
@@ -20,6 +20,40 @@ const sources = new Map(
 );
 
 const names = new Set([...sources.keys()].map((name) => name.split("/").slice(0, 2).join("/")));
+
+/** What exported types are made of and nobody has to name: steps on the way to a type, and what the matchmaker keeps in its store. */
+const unnamed = new Set([
+  ...["DTypeOf", "DTypeOfValue", "Picked", "CallLimitTable", "ServerLimitTable", "SettingTable"],
+  ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
+]);
+
+/** Refuses names in what is exported that are not exported themselves; TypeDoc's own check knows only one package. */
+function exportsWhatItNames(app) {
+  app.on(Application.EVENT_VALIDATE_PROJECT, ({ reflections }) => {
+    const seen = new Set();
+    for (const reflection of Object.values(reflections)) {
+      const visitor = makeRecursiveVisitor({
+        reference(type) {
+          if (type.reflection || type.isIntentionallyBroken() || !names.has(type.package)) return;
+          const name = type.qualifiedName;
+          if (!seen.has(name) && !unnamed.has(name)) {
+            const path = `${type.package}/${type.symbolId?.packagePath}`;
+            const at = reflection.getFriendlyFullName();
+            app.logger.validationWarning(`${name} of ${path} is not exported, but ${at} names it`);
+          }
+          seen.add(name);
+        },
+      });
+      const { type, default: otherwise, extendedTypes = [], implementedTypes = [] } = reflection;
+      for (const each of [type, otherwise, ...extendedTypes, ...implementedTypes]) {
+        if (each instanceof Type) each.visit(visitor);
+      }
+    }
+    for (const name of unnamed) {
+      if (!seen.has(name)) app.logger.validationWarning(`nothing that is exported names ${name}`);
+    }
+  });
+}
 
 /** @type {import("typedoc").TypeDocOptions} */
 export default {
@@ -40,6 +74,7 @@ export default {
   // What is exported has a docstring; what is generated has that of its .proto, or none.
   packagesRequiringDocumentation: [...names].filter((name) => name !== "@dm-env-rpc/protocol"),
   requiredToBeDocumented: ["Variable", "Function", "Class", "Interface", "TypeAlias"],
+  plugin: [exportsWhatItNames],
   validation: { notDocumented: true },
   treatWarningsAsErrors: true,
   treatValidationWarningsAsErrors: true,

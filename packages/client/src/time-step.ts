@@ -27,27 +27,22 @@ export interface TimeStep<Observation> {
   /** What was observed, by name. Tensors are views of the received bytes. */
   readonly observation: Observation;
   /** Whether this step begins a sequence. */
-  first(this: StepOfType): boolean;
+  first(this: Pick<TimeStep<unknown>, "stepType">): boolean;
   /** Whether this step is within a sequence. */
-  mid(this: StepOfType): boolean;
+  mid(this: Pick<TimeStep<unknown>, "stepType">): boolean;
   /** Whether this step ends a sequence; the next step begins another and ignores its action. */
-  last(this: StepOfType): boolean;
+  last(this: Pick<TimeStep<unknown>, "stepType">): boolean;
 }
 
-/** The part of a time step that its questions look at. */
-export interface StepOfType {
-  readonly stepType: StepType;
-}
-
-function first(this: StepOfType): boolean {
+function first(this: Pick<TimeStep<unknown>, "stepType">): boolean {
   return this.stepType === "first";
 }
 
-function mid(this: StepOfType): boolean {
+function mid(this: Pick<TimeStep<unknown>, "stepType">): boolean {
   return this.stepType === "mid";
 }
 
-function last(this: StepOfType): boolean {
+function last(this: Pick<TimeStep<unknown>, "stepType">): boolean {
   return this.stepType === "last";
 }
 

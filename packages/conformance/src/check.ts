@@ -3,8 +3,16 @@ import type { ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import type { Stage } from "./stage.ts";
 
-/** The documents that the sections of checks are in, and where those are. */
-export const documents = {
+/** A document that sections of checks are in. */
+export type SpecDocument =
+  | "overview.md"
+  | "reference.md"
+  | "extensions/properties.md"
+  | "dm_env_rpc.proto"
+  | "behaviours.md";
+
+/** Where each document is. */
+export const documents: Readonly<Record<SpecDocument, string>> = {
   "overview.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/overview.md",
   "reference.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/reference.md",
   "extensions/properties.md":
@@ -13,13 +21,10 @@ export const documents = {
     "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/dm_env_rpc/v1/dm_env_rpc.proto",
   "behaviours.md":
     "docs/behaviours.md of dm_env_rpc for TypeScript: what it promises where the protocol leaves a choice",
-} as const;
+};
 
-/** The documents that the sections of checks are in. */
-export type SpecDocument = keyof typeof documents;
-
-/** One rule of the protocol, and how to see whether a server keeps it. */
-export interface Check {
+/** One rule of the protocol that the suite checks. */
+export interface CheckInfo {
   /** The behaviour's number and a few words, such as `27.join-twice`: what filters and lists of failures name. */
   readonly id: string;
   /** Its line in the list of behaviours. */
@@ -30,6 +35,10 @@ export interface Check {
   readonly section: `${SpecDocument}, ${string}`;
   /** Why the check has nothing to do on a server that is configured like this. */
   readonly notFor?: (config: ConformanceConfig, protocol: ProtocolName) => string | undefined;
+}
+
+/** A rule, and how to see whether a server keeps it. */
+export interface Check extends CheckInfo {
   /**
    * Plays what it takes.
    *
@@ -50,7 +59,7 @@ export interface Unseen {
 /** Declares checks of one section. */
 export function checksOf(
   behaviour: number,
-  section: Check["section"],
+  section: CheckInfo["section"],
   checks: Readonly<Record<string, Omit<Check, "id" | "behaviour" | "section">>>,
 ): readonly Check[] {
   return Object.entries(checks).map(([name, check]) => ({

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 
-/** The clocks that checks know of. */
-export const clockNames = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
-
 /** How a server's worlds move. */
-export type ClockName = (typeof clockNames)[number];
+export type ClockName = "lockstep" | "turns" | "realtime" | "freeRunning" | "wakeUp";
 
 /** Create settings under which something happens after a number of something. */
 export interface Counted {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The rules of dm_env_rpc as checks that run against any server. */
-export type { Check, SpecDocument } from "./check.ts";
+export type { CheckInfo, SpecDocument } from "./check.ts";
 export { allChecks } from "./checks/index.ts";
 export type { ClockName, ConformanceConfig, Counted } from "./config.ts";
 export { parseConfig } from "./config-file.ts";
-export { Mismatch } from "./mismatch.ts";
 export type { ProtocolName } from "./protocol-name.ts";
 export { jsonReport, junitReport } from "./report/files.ts";
 export { reportText, resultText, summaryText } from "./report/table.ts";

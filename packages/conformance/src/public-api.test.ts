@@ -5,7 +5,6 @@ import * as vitest from "./vitest.ts";
 
 it("exports these names and no others", () => {
   expect(Object.keys(api).sort()).toEqual([
-    "Mismatch",
     "allChecks",
     "jsonReport",
     "junitReport",

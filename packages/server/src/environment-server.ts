@@ -25,7 +25,7 @@ import { Sessions } from "./sessions.ts";
 import { createSideChannel } from "./side-channel.ts";
 import { software } from "./software.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
-import type { UntypedWorldDefinition } from "./world.ts";
+import type { WorldDefinition } from "./world.ts";
 import { WorldRegistry } from "./world-registry.ts";
 
 /** A world that a server comes with (behaviour 23). */
@@ -39,7 +39,7 @@ export interface PremadeWorld {
 /** How worlds are offered, with or without a network. */
 export interface EnvironmentServerOptions {
   /** The kinds of world; where there are several, the create setting `world_type` chooses. */
-  readonly worlds: readonly UntypedWorldDefinition[];
+  readonly worlds: readonly WorldDefinition[];
   /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
   readonly singleWorld?: boolean;
   /** Worlds that are there from the start. */

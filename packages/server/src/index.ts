@@ -7,9 +7,11 @@ export type { Awaitable } from "./awaitable.ts";
 export type {
   Clock,
   ClockDriver,
+  ClockSeat,
   DeadlineOptions,
   MissedDeadlinePolicy,
   SequenceControl,
+  TickActions,
 } from "./clocks/clock.ts";
 export { freeRunning } from "./clocks/free-running.ts";
 export { lockstep } from "./clocks/lockstep.ts";
@@ -63,6 +65,7 @@ export {
 export { type SeededRandom, seededRandom } from "./random.ts";
 export { addReflection } from "./reflection.ts";
 export { type RequestAnswered, requestChannelName } from "./request-metrics.ts";
+export type { ActionValues } from "./seat-specs.ts";
 export { type ServeOptions, type Server, serve } from "./serve.ts";
 export type { ServedWorld } from "./served-worlds.ts";
 export {

@@ -6,7 +6,7 @@ import { DataType } from "@dm-env-rpc/protocol";
  * Every element type of the protocol: its scalar in JavaScript, what holds many
  * of them, and whether it can have bounds. The one list that the rest derives from.
  */
-interface DTypeTable {
+export interface DTypeTable {
   float32: { scalar: number; data: Float32Array };
   float64: { scalar: number; data: Float64Array };
   int8: { scalar: number; data: Int8Array };

@@ -29,6 +29,7 @@ export {
   type BigIntDType,
   type DType,
   type DTypeInfo,
+  type DTypeTable,
   dtypeOf,
   dtypes,
   type NumberDType,

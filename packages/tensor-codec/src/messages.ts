@@ -34,8 +34,6 @@ export interface Malformed {
   readonly value: Error;
 }
 
-type Cold<Payload> = Exclude<Payload, { case: "step" }>;
-
 /**
  * What an agent sends on a Process stream: the payload of an EnvironmentRequest.
  * The hot step is a record of tensors, everything else the generated message;
@@ -43,12 +41,12 @@ type Cold<Payload> = Exclude<Payload, { case: "step" }>;
  */
 export type ProcessRequest =
   | { readonly case: "step"; readonly value: StepRequest }
-  | Cold<EnvironmentRequest["payload"]>;
+  | Exclude<EnvironmentRequest["payload"], { case: "step" }>;
 
 /** What a server answers on a Process stream: the payload of an EnvironmentResponse. */
 export type ProcessResponse =
   | { readonly case: "step"; readonly value: StepResponse }
-  | Cold<EnvironmentResponse["payload"]>;
+  | Exclude<EnvironmentResponse["payload"], { case: "step" }>;
 
 /**
  * How one direction of a stream becomes bytes and back.

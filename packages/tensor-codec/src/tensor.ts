@@ -6,12 +6,6 @@ import { shapeText, valueText, withArticle } from "./text.ts";
 /** The largest dimension of a shape: the wire has 32 bits for it, signed. */
 export const MAX_DIMENSION = 2147483647;
 
-interface TensorOf<D extends DType> {
-  readonly dtype: D;
-  readonly shape: readonly number[];
-  readonly data: TensorData<D>;
-}
-
 /**
  * An n-dimensional array: `data` holds the elements flat in row-major order, as
  * many as the product of `shape`; an empty shape is a scalar of one element.
@@ -21,7 +15,9 @@ interface TensorOf<D extends DType> {
  *
  * A plain record: `Tensor` without a dtype is a union to narrow by `dtype`.
  */
-export type Tensor<D extends DType = DType> = D extends DType ? TensorOf<D> : never;
+export type Tensor<D extends DType = DType> = D extends DType
+  ? { readonly dtype: D; readonly shape: readonly number[]; readonly data: TensorData<D> }
+  : never;
 
 /**
  * A tensor as it travels (overview.md, "Tensors"): one dimension of `shape` may be

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Check } from "../check.ts";
+import type { Check, CheckInfo } from "../check.ts";
 import { errorChecks } from "./errors.ts";
 import { propertyChecks } from "./properties.ts";
 import { resetChecks } from "./resets.ts";
@@ -13,8 +13,8 @@ import { worldChecks } from "./worlds.ts";
 
 export { unseen } from "./unseen.ts";
 
-/** Every check, in the order of the behaviours. */
-export const allChecks: readonly Check[] = [
+/** Every check, to be played. */
+export const checks: readonly Check[] = [
   ...streamChecks,
   ...errorChecks,
   ...tensorChecks,
@@ -26,3 +26,6 @@ export const allChecks: readonly Check[] = [
   ...propertyChecks,
   ...sequenceChecks,
 ].toSorted((a, b) => a.behaviour - b.behaviour);
+
+/** Every check, in the order of the behaviours. */
+export const allChecks: readonly CheckInfo[] = checks;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../agent.ts";
-import type { Seat } from "../seat.ts";
 import type { ActionValues } from "../seat-specs.ts";
 
 /** What happens to the agents that did not step before the deadline. */
@@ -16,6 +15,15 @@ export interface DeadlineOptions {
    * (`repeat-last`); or it is taken out of the world (`leave`).
    */
   readonly onMissedDeadline?: MissedDeadlinePolicy;
+}
+
+/** An agent as a clock sees it. */
+export interface ClockSeat {
+  readonly agent: AgentId;
+  /** Its step, until that has been answered; the `first` of a sequence has no actions. */
+  readonly pending: { readonly actions: ActionValues; readonly first: boolean } | undefined;
+  /** The actions of its last step in this sequence. */
+  lastActions: ActionValues | undefined;
 }
 
 /** The actions of one tick. */
@@ -35,9 +43,9 @@ export interface ClockDriver {
   /** The sequence opened; every seat in it waits for the answer to its first step. */
   opened(): void;
   /** An agent entered the open sequence and waits for the answer to its first step. */
-  entered(seat: Seat): void;
+  entered(seat: ClockSeat): void;
   /** The step of a RUNNING agent is outstanding. */
-  stepped(seat: Seat): void;
+  stepped(seat: ClockSeat): void;
   /** The world advanced; agents whose sequence ended have been answered. */
   advanced(): void;
   /** An agent is out of the sequence, or the world went on after it was blocked. */
@@ -49,7 +57,7 @@ export interface ClockDriver {
 /** What a clock can do with the sequence that it times. */
 export interface SequenceControl {
   /** The RUNNING agents in the order in which they joined. */
-  readonly running: ReadonlySet<Seat>;
+  readonly running: ReadonlySet<ClockSeat>;
   /** How many of them have a step outstanding. */
   readonly waiting: number;
   /** Whether the world must not advance now: an agent left and another has to join first. */
@@ -68,16 +76,20 @@ export interface SequenceControl {
    */
   advance(actions: TickActions): void;
   /** Answers the outstanding step of a seat with the observations as they are now. */
-  answer(seat: Seat): void;
+  answer(seat: ClockSeat): void;
   /**
    * An agent has missed the deadline. Counts it, once for each beginning or tick that waits for the
    * agent's step, however long; and takes the agent out of the world where the policy is `leave`.
    */
-  missed(seat: Seat): void;
+  missed(seat: ClockSeat): void;
 }
 
 /** Adds the actions that a seat's outstanding step gives to those of a tick; without one, those of its last step if `repeatLast`. */
-export function gather(actions: Map<AgentId, ActionValues>, seat: Seat, repeatLast: boolean): void {
+export function gather(
+  actions: Map<AgentId, ActionValues>,
+  seat: ClockSeat,
+  repeatLast: boolean,
+): void {
   const { pending } = seat;
   if (pending !== undefined && !pending.first) {
     seat.lastActions = pending.actions;

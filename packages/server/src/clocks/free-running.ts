@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Seat } from "../seat.ts";
-import { type Clock, type ClockDriver, gather, type SequenceControl } from "./clock.ts";
+import {
+  type Clock,
+  type ClockDriver,
+  type ClockSeat,
+  gather,
+  type SequenceControl,
+} from "./clock.ts";
 
 /**
  * Each step of an agent advances the world at once, with its actions alone; nobody waits for another.
@@ -12,9 +17,9 @@ export function freeRunning(): Clock {
 
 function driver(sequence: SequenceControl): ClockDriver {
   /** The agent whose step the world is taking. */
-  let acting: Seat | undefined;
+  let acting: ClockSeat | undefined;
 
-  const take = (seat: Seat): void => {
+  const take = (seat: ClockSeat): void => {
     acting = seat;
     const actions = new Map();
     gather(actions, seat, false);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../agent.ts";
-import type { Seat } from "../seat.ts";
 import type { ActionValues } from "../seat-specs.ts";
 import {
   type Clock,
   type ClockDriver,
+  type ClockSeat,
   type DeadlineOptions,
   gather,
   type SequenceControl,
@@ -50,7 +50,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
 
   return {
     opened: answerWaiting,
-    entered: (seat: Seat) => sequence.answer(seat),
+    entered: (seat: ClockSeat) => sequence.answer(seat),
     stepped: check,
     advanced: answerWaiting,
     changed: check,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../agent.ts";
-import type { Seat } from "../seat.ts";
 import type { ActionValues } from "../seat-specs.ts";
-import type { Clock, ClockDriver, SequenceControl } from "./clock.ts";
+import type { Clock, ClockDriver, ClockSeat, SequenceControl } from "./clock.ts";
 
 /** Options of a world that runs in real time. */
 export interface RealtimeOptions {
@@ -37,7 +36,7 @@ export function realtime(options: RealtimeOptions): Clock {
 function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDriver {
   const { ticksPerSecond, answer = "next", onMissedDeadline = "repeat-last" } = options;
   const periodMs = 1000 / ticksPerSecond;
-  const latest = new Map<Seat, ActionValues>();
+  const latest = new Map<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
   let dueAt = 0;
 

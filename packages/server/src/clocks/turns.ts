@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Seat } from "../seat.ts";
 import {
   type Clock,
   type ClockDriver,
+  type ClockSeat,
   type DeadlineOptions,
   gather,
   type SequenceControl,
@@ -19,16 +19,16 @@ export function turns(options: DeadlineOptions = {}): Clock {
 
 function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
   const { deadlineMs, onMissedDeadline = "wait" } = options;
-  let current: Seat | undefined;
+  let current: ClockSeat | undefined;
   let cancelDeadline: (() => void) | undefined;
   /** Agents whose outstanding step has been played. */
-  const played = new Set<Seat>();
+  const played = new Set<ClockSeat>();
 
   const disarm = (): void => {
     cancelDeadline?.();
     cancelDeadline = undefined;
   };
-  const choose = (): Seat | undefined => {
+  const choose = (): ClockSeat | undefined => {
     const wanted = sequence.nextTurn(current?.agent);
     const seats = [...sequence.running];
     if (wanted === undefined) {
@@ -39,7 +39,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     if (chosen !== undefined) return chosen;
     throw new Error(`"turn" chose agent ${wanted}, which is not RUNNING`);
   };
-  const play = (seat: Seat): void => {
+  const play = (seat: ClockSeat): void => {
     disarm();
     const actions = new Map();
     gather(actions, seat, onMissedDeadline === "repeat-last");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../agent.ts";
-import type { Seat } from "../seat.ts";
 import type { ActionValues } from "../seat-specs.ts";
 import {
   type Clock,
   type ClockDriver,
+  type ClockSeat,
   type DeadlineOptions,
   gather,
   type SequenceControl,
@@ -35,9 +35,9 @@ const atOnceMs = 5;
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
   const { action, deadlineMs, onMissedDeadline = "wait" } = options;
   /** The tick at which each sleeping agent wakes. */
-  const wakes = new Map<Seat, number>();
+  const wakes = new Map<ClockSeat, number>();
   let now = 0;
-  let fresh = new Set<Seat>();
+  let fresh = new Set<ClockSeat>();
   let cancelDeadline: (() => void) | undefined;
   let cancelRest: (() => void) | undefined;
   let turnBegan = 0;
@@ -46,7 +46,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     cancelDeadline?.();
     cancelDeadline = undefined;
   };
-  const sleep = (seat: Seat, values: ActionValues | undefined): void => {
+  const sleep = (seat: ClockSeat, values: ActionValues | undefined): void => {
     const ticks = Math.floor(Number(values?.[action] ?? 1));
     wakes.set(seat, now + Math.max(ticks, 1));
     fresh.add(seat);
