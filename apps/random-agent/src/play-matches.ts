@@ -50,16 +50,16 @@ export async function playMatches(options: PlayMatchesOptions): Promise<MatchesS
   const signal = AbortSignal.any([failed.signal, ...(options.signal ? [options.signal] : [])]);
   options.onStart?.({ expectedSteps: steps * agents, agents: tallies });
   const began = performance.now();
-  const players = tallies.map(async (tally) => {
-    const player = { tally, random: randomSource(seed, tally.agent), worlds, signal, options };
+  const playing = tallies.map(async (tally) => {
+    const agent = { tally, random: randomSource(seed, tally.agent), worlds, signal, options };
     try {
-      await playOn(matchmaker, player);
+      await playOn(matchmaker, agent);
     } catch (error) {
       failed.abort();
       throw error;
     }
   });
-  const outcomes = await Promise.allSettled(players);
+  const outcomes = await Promise.allSettled(playing);
   const failure = outcomes.find((outcome) => outcome.status === "rejected");
   if (failure !== undefined) throw failure.reason;
   const seconds = (performance.now() - began) / 1_000;
@@ -67,7 +67,7 @@ export async function playMatches(options: PlayMatchesOptions): Promise<MatchesS
 }
 
 /** One agent. */
-interface Player {
+interface MatchedAgent {
   readonly tally: Tally;
   readonly random: Random;
   /** Where anybody played, by address and name. */
@@ -77,8 +77,8 @@ interface Player {
 }
 
 /** Plays match after match, until all steps are made or the signal aborts. */
-async function playOn(matchmaker: MatchmakerClient, player: Player): Promise<void> {
-  const { tally, signal, options } = player;
+async function playOn(matchmaker: MatchmakerClient, agent: MatchedAgent): Promise<void> {
+  const { tally, signal, options } = agent;
   let fruitless = 0;
   while (tally.steps < options.steps && !signal.aborted) {
     const before = tally.steps;
@@ -86,7 +86,7 @@ async function playOn(matchmaker: MatchmakerClient, player: Player): Promise<voi
     try {
       const unreachableMs = before === 0 ? firstAnswerMs : laterAnswerMs;
       match = await matchmaker.findMatch({}, { signal, unreachableMs });
-      await play(match, player);
+      await play(match, agent);
     } catch (error) {
       if (signal.aborted) break;
       // The first step of a sequence has no action.
@@ -99,8 +99,8 @@ async function playOn(matchmaker: MatchmakerClient, player: Player): Promise<voi
   }
 }
 
-async function play(match: TicketAssignment, player: Player): Promise<void> {
-  const { tally, random, signal, options, worlds } = player;
+async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void> {
+  const { tally, random, signal, options, worlds } = agent;
   const { observations } = options;
   await using environment: Environment = await joinMatch(match, {
     observations,

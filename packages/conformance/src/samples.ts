@@ -12,28 +12,28 @@ import {
   type Uid,
   type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
+import type { AgentConnection } from "./agent-connection.ts";
 import { expectThat } from "./mismatch.ts";
-import type { Player } from "./player.ts";
 import { requests } from "./requests.ts";
 import type { Stage } from "./stage.ts";
 
 /** An agent that is RUNNING. */
-export async function runningAgent(stage: Stage): Promise<Player> {
-  const player = await stage.agent();
-  await player.step();
-  return player;
+export async function runningAgent(stage: Stage): Promise<AgentConnection> {
+  const agent = await stage.agent();
+  await agent.step();
+  return agent;
 }
 
 /** Makes sure that an action is refused, and that the refusal changes nothing. */
 export async function refusesAction(
-  player: Player,
+  agent: AgentConnection,
   entry: SpecEntry,
   tensor: PackedTensor,
   what: string,
 ): Promise<void> {
   const step = requests.step([], [act(entry, tensor)]);
-  await player.refused(step, `the action "${entry.name}" with ${what}`);
-  const { state } = await player.step();
+  await agent.refused(step, `the action "${entry.name}" with ${what}`);
+  const { state } = await agent.step();
   expectThat(state === "RUNNING", "RUNNING, as the error changed nothing", state);
 }
 

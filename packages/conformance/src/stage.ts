@@ -2,9 +2,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 import { openConnectStream, openStream } from "@dm-env-rpc/transport";
+import { AgentConnection } from "./agent-connection.ts";
 import type { ConformanceConfig } from "./config.ts";
 import { expectThat, Mismatch } from "./mismatch.ts";
-import { Player } from "./player.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { codecsWithRaw } from "./raw-request.ts";
 
@@ -15,7 +15,7 @@ export class Stage {
   readonly config: ConformanceConfig;
   readonly timeoutMs: number;
   readonly quietMs: number;
-  readonly #players: Player[] = [];
+  readonly #connections: AgentConnection[] = [];
   readonly #worlds: string[] = [];
 
   constructor(address: string, protocol: ProtocolName, config: ConformanceConfig) {
@@ -27,19 +27,19 @@ export class Stage {
   }
 
   /** One more connection. */
-  async connect(): Promise<Player> {
+  async connect(): Promise<AgentConnection> {
     const options = { connectTimeoutMs: this.timeoutMs };
     const stream =
       this.protocol === "grpc"
         ? await openStream(this.address, { ...options, codecs: codecsWithRaw() })
         : await openConnectStream(this.address, { ...options, protocol: this.protocol });
-    const player = new Player(stream, this.timeoutMs);
-    this.#players.push(player);
-    return player;
+    const connection = new AgentConnection(stream, this.timeoutMs);
+    this.#connections.push(connection);
+    return connection;
   }
 
   /** A world to play in: a new one, or the one that the server comes with. */
-  async world(settings?: Settings, by?: Player): Promise<string> {
+  async world(settings?: Settings, by?: AgentConnection): Promise<string> {
     const { worlds = "many", premade, create = {} } = this.config;
     if (worlds === "none") return premade ?? "";
     const creator = by ?? (await this.connect());
@@ -54,42 +54,48 @@ export class Stage {
   }
 
   /** An agent in a world, a new one by default. */
-  async agent(world?: string): Promise<Player> {
+  async agent(world?: string): Promise<AgentConnection> {
     const where = world ?? (await this.world());
-    const player = await this.connect();
-    await player.join(where, this.config.join ?? {});
-    return player;
+    const connection = await this.connect();
+    await connection.join(where, this.config.join ?? {});
+    return connection;
   }
 
   /** Several agents in one world. */
-  async agents(count: number, world?: string): Promise<{ world: string; players: Player[] }> {
+  async agents(
+    count: number,
+    world?: string,
+  ): Promise<{ world: string; agents: AgentConnection[] }> {
     const where = world ?? (await this.world());
-    const players: Player[] = [];
-    while (players.length < count) players.push(await this.agent(where));
-    return { world: where, players };
+    const agents: AgentConnection[] = [];
+    while (agents.length < count) agents.push(await this.agent(where));
+    return { world: where, agents };
   }
 
   /** Several agents in one world, all of them RUNNING. */
-  async running(count: number, world?: string): Promise<{ world: string; players: Player[] }> {
+  async running(
+    count: number,
+    world?: string,
+  ): Promise<{ world: string; agents: AgentConnection[] }> {
     const joined = await this.agents(count, world);
-    const { players } = joined;
-    const firstSteps = Promise.all(players.map((player) => player.keepStepping()));
+    const { agents } = joined;
+    const firstSteps = Promise.all(agents.map((agent) => agent.keepStepping()));
     firstSteps.catch(() => undefined);
     const { clock } = this.config;
     if (clock === undefined) await Promise.race([firstSteps, delay(this.quietMs)]);
     else if (clock !== "turns") await firstSteps;
     // With turns an agent must move before the next one is answered.
-    await this.drive(players, () => players.every(({ states }) => states.length > 0));
-    for (const { states } of players) {
+    await this.drive(agents, () => agents.every(({ states }) => states.length > 0));
+    for (const { states } of agents) {
       expectThat(states[0] === "RUNNING", "RUNNING on an agent's first step", `${states[0]}`);
     }
     return joined;
   }
 
   /** Two agents that are RUNNING, of which `one` has no step outstanding. */
-  async twoRunning(): Promise<{ world: string; one: Player; other: Player }> {
-    const { world, players } = await this.running(2);
-    const [first, second] = players as [Player, Player];
+  async twoRunning(): Promise<{ world: string; one: AgentConnection; other: AgentConnection }> {
+    const { world, agents } = await this.running(2);
+    const [first, second] = agents as [AgentConnection, AgentConnection];
     // With turns the step of one agent is always outstanding.
     const [one, other] = first.outstanding ? [second, first] : [first, second];
     return { world, one, other };
@@ -100,7 +106,7 @@ export class Stage {
    * steps may stay outstanding.
    */
   async drive(
-    players: readonly Player[],
+    agents: readonly AgentConnection[],
     until: (() => boolean) | Promise<unknown>,
   ): Promise<void> {
     let stop: () => void = () => undefined;
@@ -115,8 +121,8 @@ export class Stage {
     if (typeof until !== "function") until.then(settle, settle);
     const over = typeof until === "function" ? until : () => settled;
     await Promise.all(
-      players.map(async (player) => {
-        while (!over()) await Promise.race([player.keepStepping(), stopped]);
+      agents.map(async (agent) => {
+        while (!over()) await Promise.race([agent.keepStepping(), stopped]);
         stop();
       }),
     );
@@ -136,7 +142,7 @@ export class Stage {
 
   /** Ends all that the check has opened and made. */
   async clear(): Promise<void> {
-    await Promise.all(this.#players.splice(0).map((player) => player.close()));
+    await Promise.all(this.#connections.splice(0).map((connection) => connection.close()));
     if (this.#worlds.length === 0) return;
     const janitor = await this.connect();
     for (const world of this.#worlds.splice(0)) {
@@ -151,6 +157,6 @@ export class Stage {
       }
     }
     await janitor.close();
-    this.#players.length = 0;
+    this.#connections.length = 0;
   }
 }

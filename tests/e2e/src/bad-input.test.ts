@@ -19,7 +19,7 @@ function residentBytes(pid: number): number {
 }
 
 /** Two agents that play with each other all the while. */
-async function players(address: string) {
+async function twoAgents(address: string) {
   const connections = [await connect(address), await connect(address)] as const;
   const world = await connections[0].createWorld({ settings: { max_steps: 1_000_000 } });
   const environments = await Promise.all(connections.map((connection) => connection.join(world)));
@@ -346,7 +346,7 @@ describe("a server that is sent", () => {
     async (name, attack) => {
       await using server = await gridworldServer("--max-worlds", "20");
       const pid = server.process.pid ?? 0;
-      await using others = await players(server.address);
+      await using others = await twoAgents(server.address);
       await others.waitFor(300);
       const [pace] = await others.paceOf(others.waitFor(500), 0);
       const before = residentBytes(pid);

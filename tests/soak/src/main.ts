@@ -45,7 +45,9 @@ function row(name: string, value: string | number): void {
 
 /** Has another process do a job; `onPlaying` is called when everybody plays. */
 async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told> {
-  const child = fork(fileURLToPath(new URL("./player.js", import.meta.url)), { stdio: "inherit" });
+  const child = fork(fileURLToPath(new URL("./agents-process.js", import.meta.url)), {
+    stdio: "inherit",
+  });
   let told: Told | undefined;
   child.on("message", (message: Told | "playing") => {
     if (message === "playing") onPlaying();

@@ -2,10 +2,10 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { anyPack, StructSchema } from "@bufbuild/protobuf/wkt";
 import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
+import { textOf } from "../agent-connection.ts";
 import { sendBadFrame } from "../bad-frame.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import { textOf } from "../player.ts";
 import { rawRequest } from "../raw-request.ts";
 import { type AnyRequest, requests } from "../requests.ts";
 import { act, ofAnotherDType, strangeUid } from "../samples.ts";
@@ -38,15 +38,15 @@ async function mistakes(stage: Stage): Promise<readonly Answered[]> {
   await make(requests.join(world, unknown), "an unknown join setting", "nobody_knows_this");
   await by.close();
 
-  const player = await stage.agent(world);
-  await player.step();
-  by = player;
-  const observation = strangeUid(player.observations);
-  const action = { uid: strangeUid(player.actions), tensor: ofAnotherDType(scalarInt8) };
+  const agent = await stage.agent(world);
+  await agent.step();
+  by = agent;
+  const observation = strangeUid(agent.observations);
+  const action = { uid: strangeUid(agent.actions), tensor: ofAnotherDType(scalarInt8) };
   await make(requests.join(world, stage.config.join ?? {}), "a join while joined");
   await make(requests.step([observation], []), "an unknown observation", `${observation}`);
   await make(requests.step([], [action]), "an unknown action", `${action.uid}`);
-  for (const entry of player.actions.entries) {
+  for (const entry of agent.actions.entries) {
     const step = requests.step([], [act(entry, ofAnotherDType(entry.spec))]);
     await make(step, `"${entry.name}" of another dtype`, entry.name, `${entry.uid}`);
   }
@@ -64,13 +64,13 @@ export const errorChecks: readonly Check[] = [
     "no-op": {
       title: "A request that is an error changes nothing, and the stream lives on.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.step();
-        const strange = strangeUid(player.observations);
-        await player.refused(requests.step([strange], []), "an unknown observation");
-        await player.refused(requests.join("nowhere", {}), "a second join");
-        await player.refused(requests.destroyWorld("nowhere"), "a destroy of an unknown world");
-        const { state } = await player.step();
+        const agent = await stage.agent();
+        await agent.step();
+        const strange = strangeUid(agent.observations);
+        await agent.refused(requests.step([strange], []), "an unknown observation");
+        await agent.refused(requests.join("nowhere", {}), "a second join");
+        await agent.refused(requests.destroyWorld("nowhere"), "a destroy of an unknown world");
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING as before", state);
       },
     },
@@ -126,33 +126,33 @@ export const errorChecks: readonly Check[] = [
     "no-payload": {
       title: "A request without a payload is an error, and the stream lives on.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.refused({ case: undefined }, "a request without a payload");
-        await player.lives();
+        const connection = await stage.connect();
+        await connection.refused({ case: undefined }, "a request without a payload");
+        await connection.lives();
       },
     },
     "unknown-extension": {
       title: "An extension that the server does not know is an error, and the stream lives on.",
       async run(stage) {
-        const player = await stage.connect();
+        const connection = await stage.connect();
         const value = anyPack(StructSchema, create(StructSchema));
         value.typeUrl = "type.googleapis.com/nobody.knows.This";
-        await player.refused({ case: "extension", value }, "an unknown extension");
-        await player.lives();
+        await connection.refused({ case: "extension", value }, "an unknown extension");
+        await connection.lives();
       },
     },
     "malformed-message": {
       title: "Bytes that are no request are an error, and never the end of other streams.",
       notFor: onlyOverGrpc,
       async run(stage) {
-        const [player, other] = [await stage.connect(), await stage.connect()];
+        const [connection, other] = [await stage.connect(), await stage.connect()];
         try {
-          const response = await player.send(rawRequest([0x1a, 0x05, 0x08]));
+          const response = await connection.send(rawRequest([0x1a, 0x05, 0x08]));
           expectThat(response.case === "error", "an error, or the end of this stream", () =>
             textOf(response),
           );
         } catch (error) {
-          if (player.gone === undefined) throw error;
+          if (connection.gone === undefined) throw error;
         }
         await other.lives();
       },

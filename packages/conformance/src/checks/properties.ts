@@ -14,11 +14,11 @@ import {
   type PropertySpec,
 } from "@dm-env-rpc/protocol/properties";
 import { type ProcessResponse, packTensor, unpackSpec } from "@dm-env-rpc/tensor-codec";
+import { type AgentConnection, textOf } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import type { ConformanceConfig } from "../config.ts";
 import { expectThat, Mismatch } from "../mismatch.ts";
 import { needed } from "../nothing-to-check.ts";
-import { type Player, textOf } from "../player.ts";
 import { ofAnotherDType } from "../samples.ts";
 
 type Payload = MessageInitShape<typeof PropertyRequestSchema>["payload"];
@@ -30,13 +30,16 @@ const needs =
       ? undefined
       : `"properties" of the config is "${properties}"`;
 
-function ask(player: Player, payload: NonNullable<Payload>): Promise<ProcessResponse> {
+function ask(agent: AgentConnection, payload: NonNullable<Payload>): Promise<ProcessResponse> {
   const request: PropertyRequest = create(PropertyRequestSchema, { payload });
-  return player.send({ case: "extension", value: anyPack(PropertyRequestSchema, request) });
+  return agent.send({ case: "extension", value: anyPack(PropertyRequestSchema, request) });
 }
 
-async function answered(player: Player, payload: NonNullable<Payload>): Promise<PropertyResponse> {
-  const response = await ask(player, payload);
+async function answered(
+  agent: AgentConnection,
+  payload: NonNullable<Payload>,
+): Promise<PropertyResponse> {
+  const response = await ask(agent, payload);
   expectThat(response.case === "extension", "an answer of the extension", () => textOf(response));
   const unpacked = anyUnpack(response.value, PropertyResponseSchema);
   if (unpacked === undefined) throw new Mismatch("a PropertyResponse", response.value.typeUrl);
@@ -48,31 +51,31 @@ async function answered(player: Player, payload: NonNullable<Payload>): Promise<
   return unpacked;
 }
 
-async function list(player: Player, key: string): Promise<readonly PropertySpec[]> {
-  const { payload } = await answered(player, { case: "listProperty", value: { key } });
+async function list(agent: AgentConnection, key: string): Promise<readonly PropertySpec[]> {
+  const { payload } = await answered(agent, { case: "listProperty", value: { key } });
   return payload.case === "listProperty" ? payload.value.values : [];
 }
 
-async function read(player: Player, key: string): Promise<TensorMessage> {
-  const { payload } = await answered(player, { case: "readProperty", value: { key } });
+async function read(agent: AgentConnection, key: string): Promise<TensorMessage> {
+  const { payload } = await answered(agent, { case: "readProperty", value: { key } });
   const value = payload.case === "readProperty" ? payload.value.value : undefined;
   if (value === undefined) throw new Mismatch(`a value of "${key}"`, "none");
   return value;
 }
 
 /** Every property under a key, and under those. */
-async function tree(player: Player, key = "", found = new Map<string, PropertySpec>()) {
-  for (const property of await list(player, key)) {
+async function tree(agent: AgentConnection, key = "", found = new Map<string, PropertySpec>()) {
+  for (const property of await list(agent, key)) {
     const name = property.spec?.name ?? "";
     expectThat(name !== "" && !found.has(name), "a key of its own for each property", `"${name}"`);
     found.set(name, property);
-    if (property.isListable) await tree(player, name, found);
+    if (property.isListable) await tree(agent, name, found);
   }
   return found;
 }
 
-async function codeOf(player: Player, payload: NonNullable<Payload>): Promise<string> {
-  const response = await ask(player, payload);
+async function codeOf(agent: AgentConnection, payload: NonNullable<Payload>): Promise<string> {
+  const response = await ask(agent, payload);
   return response.case === "error" ? `error ${response.value.code}` : textOf(response);
 }
 
@@ -89,9 +92,9 @@ export const propertyChecks: readonly Check[] = [
         "The empty key lists the root; what is listable lists on; what is readable can be read.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.agent();
-        for (const [key, { isReadable }] of await tree(player)) {
-          if (isReadable) await read(player, key);
+        const agent = await stage.agent();
+        for (const [key, { isReadable }] of await tree(agent)) {
+          if (isReadable) await read(agent, key);
         }
       },
     },
@@ -99,11 +102,11 @@ export const propertyChecks: readonly Check[] = [
       title: "What is readable and writable takes the value that it has.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.agent();
-        const both = [...(await tree(player))].filter(([, p]) => p.isReadable && p.isWritable);
+        const agent = await stage.agent();
+        const both = [...(await tree(agent))].filter(([, p]) => p.isReadable && p.isWritable);
         for (const [key] of needed(both, "property that can be read and written")) {
-          const value = await read(player, key);
-          await answered(player, { case: "writeProperty", value: { key, value } });
+          const value = await read(agent, key);
+          await answered(agent, { case: "writeProperty", value: { key, value } });
         }
       },
     },
@@ -111,22 +114,22 @@ export const propertyChecks: readonly Check[] = [
       title: "The requests of 1.0 list the root, and read several keys at once.",
       notFor: needs("legacy"),
       async run(stage) {
-        const player = await stage.agent();
-        const listed = await player.accepted<"listProperty">({
+        const agent = await stage.agent();
+        const listed = await agent.accepted<"listProperty">({
           case: "listProperty",
           value: create(ListPropertyRequestSchema, { keys: [""] }),
         });
         const keys = Object.entries(listed.properties)
           .filter(([, { isReadable }]) => isReadable)
           .map(([key]) => key);
-        const { properties } = await player.accepted<"readProperty">({
+        const { properties } = await agent.accepted<"readProperty">({
           case: "readProperty",
           value: create(ReadPropertyRequestSchema, { keys }),
         });
         const received = Object.keys(properties).sort().join();
         expectThat(received === keys.sort().join(), `properties ${keys}`, received);
         const strange = create(ReadPropertyRequestSchema, { keys: [unknown] });
-        await player.refused({ case: "readProperty", value: strange }, "a read of an unknown key");
+        await agent.refused({ case: "readProperty", value: strange }, "a read of an unknown key");
       },
     },
   }),
@@ -135,10 +138,10 @@ export const propertyChecks: readonly Check[] = [
       title: "An unknown key is NOT_FOUND.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.connect();
-        const code = await codeOf(player, { case: "readProperty", value: { key: unknown } });
+        const connection = await stage.connect();
+        const code = await codeOf(connection, { case: "readProperty", value: { key: unknown } });
         expectThat(code === "error 5", "error 5 (NOT_FOUND) for a read", code);
-        const listed = await codeOf(player, { case: "listProperty", value: { key: unknown } });
+        const listed = await codeOf(connection, { case: "listProperty", value: { key: unknown } });
         expectThat(listed === "error 5", "error 5 (NOT_FOUND) for a list", listed);
       },
     },
@@ -146,14 +149,14 @@ export const propertyChecks: readonly Check[] = [
       title: "What a property does not allow is PERMISSION_DENIED.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.agent();
+        const agent = await stage.agent();
         const denied = async (payload: NonNullable<Payload>, what: string): Promise<void> => {
-          const code = await codeOf(player, payload);
+          const code = await codeOf(agent, payload);
           expectThat(code === "error 7", `error 7 (PERMISSION_DENIED) for ${what}`, code);
         };
-        for (const [key, { isReadable, isWritable, isListable }] of await tree(player)) {
+        for (const [key, { isReadable, isWritable, isListable }] of await tree(agent)) {
           const value = { key };
-          const written = { key, value: isReadable ? await read(player, key) : anything };
+          const written = { key, value: isReadable ? await read(agent, key) : anything };
           if (!isReadable) await denied({ case: "readProperty", value }, `a read of "${key}"`);
           if (!isListable) await denied({ case: "listProperty", value }, `a list of "${key}"`);
           if (isWritable) continue;
@@ -165,13 +168,13 @@ export const propertyChecks: readonly Check[] = [
       title: "A write of another dtype is INVALID_ARGUMENT.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.agent();
-        const open = [...(await tree(player)).values()].filter(({ isWritable }) => isWritable);
+        const agent = await stage.agent();
+        const open = [...(await tree(agent)).values()].filter(({ isWritable }) => isWritable);
         for (const { spec } of needed(open, "property that can be written")) {
           if (spec === undefined) throw new Mismatch("a spec of each property", "none");
           const { name, spec: expected } = unpackSpec(spec);
           const value = packTensor(ofAnotherDType(expected));
-          const code = await codeOf(player, { case: "writeProperty", value: { key: name, value } });
+          const code = await codeOf(agent, { case: "writeProperty", value: { key: name, value } });
           expectThat(code === "error 3", `error 3 (INVALID_ARGUMENT) for "${name}"`, code);
         }
       },
@@ -180,9 +183,9 @@ export const propertyChecks: readonly Check[] = [
       title: "What is listed before a join is listed after it, too.",
       notFor: needs("extension"),
       async run(stage) {
-        const player = await stage.agent();
+        const agent = await stage.agent();
         const outside = await tree(await stage.connect());
-        const inside = await tree(player);
+        const inside = await tree(agent);
         for (const key of outside.keys()) {
           expectThat(inside.has(key), `"${key}" after a join too`, "none");
         }

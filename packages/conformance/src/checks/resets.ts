@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { AgentConnection } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import type { Player } from "../player.ts";
 import { requests } from "../requests.ts";
 import { ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
 import type { Stage } from "../stage.ts";
 import { needsAll, needsClock, needsSeveral } from "./needs.ts";
 
 /** What an agent is told by its next answer. */
-async function next(stage: Stage, player: Player, beside: readonly Player[] = []): Promise<string> {
-  const before = player.states.length;
-  await stage.drive([player, ...beside], () => player.states.length > before);
-  return player.states[before] ?? "nothing";
+async function next(
+  stage: Stage,
+  agent: AgentConnection,
+  beside: readonly AgentConnection[] = [],
+): Promise<string> {
+  const before = agent.states.length;
+  await stage.drive([agent, ...beside], () => agent.states.length > before);
+  return agent.states[before] ?? "nothing";
 }
 
 /** Has an agent step until it is told INTERRUPTED, unless its blocked step has told it already. */
-async function interrupted(stage: Stage, player: Player): Promise<void> {
-  const state = player.states.at(-1) === "INTERRUPTED" ? "INTERRUPTED" : await next(stage, player);
+async function interrupted(stage: Stage, agent: AgentConnection): Promise<void> {
+  const state = agent.states.at(-1) === "INTERRUPTED" ? "INTERRUPTED" : await next(stage, agent);
   expectThat(state === "INTERRUPTED", "INTERRUPTED", state);
 }
 
 /** Has agents step on until each has been told of one interruption since its first step, then RUNNING. */
-async function interruptedOnce(stage: Stage, players: readonly Player[]): Promise<void> {
+async function interruptedOnce(stage: Stage, agents: readonly AgentConnection[]): Promise<void> {
   const later = (): string[][] =>
-    players.map(({ states }) => {
+    agents.map(({ states }) => {
       const at = states.indexOf("INTERRUPTED");
       return at < 0 ? [] : states.slice(at);
     });
-  const starts = players.map(({ states }) => states.length);
+  const starts = agents.map(({ states }) => states.length);
   const overdue = (): boolean =>
-    players.some(({ states }, i) => states.length > (starts[i] ?? 0) + 4);
-  await stage.drive(players, () => overdue() || later().every((states) => states.length >= 2));
+    agents.some(({ states }, i) => states.length > (starts[i] ?? 0) + 4);
+  await stage.drive(agents, () => overdue() || later().every((states) => states.length >= 2));
   for (const states of later()) {
     const count = states.filter((state) => state === "INTERRUPTED").length;
     expectThat(count === 1, "INTERRUPTED once for each other agent", states.join(", "));
@@ -40,7 +45,10 @@ async function interruptedOnce(stage: Stage, players: readonly Player[]): Promis
 }
 
 /** Resets a world of two, of which one agent pays what it owes in a way of its own. */
-async function payBy(stage: Stage, pay: (player: Player) => Promise<void> | void): Promise<void> {
+async function payBy(
+  stage: Stage,
+  pay: (agent: AgentConnection) => Promise<void> | void,
+): Promise<void> {
   const { world, one, other } = await stage.twoRunning();
   const host = await stage.connect();
   const reset = host.resetWorld(world, stage.config.resetWorld);
@@ -56,11 +64,11 @@ export const resetChecks: readonly Check[] = [
     "ignores-the-next-action": {
       title: "After a reset the next step ignores its actions and answers RUNNING.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.step();
-        await player.reset();
+        const agent = await stage.agent();
+        await agent.step();
+        await agent.reset();
         const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
-        const { state } = await player.step([], [{ uid: strangeUid(player.actions), tensor }]);
+        const { state } = await agent.step([], [{ uid: strangeUid(agent.actions), tensor }]);
         expectThat(state === "RUNNING", "RUNNING after the reset", state);
       },
     },
@@ -100,13 +108,13 @@ export const resetChecks: readonly Check[] = [
       title:
         "A reset of an agent that is not RUNNING is a no-op: before its first step, and twice.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.reset();
-        await player.reset();
-        await player.step();
-        await player.reset();
-        await player.reset();
-        const { state } = await player.step();
+        const agent = await stage.agent();
+        await agent.reset();
+        await agent.reset();
+        await agent.step();
+        await agent.reset();
+        await agent.reset();
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING", state);
       },
     },
@@ -115,15 +123,15 @@ export const resetChecks: readonly Check[] = [
     "resends-specs": {
       title: "A reset answers the specs, which are those of the join where nothing changed them.",
       async run(stage) {
-        const player = await stage.agent();
+        const agent = await stage.agent();
         const describe = (): string =>
-          JSON.stringify([player.actions.entries, player.observations.entries], (_key, value) =>
+          JSON.stringify([agent.actions.entries, agent.observations.entries], (_key, value) =>
             typeof value === "bigint" ? `${value}n` : value,
           );
         const joined = describe();
-        await player.step();
-        const { specs } = await player.accepted<"reset">(requests.reset());
-        player.learn(specs);
+        await agent.step();
+        const { specs } = await agent.accepted<"reset">(requests.reset());
+        agent.learn(specs);
         expectThat(describe() === joined, `the specs of the join: ${joined}`, describe);
       },
     },
@@ -174,21 +182,21 @@ export const resetChecks: readonly Check[] = [
     "reset-pays": {
       title: "An agent's own reset takes the place of being told.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (player) => player.reset()),
+      run: (stage) => payBy(stage, (agent) => agent.reset()),
     },
     "leave-pays": {
       title: "An agent's leave takes the place of being told.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (player) => player.leave()),
+      run: (stage) => payBy(stage, (agent) => agent.leave()),
     },
     "idle-agents-owe-nothing": {
       title: "An agent that is not RUNNING is owed nothing: its next step is RUNNING.",
       async run(stage) {
         const world = await stage.world();
-        const player = await stage.agent(world);
+        const agent = await stage.agent(world);
         const host = await stage.connect();
         await host.resetWorld(world, stage.config.resetWorld);
-        const { state } = await player.step();
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING on the first step", state);
       },
     },
@@ -197,24 +205,24 @@ export const resetChecks: readonly Check[] = [
     "by-anybody": {
       title: "A world can be reset by a connection that has joined none, and by a lone agent.",
       async run(stage) {
-        const { world, players } = await stage.running(1);
-        const [player] = players as [Player];
-        await player.resetWorld(world, stage.config.resetWorld);
-        const state = await next(stage, player);
+        const { world, agents } = await stage.running(1);
+        const [agent] = agents as [AgentConnection];
+        await agent.resetWorld(world, stage.config.resetWorld);
+        const state = await next(stage, agent);
         expectThat(state === "RUNNING", "RUNNING for the caller", state);
         const host = await stage.connect();
         const reset = host.resetWorld(world, stage.config.resetWorld);
         await stage.staysOpen(reset, "the reset of the world");
-        await player.step();
+        await agent.step();
         await reset;
       },
     },
     "unknown-world": {
       title: "A reset of an unknown world is an error.",
       async run(stage) {
-        const player = await stage.connect();
+        const connection = await stage.connect();
         const reset = requests.resetWorld("there is no world of this name");
-        await player.refused(reset, "a reset of an unknown world");
+        await connection.refused(reset, "a reset of an unknown world");
       },
     },
   }),
@@ -222,21 +230,21 @@ export const resetChecks: readonly Check[] = [
     "drop-pays": {
       title: "An agent whose stream breaks off is not waited for.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (player) => player.drop()),
+      run: (stage) => payBy(stage, (agent) => agent.drop()),
     },
     "callers-share": {
       title: "Callers at the same time never wait for each other, whether they are agents or not.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { world, players } = await stage.running(2);
+        const { world, agents } = await stage.running(2);
         const settings = stage.config.resetWorld ?? {};
-        const busy = players.filter(({ outstanding }) => outstanding);
-        const idle = players.filter((player) => !busy.includes(player));
+        const busy = agents.filter(({ outstanding }) => outstanding);
+        const idle = agents.filter((agent) => !busy.includes(agent));
         const callers = [...idle, await stage.connect(), await stage.connect()];
         const resets = callers.map((caller) => caller.resetWorld(world, settings));
-        await Promise.all(busy.map((player) => player.keepStepping()));
+        await Promise.all(busy.map((agent) => agent.keepStepping()));
         await Promise.all(resets);
-        await stage.drive(players, () => idle.every(({ states }) => states.length >= 2));
+        await stage.drive(agents, () => idle.every(({ states }) => states.length >= 2));
         for (const { states } of idle) {
           expectThat(!states.includes("INTERRUPTED"), "no INTERRUPTED for callers", states.join());
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { AgentConnection } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import type { Player } from "../player.ts";
 import { requests } from "../requests.ts";
 import { strangeUid, uidsOf } from "../samples.ts";
 import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
@@ -13,11 +14,11 @@ export const sequenceChecks: readonly Check[] = [
       title: "A sequence begins when every agent that has joined has sent its first step.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { players } = await stage.agents(2);
-        const first = players[0]?.keepStepping() ?? Promise.resolve();
+        const { agents } = await stage.agents(2);
+        const first = agents[0]?.keepStepping() ?? Promise.resolve();
         await stage.staysOpen(first, "a first step");
-        await stage.drive(players, () => players.every(({ states }) => states.length > 0));
-        for (const { states } of players) {
+        await stage.drive(agents, () => agents.every(({ states }) => states.length > 0));
+        for (const { states } of agents) {
           expectThat(states[0] === "RUNNING", "RUNNING on first steps", `${states[0]}`);
         }
       },
@@ -30,15 +31,15 @@ export const sequenceChecks: readonly Check[] = [
       notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime", "freeRunning")),
       async run(stage) {
         const { create } = stage.config.shortSequence ?? { create: {} };
-        const { players } = await stage.running(2, await stage.world(create));
-        const [busy, idle] = players as [Player, Player];
+        const { agents } = await stage.running(2, await stage.world(create));
+        const [busy, idle] = agents as [AgentConnection, AgentConnection];
         while (busy.states.at(-1) === "RUNNING") await busy.step();
         const uids = uidsOf(idle.observations);
         const { state, observations } = await idle.step(uids);
         expectThat(state !== "RUNNING", "the end of the sequence", state);
         const count = observations.length;
         expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
-        await stage.drive(players, () => idle.states.length >= 3 && !busy.outstanding);
+        await stage.drive(agents, () => idle.states.length >= 3 && !busy.outstanding);
         expectThat(idle.states[2] === "RUNNING", "RUNNING after it", `${idle.states[2]}`);
       },
     },
@@ -48,8 +49,8 @@ export const sequenceChecks: readonly Check[] = [
       title: "A step that is an error does not count as the agent's step.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep")),
       async run(stage) {
-        const { players } = await stage.running(2);
-        const [one, other] = players as [Player, Player];
+        const { agents } = await stage.running(2);
+        const [one, other] = agents as [AgentConnection, AgentConnection];
         const step = other.step();
         const strange = strangeUid(one.observations);
         await one.refused(requests.step([strange], []), "an unknown observation");
@@ -63,9 +64,9 @@ export const sequenceChecks: readonly Check[] = [
         "An agent that joins late gets RUNNING on its first step, and holds nobody up for ever.",
       notFor: needsSeveral(2),
       async run(stage) {
-        const { world, players } = await stage.running(1);
+        const { world, agents } = await stage.running(1);
         const late = await stage.agent(world);
-        const all = [...players, late];
+        const all = [...agents, late];
         await stage.drive(all, () => all.every(({ states }) => states.length >= 3));
         const [first] = late.states;
         expectThat(first === "RUNNING", "RUNNING on its first step", `${first}`);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings } from "@dm-env-rpc/tensor-codec";
+import type { AgentConnection } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import type { Player } from "../player.ts";
 import { type AnyRequest, requests } from "../requests.ts";
 import { needsCreate } from "./needs.ts";
 
@@ -13,8 +13,13 @@ function without(settings: Settings, name: string): Settings {
 }
 
 /** Makes sure that a request is refused for a setting, which the error names. */
-async function refusesSetting(player: Player, request: AnyRequest, name: string, what: string) {
-  const { message } = await player.refused(request, what);
+async function refusesSetting(
+  agent: AgentConnection,
+  request: AnyRequest,
+  name: string,
+  what: string,
+) {
+  const { message } = await agent.refused(request, what);
   expectThat(message.includes(name), `"${name}" in the error for ${what}`, `"${message}"`);
 }
 
@@ -26,16 +31,16 @@ export const settingChecks: readonly Check[] = [
       notFor: needsCreate,
       async run(stage) {
         const request = requests.createWorld({ ...stage.config.create, ...stranger });
-        const player = await stage.connect();
-        await refusesSetting(player, request, "nobody_knows_this", "an unknown create setting");
+        const connection = await stage.connect();
+        await refusesSetting(connection, request, "nobody_knows_this", "an unknown create setting");
       },
     },
     "unknown-join-setting": {
       title: "A join with an unknown setting is an error that names it.",
       async run(stage) {
         const request = requests.join(await stage.world(), { ...stage.config.join, ...stranger });
-        const player = await stage.connect();
-        await refusesSetting(player, request, "nobody_knows_this", "an unknown join setting");
+        const connection = await stage.connect();
+        await refusesSetting(connection, request, "nobody_knows_this", "an unknown join setting");
       },
     },
     "required-settings": {
@@ -46,15 +51,15 @@ export const settingChecks: readonly Check[] = [
           : undefined,
       async run(stage) {
         const { create = {}, join = {}, required } = stage.config;
-        const player = await stage.connect();
+        const connection = await stage.connect();
         for (const name of required?.create ?? []) {
           const request = requests.createWorld(without(create, name));
-          await refusesSetting(player, request, name, `a create without "${name}"`);
+          await refusesSetting(connection, request, name, `a create without "${name}"`);
         }
         const world = await stage.world();
         for (const name of required?.join ?? []) {
           const request = requests.join(world, without(join, name));
-          await refusesSetting(player, request, name, `a join without "${name}"`);
+          await refusesSetting(connection, request, name, `a join without "${name}"`);
         }
       },
     },
@@ -66,15 +71,15 @@ export const settingChecks: readonly Check[] = [
           : undefined,
       async run(stage) {
         const { create = {}, join = {}, refused } = stage.config;
-        const player = await stage.connect();
+        const connection = await stage.connect();
         for (const [name, value] of Object.entries(refused?.create ?? {})) {
           const request = requests.createWorld({ ...create, [name]: value });
-          await refusesSetting(player, request, name, `a bad create setting "${name}"`);
+          await refusesSetting(connection, request, name, `a bad create setting "${name}"`);
         }
         const world = await stage.world();
         for (const [name, value] of Object.entries(refused?.join ?? {})) {
           const request = requests.join(world, { ...join, [name]: value });
-          await refusesSetting(player, request, name, `a bad join setting "${name}"`);
+          await refusesSetting(connection, request, name, `a bad join setting "${name}"`);
         }
       },
     },
@@ -83,11 +88,11 @@ export const settingChecks: readonly Check[] = [
     "unknown-reset-setting": {
       title: "A reset with an unknown setting is an error that names it, and changes nothing.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.step();
+        const agent = await stage.agent();
+        await agent.step();
         const request = requests.reset(stranger);
-        await refusesSetting(player, request, "nobody_knows_this", "an unknown reset setting");
-        const { state } = await player.step();
+        await refusesSetting(agent, request, "nobody_knows_this", "an unknown reset setting");
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING as before", state);
       },
     },
@@ -95,9 +100,9 @@ export const settingChecks: readonly Check[] = [
       title: "A reset of the world with an unknown setting is an error that names it.",
       async run(stage) {
         const request = requests.resetWorld(await stage.world(), stranger);
-        const player = await stage.connect();
+        const connection = await stage.connect();
         const what = "an unknown setting of a reset of the world";
-        await refusesSetting(player, request, "nobody_knows_this", what);
+        await refusesSetting(connection, request, "nobody_knows_this", what);
       },
     },
   }),

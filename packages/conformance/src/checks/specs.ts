@@ -33,8 +33,8 @@ export const specChecks: readonly Check[] = [
       title:
         "Names are unique among actions and among observations; none is the parent of another.",
       async run(stage) {
-        const player = await stage.agent();
-        for (const { entries } of [player.actions, player.observations]) {
+        const agent = await stage.agent();
+        for (const { entries } of [agent.actions, agent.observations]) {
           const names = entries.map(({ name }) => name);
           names.forEach((name, i) => {
             expectThat(names.indexOf(name) === i, "unique names", `"${name}" twice`);
@@ -50,8 +50,8 @@ export const specChecks: readonly Check[] = [
       title: "Specs are sound: one variable dimension at most, bounds of their dtype, min ≤ max.",
       async run(stage) {
         // What is not sound by itself, a join finds out for every check.
-        const player = await stage.agent();
-        for (const { entries } of [player.actions, player.observations]) {
+        const agent = await stage.agent();
+        for (const { entries } of [agent.actions, agent.observations]) {
           for (const { name, spec } of entries) checkBounds(name, spec);
         }
       },
@@ -59,12 +59,12 @@ export const specChecks: readonly Check[] = [
     inclusive: {
       title: "Bounds belong to the range: an action at its min, or at its max, is accepted.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const edges = player.actions.entries.flatMap((entry) =>
+        const agent = await runningAgent(stage);
+        const edges = agent.actions.entries.flatMap((entry) =>
           [...boundaries(entry.spec)].map(({ within }) => ({ entry, within })),
         );
         for (const { entry, within } of needed(edges, "action with bounds")) {
-          await player.step([], [act(entry, within)]);
+          await agent.step([], [act(entry, within)]);
         }
       },
     },
@@ -73,14 +73,14 @@ export const specChecks: readonly Check[] = [
     "out-of-range": {
       title: "An action below its min or above its max is refused, in each of its elements.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const edges = player.actions.entries.flatMap((entry) =>
+        const agent = await runningAgent(stage);
+        const edges = agent.actions.entries.flatMap((entry) =>
           [...boundaries(entry.spec)].flatMap(({ at, beyond }) =>
             beyond === undefined ? [] : [{ entry, at, beyond }],
           ),
         );
         for (const { entry, at, beyond } of needed(edges, "action with bounds")) {
-          await refusesAction(player, entry, beyond, `${beyond.data[at]} at element ${at}`);
+          await refusesAction(agent, entry, beyond, `${beyond.data[at]} at element ${at}`);
         }
       },
     },
@@ -89,12 +89,9 @@ export const specChecks: readonly Check[] = [
     "exact-uids": {
       title: "A UID beyond 2^53 stays exact.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const uid = strangeUid(player.observations);
-        const { message } = await player.refused(
-          requests.step([uid], []),
-          "an unknown observation",
-        );
+        const agent = await runningAgent(stage);
+        const uid = strangeUid(agent.observations);
+        const { message } = await agent.refused(requests.step([uid], []), "an unknown observation");
         expectThat(message.includes(`${uid}`), `an error that names ${uid}`, `"${message}"`);
       },
     },
@@ -103,10 +100,10 @@ export const specChecks: readonly Check[] = [
     "proto-actions": {
       title: "An action of messages in Any is accepted.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const protos = player.actions.entries.filter(({ spec }) => spec.dtype === "proto");
+        const agent = await runningAgent(stage);
+        const protos = agent.actions.entries.filter(({ spec }) => spec.dtype === "proto");
         for (const entry of needed(protos, "action of dtype proto")) {
-          await player.step([], [act(entry)]);
+          await agent.step([], [act(entry)]);
         }
       },
     },

@@ -35,9 +35,9 @@ export const stepChecks: readonly Check[] = [
     "nothing-requested": {
       title: "What is not requested is not returned.",
       async run(stage) {
-        const player = await stage.agent();
-        for (const expected of [[], uidsOf(player.observations).slice(0, 1)]) {
-          const { observations } = await player.step(expected);
+        const agent = await stage.agent();
+        for (const expected of [[], uidsOf(agent.observations).slice(0, 1)]) {
+          const { observations } = await agent.step(expected);
           const received = observations.map(({ uid }) => uid).join();
           expectThat(
             received === expected.join(),
@@ -53,14 +53,14 @@ export const stepChecks: readonly Check[] = [
       title:
         "The first step ignores its actions, even unknown ones, and answers RUNNING with what was asked for.",
       async run(stage) {
-        const player = await stage.agent();
-        const [entry] = player.actions.entries;
-        const uids = uidsOf(player.observations);
+        const agent = await stage.agent();
+        const [entry] = agent.actions.entries;
+        const uids = uidsOf(agent.observations);
         const actions = [
-          { uid: strangeUid(player.actions), tensor: ofAnotherDType({ dtype: "int8", shape: [] }) },
+          { uid: strangeUid(agent.actions), tensor: ofAnotherDType({ dtype: "int8", shape: [] }) },
           ...(entry === undefined ? [] : [act(entry, ofAnotherDType(entry.spec))]),
         ];
-        const { state, observations } = await player.step(uids, actions);
+        const { state, observations } = await agent.step(uids, actions);
         expectThat(state === "RUNNING", "RUNNING on the first step", state);
         const count = observations.length;
         expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
@@ -71,13 +71,13 @@ export const stepChecks: readonly Check[] = [
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
-        const player = await stage.agent(await stage.world(create));
-        await player.step();
-        while (player.states.at(-1) === "RUNNING" && player.states.length < count + 2) {
-          await player.step();
+        const agent = await stage.agent(await stage.world(create));
+        await agent.step();
+        while (agent.states.at(-1) === "RUNNING" && agent.states.length < count + 2) {
+          await agent.step();
         }
         const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
-        const { state } = await player.step([], [{ uid: strangeUid(player.actions), tensor }]);
+        const { state } = await agent.step([], [{ uid: strangeUid(agent.actions), tensor }]);
         expectThat(state === "RUNNING", "RUNNING on the first step after the end", state);
       },
     },
@@ -88,11 +88,11 @@ export const stepChecks: readonly Check[] = [
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
-        const player = await stage.agent(await stage.world(create));
-        const steps = Array.from({ length: 2 * (count + 2) }, () => player.step());
+        const agent = await stage.agent(await stage.world(create));
+        const steps = Array.from({ length: 2 * (count + 2) }, () => agent.step());
         await Promise.all(steps);
-        const ends = player.states.filter((state) => state !== "RUNNING").length;
-        expectThat(ends >= 2, "the ends of two sequences", () => player.states.join(", "));
+        const ends = agent.states.filter((state) => state !== "RUNNING").length;
+        expectThat(ends >= 2, "the ends of two sequences", () => agent.states.join(", "));
       },
     },
   }),
@@ -100,21 +100,21 @@ export const stepChecks: readonly Check[] = [
     "sparse-actions": {
       title: "Each action can be sent alone, and none at all.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.step();
-        await player.step();
-        for (const entry of player.actions.entries) await player.step([], [act(entry)]);
+        const agent = await stage.agent();
+        await agent.step();
+        await agent.step();
+        for (const entry of agent.actions.entries) await agent.step([], [act(entry)]);
       },
     },
     "unknown-action": {
       title: "An action of an unknown UID is an error that names it.",
       async run(stage) {
-        const player = await stage.agent();
-        await player.step();
-        const uid = strangeUid(player.actions);
+        const agent = await stage.agent();
+        await agent.step();
+        const uid = strangeUid(agent.actions);
         const tensor = ofAnotherDType({ dtype: "int8", shape: [] });
         const step = requests.step([], [{ uid, tensor }]);
-        const { message } = await player.refused(step, "an unknown action");
+        const { message } = await agent.refused(step, "an unknown action");
         expectThat(message.includes(`${uid}`), `${uid} in the error`, `"${message}"`);
       },
     },
@@ -124,25 +124,22 @@ export const stepChecks: readonly Check[] = [
       title:
         "A request for an unknown observation is an error that names its UID, on a first step too.",
       async run(stage) {
-        const player = await stage.agent();
-        const uid = strangeUid(player.observations);
+        const agent = await stage.agent();
+        const uid = strangeUid(agent.observations);
         for (const when of ["first", "later"]) {
           const step = requests.step([uid], []);
-          const { message } = await player.refused(
-            step,
-            `an unknown observation on a ${when} step`,
-          );
+          const { message } = await agent.refused(step, `an unknown observation on a ${when} step`);
           expectThat(message.includes(`${uid}`), `${uid} in the error`, `"${message}"`);
-          await player.step();
+          await agent.step();
         }
       },
     },
     "repeated-observation": {
       title: "An observation that is asked for twice comes once.",
       async run(stage) {
-        const player = await stage.agent();
-        const uids = uidsOf(player.observations);
-        const { observations } = await player.step([...uids, ...uids]);
+        const agent = await stage.agent();
+        const uids = uidsOf(agent.observations);
+        const { observations } = await agent.step([...uids, ...uids]);
         const count = observations.length;
         expectThat(count === uids.length, `${uids.length} observations`, `${count}`);
       },
@@ -152,15 +149,15 @@ export const stepChecks: readonly Check[] = [
     "observations-fit": {
       title: "Observations have the dtype and the shape of their specs, and keep their bounds.",
       async run(stage) {
-        const player = await stage.agent();
-        const uids = uidsOf(player.observations);
+        const agent = await stage.agent();
+        const uids = uidsOf(agent.observations);
         for (let i = 0; i < 3; i++) {
-          const { observations } = await player.step(
+          const { observations } = await agent.step(
             uids,
-            player.actions.entries.map((entry) => act(entry)),
+            agent.actions.entries.map((entry) => act(entry)),
           );
           for (const observation of observations) {
-            const entry = player.observations.byUid.get(observation.uid);
+            const entry = agent.observations.byUid.get(observation.uid);
             if (entry === undefined) throw new Mismatch("what was asked for", `${observation.uid}`);
             checkObservation(entry.name, entry.spec, observation);
           }
@@ -173,8 +170,8 @@ export const stepChecks: readonly Check[] = [
       title: "In lock-step an agent's step waits for those of the others.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep")),
       async run(stage) {
-        const { players } = await stage.running(2);
-        const [one, other] = players;
+        const { agents } = await stage.running(2);
+        const [one, other] = agents;
         const step = one?.step() ?? Promise.resolve();
         await stage.staysOpen(step, "a step");
         await other?.step();
@@ -185,27 +182,27 @@ export const stepChecks: readonly Check[] = [
       title: "With turns an agent's step waits for the turn of the other.",
       notFor: needsAll(needsSeveral(2), needsClock("turns")),
       async run(stage) {
-        const { players } = await stage.running(2);
-        await stage.drive(players, () => players.every(({ states }) => states.length >= 4));
-        const counts = players.map(({ states }) => states.length);
+        const { agents } = await stage.running(2);
+        await stage.drive(agents, () => agents.every(({ states }) => states.length >= 4));
+        const counts = agents.map(({ states }) => states.length);
         const apart = Math.max(...counts) - Math.min(...counts);
         expectThat(apart <= 1, "as many turns for each", counts.join(" and "));
-        const waiting = players.find(({ outstanding }) => outstanding);
+        const waiting = agents.find(({ outstanding }) => outstanding);
         if (waiting === undefined) {
           throw new Mismatch("one agent to wait while it is the other's turn", "no step open");
         }
         await stage.staysOpen(waiting.keepStepping(), "the step of who is not to move");
-        await stage.drive(players, () => !waiting.outstanding);
+        await stage.drive(agents, () => !waiting.outstanding);
       },
     },
     "nobody-waits": {
       title: "In real time, and running free, an agent's step waits for nobody else's.",
       notFor: needsAll(needsSeveral(2), needsClock("realtime", "freeRunning")),
       async run(stage) {
-        const { players } = await stage.running(2);
-        await players[0]?.step();
-        await players[0]?.step();
-        await players[1]?.step();
+        const { agents } = await stage.running(2);
+        await agents[0]?.step();
+        await agents[0]?.step();
+        await agents[1]?.step();
       },
     },
     "others-wake": {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { textOf } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
-import { textOf } from "../player.ts";
 import { requests } from "../requests.ts";
 import { uidsOf } from "../samples.ts";
 import { needsAll, needsSeveral, needsShortSequence } from "./needs.ts";
@@ -12,10 +13,10 @@ export const streamChecks: readonly Check[] = [
     "many-connections": {
       title: "Several connections are open at once, each with answers of its own.",
       async run(stage) {
-        const players = await Promise.all([stage.connect(), stage.connect(), stage.connect()]);
-        await Promise.all(players.map((player) => player.lives()));
-        await players[0]?.close();
-        await players[1]?.lives();
+        const connections = await Promise.all([stage.connect(), stage.connect(), stage.connect()]);
+        await Promise.all(connections.map((connection) => connection.lives()));
+        await connections[0]?.close();
+        await connections[1]?.lives();
       },
     },
   }),
@@ -23,17 +24,17 @@ export const streamChecks: readonly Check[] = [
     "one-response-each": {
       title: "Each request has exactly one response, of its kind or an error.",
       async run(stage) {
-        const player = await stage.agent();
-        const [observation] = uidsOf(player.observations);
-        await player.step();
-        await player.step(observation === undefined ? [] : [observation]);
-        await player.refused(requests.join("", {}), "a second join");
-        await player.reset();
-        await player.leave();
-        await player.leave();
-        player.end();
-        const error = await player.closed;
-        expectThat(player.unasked === 0, "no response that nobody asked for", `${player.unasked}`);
+        const agent = await stage.agent();
+        const [observation] = uidsOf(agent.observations);
+        await agent.step();
+        await agent.step(observation === undefined ? [] : [observation]);
+        await agent.refused(requests.join("", {}), "a second join");
+        await agent.reset();
+        await agent.leave();
+        await agent.leave();
+        agent.end();
+        const error = await agent.closed;
+        expectThat(agent.unasked === 0, "no response that nobody asked for", `${agent.unasked}`);
         expectThat(error === undefined, "status OK at the end", String(error));
       },
     },
@@ -43,14 +44,14 @@ export const streamChecks: readonly Check[] = [
       title: "Requests sent without waiting are answered all, in order.",
       async run(stage) {
         const world = await stage.world();
-        const player = await stage.connect();
-        const join = player.send(requests.join(world, stage.config.join ?? {}));
-        const steps = Array.from({ length: 40 }, () => player.send(requests.step([], [])));
+        const connection = await stage.connect();
+        const join = connection.send(requests.join(world, stage.config.join ?? {}));
+        const steps = Array.from({ length: 40 }, () => connection.send(requests.step([], [])));
         const tail = [
-          player.send(requests.reset()),
-          player.send(requests.step([], [])),
-          player.send(requests.leave()),
-          player.send(requests.step([], [])),
+          connection.send(requests.reset()),
+          connection.send(requests.step([], [])),
+          connection.send(requests.leave()),
+          connection.send(requests.step([], [])),
         ];
         const kinds = (await Promise.all([join, ...steps, ...tail])).map(
           (response) => response.case ?? "nothing",
@@ -66,11 +67,11 @@ export const streamChecks: readonly Check[] = [
     "order-of-steps": {
       title: "Steps in flight are answered each with the observations that it asked for.",
       async run(stage) {
-        const player = await stage.agent();
-        const uids = uidsOf(player.observations);
-        await player.step();
+        const agent = await stage.agent();
+        const uids = uidsOf(agent.observations);
+        await agent.step();
         const asked = Array.from({ length: 3 * uids.length }, (_, i) => uids.slice(0, i % 3));
-        const answers = await Promise.all(asked.map((some) => player.step(some)));
+        const answers = await Promise.all(asked.map((some) => agent.step(some)));
         answers.forEach(({ observations }, i) => {
           const expected = asked[i] ?? [];
           const received = observations.map(({ uid }) => uid);
@@ -106,22 +107,22 @@ export const streamChecks: readonly Check[] = [
     "step-not-joined": {
       title: "A step is an error before a join, and after a leave.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.refused(requests.step([], []), "a step while not joined");
-        await player.join(await stage.world(), stage.config.join ?? {});
-        await player.step();
-        await player.leave();
-        await player.refused(requests.step([], []), "a step after a leave");
+        const connection = await stage.connect();
+        await connection.refused(requests.step([], []), "a step while not joined");
+        await connection.join(await stage.world(), stage.config.join ?? {});
+        await connection.step();
+        await connection.leave();
+        await connection.refused(requests.step([], []), "a step after a leave");
       },
     },
     "reset-not-joined": {
       title: "A reset is an error before a join, and after a leave.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.refused(requests.reset(), "a reset while not joined");
-        await player.join(await stage.world(), stage.config.join ?? {});
-        await player.leave();
-        await player.refused(requests.reset(), "a reset after a leave");
+        const connection = await stage.connect();
+        await connection.refused(requests.reset(), "a reset while not joined");
+        await connection.join(await stage.world(), stage.config.join ?? {});
+        await connection.leave();
+        await connection.refused(requests.reset(), "a reset after a leave");
       },
     },
   }),
@@ -131,9 +132,9 @@ export const streamChecks: readonly Check[] = [
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
-        const player = await stage.agent(await stage.world(create));
-        await Promise.all(Array.from({ length: 3 * (count + 2) }, () => player.step()));
-        const { states } = player;
+        const agent = await stage.agent(await stage.world(create));
+        await Promise.all(Array.from({ length: 3 * (count + 2) }, () => agent.step()));
+        const { states } = agent;
         states.forEach((state, i) => {
           const legal = state === "RUNNING" || state === "TERMINATED" || state === "INTERRUPTED";
           expectThat(legal, "RUNNING, TERMINATED or INTERRUPTED", state);
@@ -147,14 +148,14 @@ export const streamChecks: readonly Check[] = [
     "half-close": {
       title: "After a half-close everything queued is answered, then the stream ends with OK.",
       async run(stage) {
-        const player = await stage.agent();
-        const steps = Array.from({ length: 10 }, () => player.send(requests.step([], [])));
-        player.end();
+        const agent = await stage.agent();
+        const steps = Array.from({ length: 10 }, () => agent.send(requests.step([], [])));
+        agent.end();
         for (const step of steps) {
           const response = await step;
           expectThat(response.case === "step", "an answer to every step", textOf(response));
         }
-        const error = await player.closed;
+        const error = await agent.closed;
         expectThat(error === undefined, "status OK at the end", String(error));
       },
     },
@@ -177,10 +178,10 @@ export const streamChecks: readonly Check[] = [
       notFor: ({ worlds }) => (worlds === "none" ? "no world can be created" : undefined),
       async run(stage) {
         const world = await stage.world();
-        const player = await stage.agent(world);
-        await player.step();
-        player.end();
-        await player.closed;
+        const agent = await stage.agent(world);
+        await agent.step();
+        agent.end();
+        await agent.closed;
         await (await stage.connect()).destroyWorld(world);
       },
     },
@@ -190,8 +191,8 @@ export const streamChecks: readonly Check[] = [
         onLeave === "block" ? '"onLeave" of the config is "block"' : undefined,
       ),
       async run(stage) {
-        const { players } = await stage.running(2);
-        const [first, second] = players;
+        const { agents } = await stage.running(2);
+        const [first, second] = agents;
         first?.drop();
         if (second === undefined) return;
         const before = second.states.length;

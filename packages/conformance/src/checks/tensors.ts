@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dtypes, elementCount, type PackedTensor, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { textOf } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
 import { needed } from "../nothing-to-check.ts";
-import { textOf } from "../player.ts";
 import { rawRequest } from "../raw-request.ts";
 import {
   act,
@@ -30,13 +30,13 @@ export const tensorChecks: readonly Check[] = [
     "one-element-in-a-scalar": {
       title: "A scalar action of two elements, or of none, is refused.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const scalars = player.actions.entries.filter(({ spec }) => spec.shape.length === 0);
+        const agent = await runningAgent(stage);
+        const scalars = agent.actions.entries.filter(({ spec }) => spec.shape.length === 0);
         for (const entry of needed(scalars, "scalar action")) {
           for (const count of [2, 0]) {
             const data = dtypes[entry.spec.dtype].allocate(count);
             const tensor = { dtype: entry.spec.dtype, shape: [], data } as unknown as PackedTensor;
-            await refusesAction(player, entry, tensor, `${count} elements and no shape`);
+            await refusesAction(agent, entry, tensor, `${count} elements and no shape`);
           }
         }
       },
@@ -44,25 +44,25 @@ export const tensorChecks: readonly Check[] = [
     "wrong-shape": {
       title: "An action with a dimension too many is refused.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        for (const entry of needed(player.actions.entries, "action")) {
+        const agent = await runningAgent(stage);
+        for (const entry of needed(agent.actions.entries, "action")) {
           const shape = [...shapeFor(entry.spec), 1];
           const tensor = withShape(valueFor(entry.spec), shape);
-          await refusesAction(player, entry, tensor, `shape [${shape}] for [${entry.spec.shape}]`);
+          await refusesAction(agent, entry, tensor, `shape [${shape}] for [${entry.spec.shape}]`);
         }
       },
     },
     ragged: {
       title: "An action with an element more than its shape has is refused.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const arrays = player.actions.entries.filter(({ spec }) => spec.shape.length > 0);
+        const agent = await runningAgent(stage);
+        const arrays = agent.actions.entries.filter(({ spec }) => spec.shape.length > 0);
         for (const entry of needed(arrays, "action with dimensions")) {
           const { dtype } = entry.spec;
           const shape = shapeFor(entry.spec);
           const count = elementCount(shape) + 1;
           const tensor = { dtype, shape, data: dtypes[dtype].allocate(count) } as PackedTensor;
-          await refusesAction(player, entry, tensor, `${count} elements and shape [${shape}]`);
+          await refusesAction(agent, entry, tensor, `${count} elements and shape [${shape}]`);
         }
       },
     },
@@ -71,26 +71,26 @@ export const tensorChecks: readonly Check[] = [
     "inferred-dimension": {
       title: "An action whose first dimension is -1 is accepted, its length being inferred.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const arrays = player.actions.entries.filter(({ spec }) => {
+        const agent = await runningAgent(stage);
+        const arrays = agent.actions.entries.filter(({ spec }) => {
           const shape = shapeFor(spec);
           return shape.length > 0 && !shape.includes(0);
         });
         for (const entry of needed(arrays, "action with dimensions")) {
           const [, ...rest] = shapeFor(entry.spec);
-          await player.step([], [act(entry, withShape(valueFor(entry.spec), [-1, ...rest]))]);
+          await agent.step([], [act(entry, withShape(valueFor(entry.spec), [-1, ...rest]))]);
         }
       },
     },
     "two-variable-dimensions": {
       title: "An action with two variable dimensions is refused.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const matrices = player.actions.entries.filter(({ spec }) => spec.shape.length > 1);
+        const agent = await runningAgent(stage);
+        const matrices = agent.actions.entries.filter(({ spec }) => spec.shape.length > 1);
         for (const entry of needed(matrices, "action with two dimensions")) {
           const [, , ...rest] = shapeFor(entry.spec);
           const tensor = withShape(valueFor(entry.spec), [-1, -1, ...rest]);
-          await refusesAction(player, entry, tensor, "two variable dimensions");
+          await refusesAction(agent, entry, tensor, "two variable dimensions");
         }
       },
     },
@@ -99,24 +99,24 @@ export const tensorChecks: readonly Check[] = [
     "one-element-fills": {
       title: "One element fills the shape of an action.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const arrays = player.actions.entries.flatMap((entry) => {
+        const agent = await runningAgent(stage);
+        const arrays = agent.actions.entries.flatMap((entry) => {
           const one = elementCount(shapeFor(entry.spec)) > 1 ? filler(entry.spec) : undefined;
           return one === undefined ? [] : [{ entry, one }];
         });
         const what = "action of several elements that may have one value";
-        for (const { entry, one } of needed(arrays, what)) await player.step([], [act(entry, one)]);
+        for (const { entry, one } of needed(arrays, what)) await agent.step([], [act(entry, one)]);
       },
     },
     "variable-is-one": {
       title: "One element fills a variable dimension, which is 1 then.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        const open = player.actions.entries.filter(({ spec }) => spec.shape.some((n) => n < 0));
+        const agent = await runningAgent(stage);
+        const open = agent.actions.entries.filter(({ spec }) => spec.shape.some((n) => n < 0));
         for (const entry of needed(open, "action of variable length")) {
           const one = filler(entry.spec);
           if (one === undefined) continue;
-          await player.step([], [act(entry, withShape(one, entry.spec.shape))]);
+          await agent.step([], [act(entry, withShape(one, entry.spec.shape))]);
         }
       },
     },
@@ -125,9 +125,9 @@ export const tensorChecks: readonly Check[] = [
     "no-cast": {
       title: "An action of another dtype is refused, whatever its value.",
       async run(stage) {
-        const player = await runningAgent(stage);
-        for (const entry of needed(player.actions.entries, "action")) {
-          await refusesAction(player, entry, ofAnotherDType(entry.spec), "another dtype");
+        const agent = await runningAgent(stage);
+        for (const entry of needed(agent.actions.entries, "action")) {
+          await refusesAction(agent, entry, ofAnotherDType(entry.spec), "another dtype");
         }
       },
     },
@@ -137,15 +137,15 @@ export const tensorChecks: readonly Check[] = [
       title: "Requested observations mean the same, packed or one by one.",
       notFor: onlyOverGrpc,
       async run(stage) {
-        const player = await runningAgent(stage);
-        const uids = uidsOf(player.observations).slice(0, 2);
+        const agent = await runningAgent(stage);
+        const uids = uidsOf(agent.observations).slice(0, 2);
         const varints = uids.map((uid) => varint(BigInt(uid)));
         const inner = {
           packed: bytesField(2, varints.flat()),
           "one by one": varints.flatMap((bytes) => [0x10, ...bytes]),
         };
         for (const [how, bytes] of Object.entries(inner)) {
-          const response = await player.send(rawRequest(bytesField(3, bytes)));
+          const response = await agent.send(rawRequest(bytesField(3, bytes)));
           const received =
             response.case === "step" ? response.value.observations.map(({ uid }) => uid) : [];
           expectThat(
@@ -160,15 +160,15 @@ export const tensorChecks: readonly Check[] = [
       title: "An action means the same, its numbers packed in chunks or not packed.",
       notFor: onlyOverGrpc,
       async run(stage) {
-        const player = await runningAgent(stage);
-        const steps = player.actions.entries.flatMap(({ uid, name, spec }) =>
+        const agent = await runningAgent(stage);
+        const steps = agent.actions.entries.flatMap(({ uid, name, spec }) =>
           unusualSteps(uid, valueFor(spec)).map(([how, bytes]) => ({ what: name, how, bytes })),
         );
         for (const { what, how, bytes } of needed(
           steps,
           "action of numbers that have two encodings (int8 and uint8 have one)",
         )) {
-          const response = await player.send(rawRequest(bytes));
+          const response = await agent.send(rawRequest(bytes));
           expectThat(response.case === "step", `the action "${what}" to be accepted ${how}`, () =>
             textOf(response),
           );

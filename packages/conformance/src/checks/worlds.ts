@@ -24,11 +24,11 @@ export const worldChecks: readonly Check[] = [
         worlds === "one" ? undefined : '"worlds" of the config is not "one"',
       async run(stage) {
         const { create = {} } = stage.config;
-        const player = await stage.connect();
+        const connection = await stage.connect();
         const world = await stage.world();
-        await player.refused(requests.createWorld(create), "a second create");
-        await player.destroyWorld(world);
-        stage.owns(await player.createWorld(create));
+        await connection.refused(requests.createWorld(create), "a second create");
+        await connection.destroyWorld(world);
+        stage.owns(await connection.createWorld(create));
       },
     },
   }),
@@ -48,12 +48,12 @@ export const worldChecks: readonly Check[] = [
       notFor: needsManyWorlds,
       async run(stage) {
         const [one, other] = [await stage.running(1), await stage.running(1)];
-        const [bystander] = one.players;
-        const [player] = other.players;
-        await player?.reset();
-        await player?.resetWorld(other.world, stage.config.resetWorld ?? {});
-        await player?.leave();
-        await player?.destroyWorld(other.world);
+        const [bystander] = one.agents;
+        const [agent] = other.agents;
+        await agent?.reset();
+        await agent?.resetWorld(other.world, stage.config.resetWorld ?? {});
+        await agent?.leave();
+        await agent?.destroyWorld(other.world);
         const step = await bystander?.step();
         expectThat(step?.state === "RUNNING", "RUNNING in the other world", `${step?.state}`);
       },
@@ -75,9 +75,9 @@ export const worldChecks: readonly Check[] = [
     "specs-by-uid": {
       title: "A join answers specs, by whose UIDs everything can be asked for.",
       async run(stage) {
-        const player = await stage.agent();
-        const uids = uidsOf(player.observations);
-        const { observations } = await player.step(uids);
+        const agent = await stage.agent();
+        const uids = uidsOf(agent.observations);
+        const { observations } = await agent.step(uids);
         expectThat(
           observations.length === uids.length,
           `${uids.length} observations`,
@@ -91,18 +91,18 @@ export const worldChecks: readonly Check[] = [
       title: "A join while joined is an error, and the agent stays where it is.",
       async run(stage) {
         const world = await stage.world();
-        const player = await stage.agent(world);
-        await player.step();
-        await player.refused(requests.join(world, stage.config.join ?? {}), "a join while joined");
-        const { state } = await player.step();
+        const agent = await stage.agent(world);
+        await agent.step();
+        await agent.refused(requests.join(world, stage.config.join ?? {}), "a join while joined");
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING as before", state);
       },
     },
     "unknown-world": {
       title: "A join of an unknown world is an error.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.refused(requests.join(nowhere, {}), "a join of an unknown world");
+        const connection = await stage.connect();
+        await connection.refused(requests.join(nowhere, {}), "a join of an unknown world");
       },
     },
     "full-world": {
@@ -112,11 +112,11 @@ export const worldChecks: readonly Check[] = [
       ),
       async run(stage) {
         const { create, count } = stage.config.fullWorld ?? { create: {}, count: 1 };
-        const { world, players } = await stage.agents(count, await stage.world(create));
+        const { world, agents } = await stage.agents(count, await stage.world(create));
         const late = await stage.connect();
         const join = requests.join(world, stage.config.join ?? {});
         await late.refused(join, "a join of a full world");
-        await players[0]?.leave();
+        await agents[0]?.leave();
         await late.accepted<"joinWorld">(join);
       },
     },
@@ -129,10 +129,10 @@ export const worldChecks: readonly Check[] = [
       ),
       async run(stage) {
         const { create, count } = stage.config.minAgents ?? { create: {}, count: 1 };
-        const { world, players } = await stage.agents(count - 1, await stage.world(create));
-        const steps = players.map((player) => player.keepStepping());
+        const { world, agents } = await stage.agents(count - 1, await stage.world(create));
+        const steps = agents.map((agent) => agent.keepStepping());
         await stage.staysOpen(Promise.race(steps), `first steps of ${count - 1} agents`);
-        const all = [...players, await stage.agent(world)];
+        const all = [...agents, await stage.agent(world)];
         await stage.drive(all, () => all.every(({ states }) => states.length > 0));
       },
     },
@@ -141,20 +141,20 @@ export const worldChecks: readonly Check[] = [
     "leave-not-joined": {
       title: "A leave while not joined is a no-op.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.leave();
-        await player.leave();
+        const connection = await stage.connect();
+        await connection.leave();
+        await connection.leave();
       },
     },
     rejoin: {
       title: "An agent that has left can join again, and begins afresh.",
       async run(stage) {
         const world = await stage.world();
-        const player = await stage.agent(world);
-        await player.step();
-        await player.leave();
-        await player.join(world, stage.config.join ?? {});
-        const { state } = await player.step();
+        const agent = await stage.agent(world);
+        await agent.step();
+        await agent.leave();
+        await agent.join(world, stage.config.join ?? {});
+        const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING on the first step", state);
       },
     },
@@ -164,10 +164,10 @@ export const worldChecks: readonly Check[] = [
         onLeave === undefined ? 'the config has no "onLeave"' : undefined,
       ),
       async run(stage) {
-        const { world, players } = await stage.running(2);
-        const [stays, leaves] = players;
+        const { world, agents } = await stage.running(2);
+        const [stays, leaves] = agents;
         if (stays === undefined || leaves === undefined) return;
-        if (leaves.outstanding) await stage.drive(players, () => !leaves.outstanding);
+        if (leaves.outstanding) await stage.drive(agents, () => !leaves.outstanding);
         await leaves.leave();
         const before = stays.states.length;
         const { onLeave } = stage.config;
@@ -188,18 +188,18 @@ export const worldChecks: readonly Check[] = [
     "unknown-world": {
       title: "A destroy of an unknown world is an error.",
       async run(stage) {
-        const player = await stage.connect();
-        await player.refused(requests.destroyWorld(nowhere), "a destroy of an unknown world");
+        const connection = await stage.connect();
+        await connection.refused(requests.destroyWorld(nowhere), "a destroy of an unknown world");
       },
     },
     "by-a-joined-agent": {
       title: "A destroy by an agent of the world is an error, and changes nothing.",
       notFor: needsCreate,
       async run(stage) {
-        const { world, players } = await stage.running(1);
-        const [player] = players;
-        await player?.refused(requests.destroyWorld(world), "a destroy of one's own world");
-        const step = await player?.step();
+        const { world, agents } = await stage.running(1);
+        const [agent] = agents;
+        await agent?.refused(requests.destroyWorld(world), "a destroy of one's own world");
+        const step = await agent?.step();
         expectThat(step?.state === "RUNNING", "RUNNING as before", `${step?.state}`);
       },
     },
@@ -221,20 +221,20 @@ export const worldChecks: readonly Check[] = [
         onDestroy === undefined ? 'the config has no "onDestroy"' : undefined,
       ),
       async run(stage) {
-        const { world, players } = await stage.running(1);
-        const [player] = players;
+        const { world, agents } = await stage.running(1);
+        const [agent] = agents;
         const other = await stage.connect();
         const destroy = requests.destroyWorld(world);
         if (stage.config.onDestroy === "refuse") {
           await other.refused(destroy, "a destroy while an agent is joined");
-          await player?.step();
+          await agent?.step();
         } else if (stage.config.onDestroy === "force") {
           await other.accepted<"destroyWorld">(destroy);
-          await player?.refused(requests.step([], []), "a step in a world that is gone");
+          await agent?.refused(requests.step([], []), "a step in a world that is gone");
         } else {
           const answer = other.accepted<"destroyWorld">(destroy);
           await stage.staysOpen(answer, "the destroy");
-          await player?.leave();
+          await agent?.leave();
           await answer;
         }
       },

@@ -60,7 +60,7 @@ describe("bad input", () => {
       /match_function: expected one of by_count, teams, skill_window, custom,/,
     ],
     ["a match of nobody", { count: 0 }, /by_count.count: expected a number from 1/],
-    ["fewer seats than players", { count: 4, seats: 3 }, /seats: expected at least the 4/],
+    ["fewer seats than agents", { count: 4, seats: 3 }, /seats: expected at least the 4/],
     [
       "a team without a pool",
       {

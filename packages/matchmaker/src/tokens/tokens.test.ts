@@ -155,8 +155,8 @@ describe("a seat", () => {
 
   it("is forgotten with its world", async () => {
     const { seats, token } = await setup();
-    const [player, refusedOne] = [await token(), await token({ ticketId: "other" })];
-    const gone = await seats.take(player, "world");
+    const [takenOne, refusedOne] = [await token(), await token({ ticketId: "other" })];
+    const gone = await seats.take(takenOne, "world");
     const back = await seats.take(refusedOne, "world");
     expect(seats.ticketsIn("world")).toEqual(["ticket", "other"]);
     gone.leave();

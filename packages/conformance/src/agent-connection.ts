@@ -25,7 +25,7 @@ import {
 export type StateName = keyof typeof EnvironmentStateType | `state ${number}`;
 
 /** One connection to the server under test, which does what a check says, right or wrong. */
-export class Player {
+export class AgentConnection {
   /** The specs of the world that it has joined. */
   actions: SpecTable = noSpecs;
   observations: SpecTable = noSpecs;
