@@ -84,17 +84,20 @@ export interface SequenceControl {
   missed(seat: ClockSeat): void;
 }
 
-/** Adds the actions that a seat's outstanding step gives to those of a tick; without one, those of its last step if `repeatLast`. */
+/**
+ * Adds the actions that a seat's outstanding step gives to those of a tick; without one, those of
+ * its last step where the policy is `repeat-last`.
+ */
 export function gather(
   actions: Map<AgentId, ActionValues>,
   seat: ClockSeat,
-  repeatLast: boolean,
+  { onMissedDeadline }: DeadlineOptions = {},
 ): void {
   const { pending } = seat;
   if (pending !== undefined && !pending.first) {
     seat.lastActions = pending.actions;
     actions.set(seat.agent, pending.actions);
-  } else if (repeatLast && seat.lastActions !== undefined) {
+  } else if (onMissedDeadline === "repeat-last" && seat.lastActions !== undefined) {
     actions.set(seat.agent, seat.lastActions);
   }
 }

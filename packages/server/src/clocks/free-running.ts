@@ -22,7 +22,7 @@ function driver(sequence: SequenceControl): ClockDriver {
   const take = (seat: ClockSeat): void => {
     acting = seat;
     const actions = new Map();
-    gather(actions, seat, false);
+    gather(actions, seat);
     sequence.advance(actions);
   };
   /** Takes a step that came while the world was blocked or busy. */

@@ -9,6 +9,7 @@ import {
   gather,
   type SequenceControl,
 } from "./clock.ts";
+import { deadlineOf, goesOn } from "./deadline.ts";
 
 /**
  * All RUNNING agents move together: the world advances when each of them has a
@@ -19,30 +20,22 @@ export function lockstep(options: DeadlineOptions = {}): Clock {
 }
 
 function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
-  const { deadlineMs, onMissedDeadline = "wait" } = options;
-  let cancelDeadline: (() => void) | undefined;
-
-  const disarm = (): void => {
-    cancelDeadline?.();
-    cancelDeadline = undefined;
-  };
   const tick = (): void => {
-    disarm();
+    deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
-    for (const seat of sequence.running) gather(actions, seat, onMissedDeadline === "repeat-last");
+    for (const seat of sequence.running) gather(actions, seat, options);
     sequence.advance(actions);
   };
-  const expired = (): void => {
-    cancelDeadline = undefined;
+  const deadline = deadlineOf(sequence, options, () => {
     const late = [...sequence.running].filter((seat) => seat.pending === undefined);
     for (const seat of late) sequence.missed(seat);
     // Where the late ones were taken out, the tick has come about by that.
-    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") tick();
-  };
+    if (goesOn(options)) tick();
+  });
   const check = (): void => {
-    if (sequence.blocked || sequence.waiting === 0) disarm();
+    if (sequence.blocked || sequence.waiting === 0) deadline.disarm();
     else if (sequence.waiting === sequence.running.size) tick();
-    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
+    else deadline.arm();
   };
   const answerWaiting = (): void => {
     for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
@@ -54,6 +47,6 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     stepped: check,
     advanced: answerWaiting,
     changed: check,
-    closed: disarm,
+    closed: deadline.disarm,
   };
 }

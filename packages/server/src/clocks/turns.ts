@@ -7,6 +7,7 @@ import {
   gather,
   type SequenceControl,
 } from "./clock.ts";
+import { deadlineOf, goesOn } from "./deadline.ts";
 
 /**
  * One agent moves at a time. A step is answered when it is the agent's turn
@@ -18,16 +19,10 @@ export function turns(options: DeadlineOptions = {}): Clock {
 }
 
 function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
-  const { deadlineMs, onMissedDeadline = "wait" } = options;
   let current: ClockSeat | undefined;
-  let cancelDeadline: (() => void) | undefined;
   /** Agents whose outstanding step has been played. */
   const played = new Set<ClockSeat>();
 
-  const disarm = (): void => {
-    cancelDeadline?.();
-    cancelDeadline = undefined;
-  };
   const choose = (): ClockSeat | undefined => {
     const wanted = sequence.nextTurn(current?.agent);
     const seats = [...sequence.running];
@@ -40,28 +35,27 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     throw new Error(`"turn" chose agent ${wanted}, which is not RUNNING`);
   };
   const play = (seat: ClockSeat): void => {
-    disarm();
+    deadline.disarm();
     const actions = new Map();
-    gather(actions, seat, onMissedDeadline === "repeat-last");
+    gather(actions, seat, options);
     if (seat.pending !== undefined) played.add(seat);
     sequence.advance(actions);
   };
-  const expired = (): void => {
-    cancelDeadline = undefined;
+  const deadline = deadlineOf(sequence, options, () => {
     if (current === undefined) return;
     sequence.missed(current);
-    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") play(current);
-  };
+    if (goesOn(options)) play(current);
+  });
   /** The deadline is that of an agent which could move, from the moment that another waits for it. */
   const arm = (): void => {
     const others = sequence.waiting - (current?.pending === undefined ? 0 : 1);
-    if (sequence.blocked || others === 0) disarm();
-    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
+    if (sequence.blocked || others === 0) deadline.disarm();
+    else deadline.arm();
   };
   /** It is the current agent's turn: it learns it, or has moved already. */
   const begin = (): void => {
     if (current === undefined || sequence.blocked) {
-      disarm();
+      deadline.disarm();
       return;
     }
     if (current.pending !== undefined) {
@@ -75,7 +69,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     arm();
   };
   const next = (): void => {
-    disarm();
+    deadline.disarm();
     current = choose();
     begin();
   };
@@ -94,7 +88,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       else begin();
     },
     closed() {
-      disarm();
+      deadline.disarm();
       played.clear();
       current = undefined;
     },

@@ -9,6 +9,7 @@ import {
   gather,
   type SequenceControl,
 } from "./clock.ts";
+import { deadlineOf, goesOn } from "./deadline.ts";
 
 /** Options of a world whose agents sleep. */
 export interface WakeUpOptions extends DeadlineOptions {
@@ -33,29 +34,24 @@ export function wakeUp(options: WakeUpOptions): Clock {
 const atOnceMs = 5;
 
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
-  const { action, deadlineMs, onMissedDeadline = "wait" } = options;
+  const { action, onMissedDeadline } = options;
   /** The tick at which each sleeping agent wakes. */
   const wakes = new Map<ClockSeat, number>();
   let now = 0;
   let fresh = new Set<ClockSeat>();
-  let cancelDeadline: (() => void) | undefined;
   let cancelRest: (() => void) | undefined;
   let turnBegan = 0;
 
-  const disarm = (): void => {
-    cancelDeadline?.();
-    cancelDeadline = undefined;
-  };
   const sleep = (seat: ClockSeat, values: ActionValues | undefined): void => {
     const ticks = Math.floor(Number(values?.[action] ?? 1));
     wakes.set(seat, now + Math.max(ticks, 1));
     fresh.add(seat);
   };
   const tick = (): void => {
-    disarm();
+    deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
     for (const seat of fresh) {
-      if (sequence.running.has(seat)) gather(actions, seat, onMissedDeadline === "repeat-last");
+      if (sequence.running.has(seat)) gather(actions, seat, options);
     }
     fresh = new Set();
     sequence.advance(actions);
@@ -66,14 +62,13 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       tick();
       return;
     }
-    disarm();
+    deadline.disarm();
     cancelRest = sequence.rest(() => {
       cancelRest = undefined;
       inTurn();
     });
   };
-  const expired = (): void => {
-    cancelDeadline = undefined;
+  const deadline = deadlineOf(sequence, options, () => {
     const late = [...sequence.running].filter((seat) => !wakes.has(seat));
     for (const seat of late) {
       sequence.missed(seat);
@@ -81,13 +76,13 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
     }
     // Where the late ones were taken out, the tick has come about by that.
-    if (onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last") inTurn();
-  };
+    if (goesOn(options)) inTurn();
+  });
   const check = (): void => {
     for (const seat of wakes.keys()) if (!sequence.running.has(seat)) wakes.delete(seat);
-    if (sequence.blocked || wakes.size === 0) disarm();
+    if (sequence.blocked || wakes.size === 0) deadline.disarm();
     else if (wakes.size === sequence.running.size) tickOrRest();
-    else if (deadlineMs !== undefined) cancelDeadline ??= sequence.after(deadlineMs, expired);
+    else deadline.arm();
   };
 
   const inTurn = (): void => {
@@ -115,7 +110,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     },
     changed: inTurn,
     closed() {
-      disarm();
+      deadline.disarm();
       cancelRest?.();
       cancelRest = undefined;
       wakes.clear();

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DeadlineOptions, SequenceControl } from "./clock.ts";
+
+/** The deadline of agents that others wait for. */
+export interface Deadline {
+  /** Starts it where there is one and it has not started. */
+  arm(): void;
+  disarm(): void;
+}
+
+/** The deadline of a clock, which calls `expired` when it is over. */
+export function deadlineOf(
+  sequence: SequenceControl,
+  { deadlineMs }: DeadlineOptions,
+  expired: () => void,
+): Deadline {
+  let cancel: (() => void) | undefined;
+  const over = (): void => {
+    cancel = undefined;
+    expired();
+  };
+  return {
+    arm(): void {
+      if (deadlineMs !== undefined) cancel ??= sequence.after(deadlineMs, over);
+    },
+    disarm(): void {
+      cancel?.();
+      cancel = undefined;
+    },
+  };
+}
+
+/** Whether the world goes on without the step of an agent that misses the deadline. */
+export function goesOn({ onMissedDeadline }: DeadlineOptions): boolean {
+  return onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last";
+}
