@@ -76,18 +76,15 @@ export abstract class Call<T> implements Exchange {
   }
 }
 
-/** A call of one request, sent as it is. */
-export class SendCall extends Call<ProcessResponse> {
+/** A call of one request. */
+export abstract class RequestCall<T> extends Call<T> {
   readonly kind: RequestCase;
   #request: ProcessRequest | undefined;
-  readonly #onAnswer: ((response: ProcessResponse) => void) | undefined;
 
-  /** `onAnswer` is called before any later answer is read, even when nobody waits any more; what it throws rejects. */
-  constructor(request: ProcessRequest, onAnswer?: (response: ProcessResponse) => void) {
+  constructor(request: ProcessRequest) {
     super();
     this.kind = request.case;
     this.#request = request;
-    this.#onAnswer = onAnswer;
   }
 
   override get more(): boolean {
@@ -103,20 +100,31 @@ export class SendCall extends Call<ProcessResponse> {
   override onWait(): void {
     if (this.#request !== undefined) this.#request = kept(this.#request);
   }
+}
+
+/** A request sent as it is. */
+export class SendCall extends RequestCall<ProcessResponse> {
+  readonly #onAnswer: ((response: ProcessResponse) => void) | undefined;
+
+  /** `onAnswer` is called before any later answer is read, even when nobody waits any more; what it throws rejects. */
+  constructor(request: ProcessRequest, onAnswer?: (response: ProcessResponse) => void) {
+    super(request);
+    this.#onAnswer = onAnswer;
+  }
 
   override onResponse(lent: ProcessResponse): void {
     const response = withOwnScalars(lent);
     try {
       this.#onAnswer?.(response);
     } catch (error) {
-      this.fail(error instanceof Error ? error : new Error(String(error), { cause: error }));
+      this.fail(asError(error));
     }
     this.succeed(response);
   }
 }
 
 /** A request that shares no tensor's memory with its maker, who may use it again. */
-export function kept(request: ProcessRequest): ProcessRequest {
+function kept(request: ProcessRequest): ProcessRequest {
   if (request.case !== "step") return request;
   const { actions, requestedObservations } = request.value;
   const copies = actions.map(({ uid, tensor }) => ({
@@ -135,4 +143,9 @@ function withOwnScalars(response: ProcessResponse): ProcessResponse {
     tensor: tensor.dtype === "unset" || tensor.shape.length > 0 ? tensor : copied(tensor),
   }));
   return { case: "step", value: { state, observations: own } };
+}
+
+/** What was thrown, as an error. */
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error), { cause: error });
 }

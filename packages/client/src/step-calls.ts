@@ -5,7 +5,7 @@ import type {
   StepRequest,
   StepResponse,
 } from "@dm-env-rpc/tensor-codec";
-import { Call, kept } from "./call.ts";
+import { asError, Call, RequestCall } from "./call.ts";
 import type { DynamicAction, DynamicObservation } from "./definition.ts";
 import type { TimeStep } from "./time-step.ts";
 
@@ -20,29 +20,12 @@ export interface Stepper {
 }
 
 /** One step. */
-export class StepCall extends Call<Step> {
-  readonly kind = "step";
+export class StepCall extends RequestCall<Step> {
   readonly #stepper: Stepper;
-  #request: ProcessRequest | undefined;
 
   constructor(stepper: Stepper, request: StepRequest) {
-    super();
+    super({ case: "step", value: request });
     this.#stepper = stepper;
-    this.#request = { case: "step", value: request };
-  }
-
-  override get more(): boolean {
-    return this.#request !== undefined && !this.settled;
-  }
-
-  override next(): ProcessRequest | undefined {
-    const request = this.#request;
-    this.#request = undefined;
-    return request;
-  }
-
-  override onWait(): void {
-    if (this.#request !== undefined) this.#request = kept(this.#request);
   }
 
   override onResponse(response: ProcessResponse): void {
@@ -122,8 +105,4 @@ export class BatchCall extends Call<Step[]> {
   #settleWhenDone(): void {
     if (this.#open === 0 && this.#ahead === undefined) this.succeed(this.#steps);
   }
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error), { cause: error });
 }

@@ -76,35 +76,21 @@ export function timeLimit<Action, Observation>(
   limits: TimeLimitOptions,
 ): RealtimeEnvironment<Action, Observation> {
   const { steps = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = limits;
-  const { clock = systemClock } = limits;
-  const sequences = sequencesOf(inner.size);
-  return {
-    ...inner,
-    reset: async (options) => {
-      sequences.forget(options?.mask);
-      return await inner.reset(options);
-    },
-    step: async (actions) => {
-      const step = await inner.step(actions);
-      const now = clock.now();
-      const cut = sequences.update(step, now).map((sequence, i) => {
-        const over = sequence.steps >= steps || now - (sequence.since ?? now) >= ms;
-        return over && step.doneN[i] === false;
-      });
-      sequences.forget(step.doneN);
-      if (!cut.includes(true)) return step;
-      sequences.forget(cut);
-      await inner.reset({ mask: cut });
-      return {
-        ...step,
-        doneN: step.doneN.map((done, i) => done || cut[i] === true),
-        info: {
-          ...step.info,
-          n: step.info.n.map((info, i) => (cut[i] ? { ...info, truncated: true } : info)),
-        },
-      };
-    },
-  };
+  return counting(inner, limits, async (step, sequences) => {
+    const cut = sequences.map(
+      (sequence, i) => (sequence.steps >= steps || sequence.ms >= ms) && step.doneN[i] === false,
+    );
+    if (!cut.includes(true)) return step;
+    await inner.reset({ mask: cut });
+    return {
+      ...step,
+      doneN: step.doneN.map((done, i) => done || cut[i] === true),
+      info: {
+        ...step.info,
+        n: step.info.n.map((info, i) => (cut[i] ? { ...info, truncated: true } : info)),
+      },
+    };
+  });
 }
 
 /** Puts how a sequence went, its steps, return and time, into `info.n` where it is done. */
@@ -112,58 +98,58 @@ export function recordStatistics<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   options: ThrottleOptions = {},
 ): RealtimeEnvironment<Action, Observation> {
-  const { clock = systemClock } = options;
-  const sequences = sequencesOf(inner.size);
+  return counting(inner, options, (step, sequences) => {
+    const n = step.info.n.map((info, i): RealtimeInfo => {
+      const sequence = sequences[i];
+      return step.doneN[i] === true && sequence !== undefined ? { ...info, sequence } : info;
+    });
+    return { ...step, info: { ...step.info, n } };
+  });
+}
+
+type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
+
+/** Counts the steps, rewards and time of the sequence at each index, and lets `seen` say what a step looks like. */
+function counting<Action, Observation>(
+  inner: RealtimeEnvironment<Action, Observation>,
+  { clock = systemClock }: ThrottleOptions,
+  seen: (
+    step: RealtimeStep<Observation>,
+    sequences: readonly SequenceSoFar[],
+  ) => RealtimeStep<Observation> | Promise<RealtimeStep<Observation>>,
+): RealtimeEnvironment<Action, Observation> {
+  const sequences = Array.from({ length: inner.size }, begun);
+  const forget = (mask: readonly boolean[] | undefined): void => {
+    for (const i of sequences.keys()) if (mask?.[i] !== false) sequences[i] = begun();
+  };
   return {
     ...inner,
     reset: async (options) => {
-      sequences.forget(options?.mask);
+      forget(options?.mask);
       return await inner.reset(options);
     },
     step: async (actions) => {
       const step = await inner.step(actions);
       const now = clock.now();
-      const counted = sequences.update(step, now).map((sequence) => ({ ...sequence }));
-      sequences.forget(step.doneN);
-      const n = step.info.n.map((info, i): RealtimeInfo => {
-        const sequence = counted[i];
-        if (step.doneN[i] !== true || sequence === undefined) return info;
-        const { steps, since = now, sum } = sequence;
-        return { ...info, sequence: { steps, return: sum, ms: now - since } };
-      });
-      return { ...step, info: { ...step.info, n } };
-    },
-  };
-}
-
-interface Sequence {
-  steps: number;
-  sum: number;
-  /** When its first observation was taken. */
-  since: number | undefined;
-}
-
-/** Counts the steps, rewards and time of the sequence at each index. */
-function sequencesOf(size: number) {
-  const all = Array.from(
-    { length: size },
-    (): Sequence => ({ steps: 0, sum: 0, since: undefined }),
-  );
-  return {
-    update<Observation>(step: RealtimeStep<Observation>, now: number): readonly Sequence[] {
-      all.forEach((sequence, i) => {
-        if (step.observationN[i] === null) return;
+      for (const [i, sequence] of sequences.entries()) {
+        if (step.observationN[i] === null) continue;
         sequence.since ??= now;
         sequence.steps++;
         sequence.sum += step.rewardN[i] ?? 0;
-      });
-      return all;
-    },
-    forget(mask: readonly boolean[] | undefined): void {
-      all.forEach((sequence, i) => {
-        if (mask === undefined || mask[i] === true)
-          Object.assign(sequence, { steps: 0, sum: 0, since: undefined });
-      });
+      }
+      const soFar = sequences.map(({ steps, sum, since = now }) => ({
+        steps,
+        return: sum,
+        ms: now - since,
+      }));
+      const result = await seen(step, soFar);
+      forget(result.doneN);
+      return result;
     },
   };
+}
+
+/** A sequence of which nothing was seen; `since` is when its first observation was taken. */
+function begun(): { steps: number; sum: number; since: number | undefined } {
+  return { steps: 0, sum: 0, since: undefined };
 }
