@@ -13,7 +13,7 @@ import type { ByteAccount, ByteHolder } from "./buffered-bytes.ts";
 import { Deframer, tooLarge } from "./framing.ts";
 import { inflate, inflatedBytes } from "./inflation.ts";
 import { highWaterBytes } from "./limits.ts";
-import type { MessageStream, StreamReceiver } from "./message-stream.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 
 /** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
@@ -130,10 +130,7 @@ export abstract class Http2MessageStream<
   }
 
   start(receiver: StreamReceiver<Received>): void {
-    if (this.#receiver !== undefined) {
-      throw new Error("stream already started: expected one call of start(), got a second");
-    }
-    this.#receiver = receiver;
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
     if (this.done) {
       process.nextTick(() => receiver.onClose(this.#failure));
       return;

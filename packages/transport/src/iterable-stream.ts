@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Malformed } from "@dm-env-rpc/tensor-codec";
 import { highWaterBytes } from "./limits.ts";
-import type { MessageStream, StreamReceiver } from "./message-stream.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 
 /** A message in the form that the iterables or the receiver take, and its bytes. */
 export interface Carried<Message> {
@@ -81,10 +81,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   }
 
   start(receiver: StreamReceiver<Received>): void {
-    if (this.#receiver !== undefined) {
-      throw new Error("stream already started: expected one call of start(), got a second");
-    }
-    this.#receiver = receiver;
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
     if (this.#done) {
       process.nextTick(() => receiver.onClose(this.#failure));
     } else {

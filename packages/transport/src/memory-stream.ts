@@ -4,11 +4,12 @@ import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import { tooLarge } from "./framing.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "./limits.ts";
-import type {
-  ClientStream,
-  MessageStream,
-  ServerStream,
-  StreamReceiver,
+import {
+  type ClientStream,
+  type MessageStream,
+  onlyReceiver,
+  type ServerStream,
+  type StreamReceiver,
 } from "./message-stream.ts";
 
 /** Messages handed over in one turn before others get theirs. */
@@ -117,10 +118,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   }
 
   start(receiver: StreamReceiver<Received>): void {
-    if (this.#receiver !== undefined) {
-      throw new Error("stream already started: expected one call of start(), got a second");
-    }
-    this.#receiver = receiver;
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
     if (this.#closed) {
       this.#tellClose();
     } else {

@@ -21,6 +21,19 @@ export interface StreamReceiver<Received> {
 }
 
 /**
+ * The receiver that a stream starts with.
+ *
+ * @throws Error when it has started with one before.
+ */
+export function onlyReceiver<Received>(
+  before: StreamReceiver<Received> | undefined,
+  receiver: StreamReceiver<Received>,
+): StreamReceiver<Received> {
+  if (before === undefined) return receiver;
+  throw new Error("stream already started: expected one call of start(), got a second");
+}
+
+/**
  * One Process stream as a sequence of messages, whatever carries it.
  *
  * Messages are delivered and sent in order. Nothing is delivered before `start`.
