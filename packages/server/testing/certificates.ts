@@ -36,45 +36,25 @@ export function makeCertificates(): Certificates {
   const openssl = (...args: string[]): void => {
     execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
   };
-  const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  const issue = (name: string): Pair => {
+  const make = (name: string, ...options: readonly string[]): void => {
     openssl(
-      "req",
-      "-x509",
-      ...newKey,
-      "-days",
-      "1",
-      "-subj",
-      `/CN=${name}`,
-      "-CA",
-      at("authority.pem"),
-      "-CAkey",
-      at("authority.key"),
-      "-addext",
-      "subjectAltName=DNS:localhost,IP:127.0.0.1",
-      "-addext",
-      "basicConstraints=critical,CA:FALSE",
-      "-keyout",
-      at(`${name}.key`),
-      "-out",
-      at(`${name}.pem`),
+      ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
+      ...["-days", "1", "-subj", `/CN=${name}`],
+      ...options,
+      ...["-keyout", at(`${name}.key`), "-out", at(`${name}.pem`)],
+    );
+  };
+  const issue = (name: string): Pair => {
+    make(
+      name,
+      ...["-CA", at("authority.pem"), "-CAkey", at("authority.key")],
+      ...["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+      ...["-addext", "basicConstraints=critical,CA:FALSE"],
     );
     return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
   };
   try {
-    openssl(
-      "req",
-      "-x509",
-      ...newKey,
-      "-days",
-      "1",
-      "-subj",
-      "/CN=authority",
-      "-keyout",
-      at("authority.key"),
-      "-out",
-      at("authority.pem"),
-    );
+    make("authority");
     return {
       authority: read("authority.pem"),
       server: issue("localhost"),
