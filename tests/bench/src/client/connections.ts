@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
-import { type Connection, connect } from "@dm-env-rpc/client";
+import { connect } from "@dm-env-rpc/client";
 import { JoinWorldRequestSchema } from "@dm-env-rpc/protocol";
 import {
   packFor,
@@ -10,69 +10,17 @@ import {
   unpackSpecs,
 } from "@dm-env-rpc/tensor-codec";
 import type { Load, Played } from "../loads/load.ts";
-import { moveAt, type Peer, type Turn } from "../peers/peer.ts";
-import { served } from "./served.ts";
-
-/** An agent that sends StepRequests and reads StepResponses itself. */
-interface RawAgent {
-  readonly connection: Connection;
-  step(tick: number): Promise<Played>;
-}
+import { moveAt, type Peer } from "../peers/peer.ts";
+import { type Agent, inLoops, inRounds } from "./turns.ts";
 
 /** As many connections as steps are in flight, with no environments: StepRequests on all of them before the next. */
-export const connectionsInRounds: Peer = {
-  serve: served,
-  async connect(load, port, count) {
-    const agents = await Promise.all(Array.from({ length: count }, () => join(load, port)));
-    let tick = 0;
-    return {
-      async play({ until, latencies }: Turn) {
-        const before = tick;
-        for (let now = performance.now(); now < until; ) {
-          const steps = await Promise.all(agents.map((agent) => agent.step(tick)));
-          tick += 1;
-          for (const step of steps) load.check(tick, step);
-          const then = now;
-          now = performance.now();
-          latencies.record((now - then) * 1000);
-        }
-        return (tick - before) * count;
-      },
-      close: () => leave(agents),
-    };
-  },
-};
+export const connectionsInRounds: Peer = inRounds(join);
 
 /** The same connections, each in a loop of its own. */
-export const connectionsInLoops: Peer = {
-  serve: served,
-  async connect(load, port, count) {
-    const agents = await Promise.all(Array.from({ length: count }, () => join(load, port)));
-    const ticks = agents.map(() => 0);
-    return {
-      async play({ until, latencies }: Turn) {
-        const loops = agents.map(async (agent, i) => {
-          const before = ticks[i] ?? 0;
-          let tick = before;
-          for (let now = performance.now(); now < until; ) {
-            const step = await agent.step(tick);
-            tick += 1;
-            load.check(tick, step);
-            const then = now;
-            now = performance.now();
-            latencies.record((now - then) * 1000);
-          }
-          ticks[i] = tick;
-          return tick - before;
-        });
-        return (await Promise.all(loops)).reduce((sum, steps) => sum + steps, 0);
-      },
-      close: () => leave(agents),
-    };
-  },
-};
+export const connectionsInLoops: Peer = inLoops(join);
 
-async function join(load: Load, port: number): Promise<RawAgent> {
+/** An agent that sends StepRequests and reads StepResponses itself. */
+async function join(load: Load, port: number): Promise<Agent> {
   const connection = await connect(`127.0.0.1:${port}`);
   const worldName = await connection.createWorld();
   const value = create(JoinWorldRequestSchema, { worldName });
@@ -81,8 +29,7 @@ async function join(load: Load, port: number): Promise<RawAgent> {
   const names = Object.keys(load.world.observations).sort();
   const requestedObservations = names.map((name) => entryOf(observations, name).uid);
   const { uid, spec } = entryOf(actions, "move");
-  const agent: RawAgent = {
-    connection,
+  const agent: Agent = {
     async step(tick) {
       const tensor = packFor(moveAt(tick), spec, "move");
       const response = await connection.send({
@@ -91,6 +38,7 @@ async function join(load: Load, port: number): Promise<RawAgent> {
       });
       return played(response.value, observations);
     },
+    close: () => connection.close(),
   };
   await agent.step(0);
   return agent;
@@ -111,8 +59,4 @@ function entryOf(table: SpecTable, name: string): SpecEntry {
   const entry = table.byName.get(name);
   if (entry === undefined) throw new Error(`the world has no "${name}"`);
   return entry;
-}
-
-async function leave(agents: readonly RawAgent[]): Promise<void> {
-  await Promise.all(agents.map(({ connection }) => connection.close()));
 }

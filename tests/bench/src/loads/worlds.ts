@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineWorld, freeRunning, lockstep, type WorldDefinition } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
-import { boardGame, boardShape } from "./board.ts";
+import { type BoardGame, boardGame, boardShape } from "./board.ts";
 import { bytesGame } from "./bytes.ts";
 import { screenGame, screenShape, stackShape } from "./screen.ts";
 
 const actions = { move: t.int8({ min: 0, max: 2 }) };
+
+const boardObservations = {
+  reward: t.float32(),
+  discount: t.float32(),
+  board: t.uint8(boardShape),
+};
+
+const observeBoard = (game: BoardGame) => ({
+  reward: () => game.reward(),
+  discount: () => game.discount(),
+  board: () => game.board(),
+});
 
 /** The small step as a world author writes it. */
 export const boardWorld = defineWorld({
   name: "board",
   clock: freeRunning(),
   actions,
-  observations: { reward: t.float32(), discount: t.float32(), board: t.uint8(boardShape) },
+  observations: boardObservations,
   create() {
     const game = boardGame();
     return {
       step(moves) {
         for (const { move = 1 } of moves.values()) game.step(move);
       },
-      observe: {
-        reward: () => game.reward(),
-        discount: () => game.discount(),
-        board: () => game.board(),
-      },
+      observe: observeBoard(game),
     };
   },
 });
@@ -33,7 +41,7 @@ export const sharedWorld = defineWorld({
   name: "shared",
   clock: lockstep(),
   actions,
-  observations: { reward: t.float32(), discount: t.float32(), board: t.uint8(boardShape) },
+  observations: boardObservations,
   create() {
     const game = boardGame();
     return {
@@ -43,11 +51,7 @@ export const sharedWorld = defineWorld({
           return;
         }
       },
-      observe: {
-        reward: () => game.reward(),
-        discount: () => game.discount(),
-        board: () => game.board(),
-      },
+      observe: observeBoard(game),
     };
   },
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { escaped, fonts } from "./svg.ts";
+import { escaped, picture } from "./svg.ts";
 
 /** A bar with its spread. */
 export interface PlottedBar {
@@ -37,14 +37,7 @@ export function barChart(title: string, groups: readonly BarGroup[]): string {
       y += rowHeight;
     }
   }
-  const height = y + 14;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" ${fonts}>`,
-    `<rect width="${width}" height="${height}" fill="#fff"/>`,
-    `<text x="10" y="26" font-size="16" font-weight="600">${escaped(title)}</text>`,
-    ...parts,
-    "</svg>\n",
-  ].join("\n");
+  return picture(title, width, y + 14, parts);
 }
 
 function plotted(bar: PlottedBar, y: number, scale: number): string {

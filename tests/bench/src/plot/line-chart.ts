@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { escaped, fonts } from "./svg.ts";
+import { escaped, picture } from "./svg.ts";
 
 /** One line of a panel. */
 export interface Line {
@@ -33,13 +33,7 @@ export function lineChart(title: string, panels: readonly Panel[]): string {
     const y = head + Math.floor(index / columns) * panelHeight;
     return `<g transform="translate(${x} ${y})">\n${drawPanel(panel)}\n</g>`;
   });
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" ${fonts}>`,
-    `<rect width="${width}" height="${height}" fill="#fff"/>`,
-    `<text x="10" y="26" font-size="16" font-weight="600">${escaped(title)}</text>`,
-    ...drawn,
-    "</svg>\n",
-  ].join("\n");
+  return picture(title, width, height, drawn);
 }
 
 function drawPanel({ title, xLabel, lines }: Panel): string {
