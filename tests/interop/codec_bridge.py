@@ -2,32 +2,15 @@
 """Our codec, as a process that answers a line for a line."""
 
 import base64
-import json
-import subprocess
-import threading
 
-from conftest import HERE
+from processes import answers
 
 
 def ask(requests):
     """What our codec makes of requests: bytes, or None where it refuses."""
-    bridge = subprocess.Popen(
-        ["node", str(HERE / "dist/codec-bridge.js")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-    def feed():
-        for request in requests:
-            bridge.stdin.write(json.dumps(request) + "\n")
-        bridge.stdin.close()
-
-    threading.Thread(target=feed, daemon=True).start()
-    answers = [json.loads(line) for line in bridge.stdout]
-    assert bridge.wait(timeout=30) == 0
-    assert len(answers) == len(requests)
-    return [base64.b64decode(one["bytes"]) if "bytes" in one else None for one in answers]
+    told = list(answers("codec-bridge", requests))
+    assert len(told) == len(requests)
+    return [base64.b64decode(one["bytes"]) if "bytes" in one else None for one in told]
 
 
 def text(data):

@@ -2,7 +2,6 @@
 """Servers for the tests to play on: real processes, on free ports."""
 
 import json
-import pathlib
 import subprocess
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 from dm_env import test_utils
 from dm_env_rpc.v1 import compliance, tensor_spec_utils
 from joining import connect
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = ROOT / "tests/interop"
+from processes import HERE, serving
 
 if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     # dm_env_rpc 1.1.6 asks np.can_cast about the value of a Python int, which NumPy 2 no
@@ -28,18 +25,8 @@ if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
 
 @pytest.fixture(scope="session")
 def gridworld_address():
-    server = subprocess.Popen(
-        ["node", str(ROOT / "apps/gridworld-server/dist/main.js"), "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        line = server.stdout.readline().strip()
-        assert line.startswith("listening on http://"), line
-        yield line.removeprefix("listening on http://")
-    finally:
-        server.terminate()
-        assert server.wait(timeout=30) == 0
+    with serving("gridworld-server") as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from conftest import ROOT
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test
+from processes import ROOT
 
 WRAPPERS = ROOT / "examples/python-wrappers"
 SETTINGS = {"max_steps": 20, "seed": 3}

@@ -3,17 +3,16 @@
 
 import contextlib
 import json
-import subprocess
 
 import grpc
 import pytest
-from conftest import ROOT
 from dm_env_rpc.v1 import connection, error
 from google.protobuf import descriptor_pool, message_factory
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 from joining import connect, join_world, leave_world
+from processes import serving
 
 SERVICE = "matchmaker.v1.FrontendService"
 ASSIGNED = 3
@@ -23,21 +22,6 @@ ALONE = {
     "matchFunction": {"byCount": {"count": 1}},
     "worldType": "gridworld",
 }
-
-
-@contextlib.contextmanager
-def serving(app, *flags):
-    program = str(ROOT / f"apps/{app}/dist/main.js")
-    server = subprocess.Popen(
-        ["node", program, "--port", "0", *flags], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        line = server.stdout.readline().strip()
-        assert line.startswith("listening on http://"), line
-        yield line.removeprefix("listening on http://")
-    finally:
-        server.terminate()
-        assert server.wait(timeout=30) == 0
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import subprocess
 import threading
 
 import numpy as np
-from conftest import ROOT
 from dm_env_rpc.v1 import dm_env_adaptor
 from joining import connect, create_world, destroy_world
+from processes import ROOT
 
 STEPS = 60
 

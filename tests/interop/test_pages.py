@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from processes import ROOT
 
 # tests/docs follows that one from an empty folder, with the agent that it shows.
 ELSEWHERE = {"docs/expose-your-game.md"}

@@ -6,8 +6,8 @@ import subprocess
 
 import grpc
 import pytest
-from conftest import ROOT
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from processes import ROOT
 
 
 @pytest.fixture(scope="session")

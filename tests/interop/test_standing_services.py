@@ -7,12 +7,12 @@ import subprocess
 
 import grpc
 import pytest
-from conftest import ROOT
 from google.protobuf import descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
+from processes import ROOT
 
 
 @pytest.fixture

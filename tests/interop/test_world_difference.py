@@ -15,15 +15,12 @@ Where the two differ, and why the scenarios keep clear of it:
 """
 
 import base64
-import json
 import random
-import subprocess
-import threading
 
 import numpy as np
 import pytest
-from conftest import HERE
 from lbforaging.foraging import environment as reference
+from processes import answers
 
 LAYOUTS = 10_000
 
@@ -175,27 +172,6 @@ class Reference:
         return self.seen([float(np.float32(reward)) for reward in rewards], grids)
 
 
-def play_ours(scenarios):
-    """What gridworld makes of scenarios, as they come."""
-    bridge = subprocess.Popen(
-        ["node", str(HERE / "dist/play-layouts.js")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-    def feed():
-        for scenario in scenarios:
-            bridge.stdin.write(json.dumps(scenario) + "\n")
-        bridge.stdin.close()
-
-    feeder = threading.Thread(target=feed, daemon=True)
-    feeder.start()
-    for line in bridge.stdout:
-        yield json.loads(line)
-    assert bridge.wait(timeout=30) == 0
-
-
 @pytest.fixture(autouse=True)
 def _any_observation(monkeypatch):
     space = reference.gym.spaces
@@ -208,7 +184,7 @@ def test_ten_thousand_layouts_are_played_alike():
     scenarios = [draw_scenario(rng) for _ in range(LAYOUTS)]
     seen = {"running": 0, "terminated": 0, "interrupted": 0, "rewarded": 0, "shared cell": 0}
     played = 0
-    for scenario, ours in zip(scenarios, play_ours(scenarios), strict=True):
+    for scenario, ours in zip(scenarios, answers("play-layouts", scenarios), strict=True):
         world = Reference(scenario)
         assert ours[0] == world.first(), scenario
         for tick, (moves, mine) in enumerate(zip(scenario["moves"], ours[1:]), 1):
@@ -239,7 +215,7 @@ def test_a_load_between_two_foods_is_the_listed_difference():
         "agents": 1,
         "moves": [[5]],
     }
-    ((_, ours),) = play_ours([scenario])
+    ((_, ours),) = answers("play-layouts", [scenario])
     theirs = Reference(scenario).step([5])
     assert (ours["rewards"], ours["state"]) == ([2.0], "terminated")
     assert (theirs["rewards"], theirs["state"]) == ([1.0], "running")
