@@ -2,7 +2,10 @@
 import { defineWorld, lockstep } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** Adds up what its agents add, three ticks to a sequence. */
+/**
+ * Adds up what its agents add, three ticks to a sequence. Written out here, for these programs
+ * run in an empty folder where nothing but packed packages is installed.
+ */
 export const adder = defineWorld({
   name: "adder",
   settings: { start: t.int32() },
