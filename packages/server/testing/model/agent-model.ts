@@ -66,6 +66,11 @@ export class AgentModel {
     this.asker.answer({ kind: "step", state, observations: pick(all, requested) });
   }
 
+  answerReset(): void {
+    this.resetting = false;
+    this.asker.answer({ kind: "reset", width: this.width });
+  }
+
   /** Whatever it was in or owed is behind it: its next step is a first one. */
   startAnew(): void {
     this.playing = false;

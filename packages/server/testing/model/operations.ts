@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import type { Mishap } from "../patient.ts";
 import type { ClockOptions } from "./clock-models.ts";
+import type { Policies } from "./policies.ts";
 import {
   type CreateSettings,
   type ObservationName,
   observationNames,
   type Request,
 } from "./requests.ts";
-import type { Policies } from "./world-model.ts";
 
 type WithPlace<R> = R extends { readonly world: unknown }
   ? Omit<R, "world"> & { readonly world: number }

@@ -2,9 +2,10 @@
 
 import type { Oracle } from "../patient.ts";
 import type { AgentModel, Asker } from "./agent-model.ts";
+import type { Policies } from "./policies.ts";
 import { type Answer, codes, type Request } from "./requests.ts";
 import { Timers } from "./timers.ts";
-import { type Policies, type Surroundings, WorldModel } from "./world-model.ts";
+import { type Surroundings, WorldModel } from "./world-model.ts";
 
 /** One connection: its requests are taken in order, each when the one before was answered. */
 export class ConnectionModel implements Asker {

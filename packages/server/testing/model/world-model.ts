@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LeavePolicy } from "../../src/world.ts";
 import type { Oracle } from "../patient.ts";
-import { type Actions, AgentModel, type Asker, outstanding } from "./agent-model.ts";
-import { type ClockModel, type ClockOptions, clockModel, type Sequenced } from "./clock-models.ts";
+import { AgentModel, type Asker, outstanding } from "./agent-model.ts";
+import type { Policies } from "./policies.ts";
 import { type CreateSettings, codes, type Request } from "./requests.ts";
-import { TallyModel } from "./tally-model.ts";
+import { type SequenceHost, SequenceModel } from "./sequence-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 import { Turns } from "./turns.ts";
-
-/** The choices of a world under test. */
-export interface Policies {
-  readonly clock: ClockOptions;
-  readonly onLeave: LeavePolicy;
-  readonly onReset: "respawn" | "wait";
-  readonly lateEntry: "now" | "next-sequence";
-  readonly onDestroy: "refuse" | "drain" | "force";
-  readonly resetDeadlineMs: number;
-  readonly drainDeadlineMs: number;
-}
+import { WorldResetModel } from "./world-reset-model.ts";
 
 type Step = Extract<Request, { kind: "step" }>;
 type WorldStart = number | "none" | "bad";
-
-interface WorldReset {
-  readonly untold: Set<AgentModel>;
-  readonly callers: Asker[];
-  readonly deadline: Deadline;
-  start: number | undefined;
-}
 
 /** What a world shares with the others on its server. */
 export interface Surroundings {
   readonly alarm: Alarm;
   readonly oracle: Oracle;
-  /** Told what the author's code must have been called with, in order. */
   /** Where a world notes what it is told. */
   readonly openLog: () => (event: string) => void;
   /** Told that an agent has no place any more, and the code of the reason. */
@@ -41,7 +22,7 @@ export interface Surroundings {
 }
 
 /** What the promises say about one world, told as simply as can be. */
-export class WorldModel implements Sequenced {
+export class WorldModel implements SequenceHost {
   /** As the server called it; learnt from its answer. */
   name: string | undefined;
   /** Why it is there no more. */
@@ -50,30 +31,26 @@ export class WorldModel implements Sequenced {
   readonly settings: CreateSettings;
   readonly alarm: Alarm;
   agents: AgentModel[] = [];
-  open = false;
   readonly #surroundings: Surroundings;
   readonly #turns: Turns;
-  readonly #log: (event: string) => void;
-  readonly #clock: ClockModel;
+  readonly log: (event: string) => void;
+  readonly #sequence: SequenceModel;
   readonly #opening: Deadline;
   readonly #draining: Asker[] = [];
   #cancelDrain: (() => void) | undefined;
-  #reset: WorldReset | undefined;
+  #reset: WorldResetModel | undefined;
   #nextId = 1;
   #made = false;
-  #everOpened = false;
   #vacancies = 0;
-  readonly #tally: TallyModel;
 
   constructor(policies: Policies, settings: CreateSettings, surroundings: Surroundings) {
     this.policies = policies;
     this.settings = settings;
     this.#surroundings = surroundings;
-    this.#log = surroundings.openLog();
-    this.#tally = new TallyModel(settings);
+    this.log = surroundings.openLog();
     this.#turns = new Turns(surroundings.alarm, surroundings.oracle, (code) => this.#fail(code));
     this.alarm = this.#turns;
-    this.#clock = clockModel(policies.clock, this);
+    this.#sequence = new SequenceModel(policies.clock, settings, this);
     const { deadlineMs, policy } = { deadlineMs: undefined, policy: "wait", ...policies.clock };
     this.#opening = new Deadline(this.alarm, policy === "wait" ? undefined : deadlineMs, () => {
       for (const agent of this.#missing()) {
@@ -90,12 +67,8 @@ export class WorldModel implements Sequenced {
 
   /** Whether its agents must wait for somebody who is not there. */
   get stuck(): boolean {
-    const enough = this.#everOpened || this.agents.length >= this.settings.min_agents;
+    const enough = this.#sequence.everOpened || this.agents.length >= this.settings.min_agents;
     return this.blocked || !enough;
-  }
-
-  get playing(): readonly AgentModel[] {
-    return this.agents.filter((agent) => agent.playing);
   }
 
   /** Does one thing at a time, in the order in which they were asked. */
@@ -103,12 +76,17 @@ export class WorldModel implements Sequenced {
     this.#turns.take(operation, ended);
   }
 
+  /** The author's code is called. */
+  call(operation: "start" | "step"): void {
+    this.#turns.call(operation);
+  }
+
   /** The author's world is made; whoever asked is told. */
   create(asker: Asker): void {
     const make = (): void => {
       this.#turns.call("create");
       this.#made = true;
-      this.#log(`create ${this.settings.length}`);
+      this.log(`create ${this.settings.length}`);
       asker.answer({ kind: "createWorld" });
     };
     this.turn(make, (code) => asker.answer({ kind: "error", code }));
@@ -126,7 +104,7 @@ export class WorldModel implements Sequenced {
     const agent = new AgentModel(this.#nextId, asker, width);
     this.#nextId += 1;
     this.#turns.call("join");
-    this.#log(`join ${agent.id}`);
+    this.log(`join ${agent.id}`);
     this.agents.push(agent);
     if (this.#vacancies > 0) this.#vacancies -= 1;
     joined(agent);
@@ -154,15 +132,11 @@ export class WorldModel implements Sequenced {
       agent.answerStep(state, observations);
       this.#told(agent);
     } else if (agent.playing) {
-      this.#clock.stepped(agent);
+      this.#sequence.clock.stepped(agent);
     } else {
       agent.outside = false;
-      if (this.open && this.policies.lateEntry === "now") {
-        this.#log(`enter ${agent.id}`);
-        this.#tally.enter(agent);
-        this.#admit(agent);
-        this.#clock.entered(agent);
-      }
+      const enters = this.#sequence.open && this.policies.lateEntry === "now";
+      if (enters) this.#sequence.enter(agent);
     }
     this.progress();
   }
@@ -173,14 +147,14 @@ export class WorldModel implements Sequenced {
       return;
     }
     if (width !== "none") {
-      this.#log(`reset ${agent.id}`);
+      this.log(`reset ${agent.id}`);
       agent.width = width;
     }
     const waits = agent.playing && this.policies.onReset === "wait";
-    if (agent.playing && !waits) this.#log(`exit ${agent.id}`);
+    if (agent.playing && !waits) this.log(`exit ${agent.id}`);
     agent.startAnew();
     agent.resetting = true;
-    if (!waits) this.#answerReset(agent);
+    if (!waits) agent.answerReset();
     this.#told(agent);
     this.progress();
   }
@@ -196,19 +170,13 @@ export class WorldModel implements Sequenced {
     }
     caller?.startAnew();
     if (this.#reset === undefined) {
-      this.#interrupt();
-      const deadline = new Deadline(this.alarm, this.policies.resetDeadlineMs, () => {
-        for (const agent of this.#reset?.untold ?? []) agent.outside = true;
-        this.#reset?.untold.clear();
-        this.progress();
-      });
-      const untold = this.agents.filter((agent) => agent.untold !== undefined && !agent.outside);
-      this.#reset = { untold: new Set(untold), callers: [], deadline, start: undefined };
-      deadline.holds(true);
+      this.#sequence.interrupt();
+      const over = (): void => this.progress();
+      const { resetDeadlineMs } = this.policies;
+      this.#reset = new WorldResetModel(this.agents, this.alarm, resetDeadlineMs, over);
     }
-    this.#reset.callers.push(asker);
-    if (start !== "none") this.#reset.start = start;
-    if (caller !== undefined) this.#reset.untold.delete(caller);
+    this.#reset.ask(asker, start === "none" ? undefined : start);
+    if (caller !== undefined) this.#told(caller);
     this.progress();
   }
 
@@ -220,9 +188,10 @@ export class WorldModel implements Sequenced {
     }
     this.agents = this.agents.filter((other) => other !== agent);
     agent.playing = false;
-    this.#log(`leave ${agent.id}`);
-    if (this.#everOpened && this.policies.onLeave === "block") this.#vacancies += 1;
-    if (this.#everOpened && this.policies.onLeave === "terminate") this.#interrupt();
+    this.log(`leave ${agent.id}`);
+    if (this.#sequence.everOpened && this.policies.onLeave === "block") this.#vacancies += 1;
+    if (this.#sequence.everOpened && this.policies.onLeave === "terminate")
+      this.#sequence.interrupt();
     this.#told(agent);
     try {
       this.progress();
@@ -258,15 +227,17 @@ export class WorldModel implements Sequenced {
   /** Does whatever is due, until nothing is. */
   progress(): void {
     while (this.gone === undefined && this.#progressed());
-    this.#opening.holds(!this.open && this.gone === undefined && this.#mayOpen());
-    this.#clock.settled();
+    const { open, clock } = this.#sequence;
+    this.#opening.holds(!open && this.gone === undefined && this.#mayOpen());
+    clock.settled();
   }
 
   #progressed(): boolean {
-    if (this.#reset?.untold.size === 0) this.#finishReset(this.#reset);
-    else if (this.open && this.playing.length === 0) this.#close();
-    else if (this.open) return this.#clock.progress();
-    else if (this.#mayOpen() && this.#missing().length === 0) this.#openSequence();
+    const sequence = this.#sequence;
+    if (this.#reset?.due) this.#finishReset(this.#reset);
+    else if (sequence.open && sequence.playing.length === 0) sequence.close();
+    else if (sequence.open) return sequence.clock.progress();
+    else if (this.#mayOpen() && this.#missing().length === 0) sequence.begin();
     else return false;
     return true;
   }
@@ -281,91 +252,26 @@ export class WorldModel implements Sequenced {
     return this.agents.filter((agent) => !agent.opening && !agent.outside);
   }
 
-  #openSequence(): void {
-    const opening = this.agents.filter((agent) => agent.opening);
-    this.#turns.call("start");
-    this.#log(`start ${opening.map(({ id }) => id).join(",")}`);
-    this.open = true;
-    this.#everOpened = true;
-    this.#tally.start();
-    for (const agent of opening) this.#admit(agent);
-    this.#clock.opened();
-  }
-
-  #admit(agent: AgentModel): void {
-    agent.playing = true;
-    agent.reward = 0;
-    agent.last = undefined;
-  }
-
-  tick(actions: ReadonlyMap<AgentModel, Actions>): void {
-    this.#turns.call("step");
-    this.#tally.tick(actions);
-    const rows = [...actions].map(([{ id }, { add }]) => `${id}:${add ?? "-"}`);
-    this.#log(`tick ${rows.sort().join(" ")}`);
-    for (const agent of this.playing) agent.reward += actions.get(agent)?.add ?? 0;
-    for (const agent of this.playing) {
-      const state = this.#tally.stateOf(agent);
-      if (state !== "RUNNING") this.#end(agent, state);
-    }
-    if (this.playing.length > 0) this.#clock.ticked();
-  }
-
-  answer(agent: AgentModel): void {
-    agent.answerStep("RUNNING", this.#tally.observe(agent));
-  }
-
-  #end(agent: AgentModel, state: "TERMINATED" | "INTERRUPTED"): void {
-    agent.playing = false;
-    if (agent.running && agent.step !== undefined) {
-      agent.answerStep(state, this.#tally.observe(agent));
-      return;
-    }
-    if (agent.step !== undefined) this.answer(agent);
-    agent.untold = { state, observations: this.#tally.observe(agent) };
-  }
-
-  /** Cuts the sequence short; who waits to be told RUNNING waits on, for the next one. */
-  #interrupt(): void {
-    for (const agent of this.playing) {
-      if (agent.running) this.#end(agent, "INTERRUPTED");
-      else agent.playing = false;
-    }
-    if (this.open) this.#close();
-  }
-
-  #close(): void {
-    this.open = false;
-    this.#clock.closed();
-    for (const agent of this.agents) if (agent.resetting) this.#answerReset(agent);
-  }
-
-  #answerReset(agent: AgentModel): void {
-    agent.resetting = false;
-    agent.asker.answer({ kind: "reset", width: agent.width });
-  }
-
   /** A reset of the world need not wait for this agent any more. */
   #told(agent: AgentModel): void {
-    this.#reset?.untold.delete(agent);
+    this.#reset?.told(agent);
   }
 
-  #finishReset({ callers, deadline, start }: WorldReset): void {
-    deadline.stop();
+  #finishReset(reset: WorldResetModel): void {
     this.#reset = undefined;
-    if (start !== undefined) this.#tally.startAt = start;
-    for (const caller of callers) caller.answer({ kind: "resetWorld" });
+    if (reset.start !== undefined) this.#sequence.startAt(reset.start);
+    reset.end({ kind: "resetWorld" });
   }
 
   #destroy(): void {
-    this.#log("destroy");
+    this.log("destroy");
     this.#vanish(codes.notFound);
     this.#turns.abandon(codes.notFound);
     for (const asker of this.#draining) asker.answer({ kind: "destroyWorld" });
   }
 
   #fail(code: number): void {
-    if (this.#made) this.#log("destroy");
+    if (this.#made) this.log("destroy");
     this.#vanish(code);
     for (const asker of this.#draining) asker.answer({ kind: "error", code });
   }
@@ -375,11 +281,9 @@ export class WorldModel implements Sequenced {
     this.#cancelDrain?.();
     for (const agent of this.agents) this.#dismiss(agent, code);
     this.agents = [];
-    this.open = false;
-    this.#clock.closed();
+    this.#sequence.vanish();
     this.#opening.stop();
-    this.#reset?.deadline.stop();
-    for (const caller of this.#reset?.callers ?? []) caller.answer({ kind: "error", code });
+    this.#reset?.end({ kind: "error", code });
   }
 
   #dismiss(agent: AgentModel, code: number): void {

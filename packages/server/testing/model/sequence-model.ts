@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Actions, AgentModel } from "./agent-model.ts";
+import { type ClockModel, type ClockOptions, clockModel, type Sequenced } from "./clock-models.ts";
+import type { CreateSettings } from "./requests.ts";
+import { TallyModel } from "./tally-model.ts";
+import type { Alarm } from "./timers.ts";
+
+/** The world around a sequence. */
+export interface SequenceHost {
+  readonly alarm: Alarm;
+  readonly agents: readonly AgentModel[];
+  readonly blocked: boolean;
+  /** The author's code is called. */
+  call(operation: "start" | "step"): void;
+  log(event: string): void;
+  evict(agent: AgentModel): void;
+  progress(): void;
+}
+
+/** One sequence after another: who is in it, what the clock makes of it, and how it ends for each agent. */
+export class SequenceModel implements Sequenced {
+  open = false;
+  /** Whether there has been one. */
+  everOpened = false;
+  readonly clock: ClockModel;
+  readonly #host: SequenceHost;
+  readonly #tally: TallyModel;
+
+  constructor(clock: ClockOptions, settings: CreateSettings, host: SequenceHost) {
+    this.#host = host;
+    this.#tally = new TallyModel(settings);
+    this.clock = clockModel(clock, this);
+  }
+
+  get alarm(): Alarm {
+    return this.#host.alarm;
+  }
+
+  get blocked(): boolean {
+    return this.#host.blocked;
+  }
+
+  get playing(): readonly AgentModel[] {
+    return this.#host.agents.filter((agent) => agent.playing);
+  }
+
+  evict(agent: AgentModel): void {
+    this.#host.evict(agent);
+  }
+
+  progress(): void {
+    this.#host.progress();
+  }
+
+  /** The total with which the next one begins. */
+  startAt(total: number): void {
+    this.#tally.startAt = total;
+  }
+
+  /** Begins with the agents whose first steps wait for it. */
+  begin(): void {
+    const opening = this.#host.agents.filter((agent) => agent.opening);
+    this.#host.call("start");
+    this.#host.log(`start ${opening.map(({ id }) => id).join(",")}`);
+    this.open = true;
+    this.everOpened = true;
+    this.#tally.start();
+    for (const agent of opening) admit(agent);
+    this.clock.opened();
+  }
+
+  /** An agent comes while it runs. */
+  enter(agent: AgentModel): void {
+    this.#host.log(`enter ${agent.id}`);
+    this.#tally.enter(agent);
+    admit(agent);
+    this.clock.entered(agent);
+  }
+
+  tick(actions: ReadonlyMap<AgentModel, Actions>): void {
+    this.#host.call("step");
+    this.#tally.tick(actions);
+    const rows = [...actions].map(([{ id }, { add }]) => `${id}:${add ?? "-"}`);
+    this.#host.log(`tick ${rows.sort().join(" ")}`);
+    for (const agent of this.playing) agent.reward += actions.get(agent)?.add ?? 0;
+    for (const agent of this.playing) {
+      const state = this.#tally.stateOf(agent);
+      if (state !== "RUNNING") this.#end(agent, state);
+    }
+    if (this.playing.length > 0) this.clock.ticked();
+  }
+
+  answer(agent: AgentModel): void {
+    agent.answerStep("RUNNING", this.#tally.observe(agent));
+  }
+
+  #end(agent: AgentModel, state: "TERMINATED" | "INTERRUPTED"): void {
+    agent.playing = false;
+    if (agent.running && agent.step !== undefined) {
+      agent.answerStep(state, this.#tally.observe(agent));
+      return;
+    }
+    if (agent.step !== undefined) this.answer(agent);
+    agent.untold = { state, observations: this.#tally.observe(agent) };
+  }
+
+  /** Cuts it short; who waits to be told RUNNING waits on, for the next one. */
+  interrupt(): void {
+    for (const agent of this.playing) {
+      if (agent.running) this.#end(agent, "INTERRUPTED");
+      else agent.playing = false;
+    }
+    if (this.open) this.close();
+  }
+
+  /** It is over; resets that waited for that are answered. */
+  close(): void {
+    this.vanish();
+    for (const agent of this.#host.agents) if (agent.resetting) agent.answerReset();
+  }
+
+  /** It is gone with its world. */
+  vanish(): void {
+    this.open = false;
+    this.clock.closed();
+  }
+}
+
+function admit(agent: AgentModel): void {
+  agent.playing = true;
+  agent.reward = 0;
+  agent.last = undefined;
+}
