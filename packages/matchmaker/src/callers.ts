@@ -11,6 +11,7 @@ import {
 } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+import { SurvivingSessions } from "./surviving-sessions.ts";
 
 /** Who is called: matchmakers that share a store are one, and any of them will do. */
 export interface CallersOptions {
@@ -46,18 +47,20 @@ export class Callers<S extends DescService> {
     this.#names = [matchmakers].flat();
     const made =
       transports ??
-      this.#names.map((address) =>
-        createGrpcTransport({
-          baseUrl: parseAddress(address).url,
-          // A dead peer is found, and a stream that waits for long is not cut.
+      this.#names.map((address) => {
+        const { url } = parseAddress(address);
+        // A dead peer is found, and a stream that waits for long is not cut.
+        const life = {
           pingIntervalMs: 10_000,
           pingTimeoutMs: timeoutMs,
-          pingIdleConnection: false,
           idleConnectionTimeoutMs: 60_000,
-          nodeOptions: nodeTls(tls),
+        };
+        return createGrpcTransport({
+          baseUrl: url,
+          sessionManager: new SurvivingSessions(url, life, nodeTls(tls)),
           interceptors: token === undefined ? [] : [bearer(token)],
-        }),
-      );
+        });
+      });
     this.#clients = made.map((transport) => createClient(service, transport));
     if (this.#clients.length === 0) {
       throw new ConnectError(
