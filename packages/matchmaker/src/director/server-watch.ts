@@ -10,11 +10,13 @@ const batchSize = 50;
 
 /**
  * Who has gone silent. A server's lease is counted from when this process saw its last report, by this process's own
- * clock: no clock of another machine matters, and time in which the store could not be reached does not count.
+ * clock: no clock of another machine matters, and time does not count in which the store could not be reached or this
+ * process stood still, with its machine maybe.
  */
 export class ServerWatch {
   readonly #context: DirectorContext;
   readonly #seen = new Map<string, { sequence: number; epoch: number; atMs: number }>();
+  #lookedMs = Number.POSITIVE_INFINITY;
 
   constructor(context: DirectorContext) {
     this.#context = context;
@@ -28,6 +30,7 @@ export class ServerWatch {
   /** Finds servers that are lost, that are back, and that are given up. */
   async look(): Promise<void> {
     const { view, settings, clock } = this.#context;
+    this.#passOverStandstill();
     for (const { value: server } of [...view.table("server").values()]) {
       if (server.state === "gone") {
         await this.#giveUp(server);
@@ -40,6 +43,15 @@ export class ServerWatch {
     }
     for (const id of this.#seen.keys())
       if (view.get("server", id) === undefined) this.#seen.delete(id);
+  }
+
+  /** Between two looks no server can be silent for longer than until its next report was due. */
+  #passOverStandstill(): void {
+    const { settings, clock } = this.#context;
+    const stoodStillMs = clock.now() - this.#lookedMs - settings.serverLeaseMs / 3;
+    this.#lookedMs = clock.now();
+    if (stoodStillMs <= 0) return;
+    for (const seen of this.#seen.values()) seen.atMs += stoodStillMs;
   }
 
   #lastHeard({ id, epoch }: ServerRecord): number {
