@@ -32,7 +32,8 @@ export class WorldTasks {
       .catch((error: unknown) => {
         // Whoever leads now goes on with it.
         if (isStoreError(error, "fenced")) return;
-        this.#emit({ kind: "step-failed", step: key, error: toError(error) });
+        if (isStoreError(error)) this.#emit({ kind: "store-failed", error });
+        else this.#emit({ kind: "step-failed", step: key, error: toError(error) });
       })
       .finally(() => this.#running.delete(key));
     this.#running.set(key, task);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { ManualClock } from "../../testing/manual-clock.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { type Store, StoreError } from "../store/store.ts";
+
+it("a store that is away when a failed create is taken back is told of as that, and it is made good later", async () => {
+  const clock = new ManualClock();
+  const inner = memoryStore({ clock });
+  let isAway = false;
+  const store: Store = {
+    ...inner,
+    async commit(changes, fence) {
+      if (isAway) throw new StoreError("unavailable", "the store is away");
+      return await inner.commit(changes, fence);
+    },
+  };
+  await using house = await House.open({ clock, store });
+  const server = await house.serve("a");
+  server.createErrors.push(new Error("the network is down"));
+  house.servers.pace = async () => {
+    isAway = true;
+  };
+  const ids = await house.tickets(2);
+  await house.settle(1);
+  const kinds = (): string[] => house.events.map(({ kind }) => kind);
+  expect(kinds()).toContain("store-failed");
+  isAway = false;
+  house.servers.pace = async () => {};
+  await house.pass(5_000);
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  expect(kinds()).not.toContain("step-failed");
+});
