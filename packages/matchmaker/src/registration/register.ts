@@ -76,8 +76,6 @@ const leastMs = 50;
 const retryMs = 500;
 /** Between two attempts of a server that is refused again and again. */
 const maxRetryMs = 5_000;
-/** For each of the last two calls, which nobody should have to wait for. */
-const farewellMs = 1_000;
 
 /** The answers of a matchmaker that will not have the server, or not any more. */
 const refused: ReadonlySet<Code> = new Set([
@@ -217,10 +215,9 @@ export function register(options: RegistrationOptions): Registration {
     await holding;
     if (epoch === undefined) return;
     const last = { serverId, epoch, worlds: worlds() };
-    const call = { timeoutMs: farewellMs };
     // Where nobody answers, the lease runs out.
     await callers
-      .call(async (client) => {
+      .call(async (client, call) => {
         try {
           await client.renewServer(last, call);
         } catch (error) {
