@@ -22,8 +22,8 @@ export default defineConfig({
         name,
         root,
         include: ["src/**/*.test.ts"],
-        testTimeout: 60_000,
-        hookTimeout: 60_000,
+        testTimeout: 180_000,
+        hookTimeout: 180_000,
         typecheck: {
           enabled: readdirSync(join(root, "src"), { recursive: true }).some((file) =>
             String(file).endsWith(".test-d.ts"),

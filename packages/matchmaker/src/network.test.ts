@@ -6,6 +6,7 @@ import { createClient, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { freePort } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../testing/pairs.ts";
 import { serveSilence } from "../testing/silent-server.ts";
@@ -82,13 +83,16 @@ describe("on the network", () => {
     for (const speaks of ["nothing", "HTTP/2"] as const) {
       await using frozen = await serveSilence(speaks);
       const matchmakers = [frozen.address, served.url];
-      await using registered = await serveCounting(matchmakers, { timeoutMs: 250 });
+      await using registered = await serveCounting(matchmakers, { timeoutMs: 1_000 });
       await registered.registration.registered;
-      const one = matchmakerClient(matchmakers, { timeoutMs: 250 });
-      const two = matchmakerClient(matchmakers, { timeoutMs: 250 });
+      const one = matchmakerClient(matchmakers, { timeoutMs: 1_000 });
+      const two = matchmakerClient(matchmakers, { timeoutMs: 1_000 });
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
-      const other = matchmakerClient(matchmakers, { timeoutMs: 250 });
-      expect(await other.get(ticketId)).toMatchObject({ ticketId, state: "assigned" });
+      // Each asks the silent one first; a machine that stands still may keep the other one silent, too.
+      const get = () => matchmakerClient(matchmakers, { timeoutMs: 1_000 }).get(ticketId);
+      await expect
+        .poll(() => get().catch(String), { timeout: 60_000 })
+        .toMatchObject({ ticketId, state: "assigned" });
     }
   });
 
@@ -116,12 +120,16 @@ describe("on the network", () => {
     const grpc = createGrpcTransport({ baseUrl: served.url });
     const silent = createGrpcTransport({ baseUrl: `http://${frozen.address}` });
     const half: Transport = { unary: grpc.unary.bind(grpc), stream: silent.stream.bind(silent) };
-    const matchmaker = matchmakerClient("the first", { transports: [half, grpc], timeoutMs: 250 });
+    const matchmaker = matchmakerClient("the first", {
+      transports: [half, grpc],
+      timeoutMs: 1_000,
+    });
     await Promise.all([matchmaker.findMatch(), matchmakerClient(served.url).findMatch()]);
   });
 
   it("a ticket that waits goes to a matchmaker that is started anew and knows nothing", async () => {
-    const first = await serveMatchmaker({ profiles: [pairs] });
+    // Nobody else gets the port meanwhile.
+    const first = await serveMatchmaker({ profiles: [pairs], port: await freePort() });
     await using _closing = first;
     const updates = matchmakerClient(first.url).find()[Symbol.asyncIterator]();
     const waiting = await updates.next();
@@ -158,7 +166,7 @@ describe("on the network", () => {
 
   it("a ticket that nobody follows any more is cancelled, unless it is assigned", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, { timeoutMs: 60_000 });
     let ticketId = "";
     for await (const update of matchmaker.find()) {
       ({ ticketId } = update);
@@ -203,7 +211,7 @@ describe("on the network", () => {
         worldTypes: ["counting"],
       };
       const refused = expect(
-        registry.registerServer(request, { timeoutMs: 1_500 }),
+        registry.registerServer(request, { timeoutMs: 30_000 }),
       ).rejects.toThrow(/\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:/);
       await using _registered = await serveCounting(served.url);
       const matchmaker = matchmakerClient(served.url);

@@ -19,7 +19,7 @@ it("a destroy that waits for agents to leave holds up no other request to the se
   await using server = await serve({ worlds: [drained] });
   await using servers = networkServers();
   const target = { id: "a", address: server.url };
-  const name = await servers.create(target, {}, undefined, 5_000);
+  const name = await servers.create(target, {}, undefined, 60_000);
   await using connection = await connect(server.url);
   await using env = await connection.join(name, { as: drained });
   await env.reset();
@@ -40,7 +40,7 @@ it("a reset that waits for agents to be told holds up no other request to the se
   await using server = await serve({ worlds: [drained] });
   await using servers = networkServers();
   const target = { id: "a", address: server.url };
-  const name = await servers.create(target, {}, undefined, 5_000);
+  const name = await servers.create(target, {}, undefined, 60_000);
   await using connection = await connect(server.url);
   await using env = await connection.join(name, { as: drained });
   await env.reset();

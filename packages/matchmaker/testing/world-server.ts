@@ -43,6 +43,8 @@ export function serveCounting(
     maxWorlds: 10,
     maxAgents: 20,
     worldTypes: [counting.name],
+    // A machine that stands still for a while is no matchmaker that does not answer.
+    timeoutMs: 60_000,
     ...options,
   });
 }

@@ -14,14 +14,16 @@ import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
-const patiently = { timeout: 10_000 };
+const patiently = { timeout: 60_000 };
+/** A machine that stands still for a while is nobody who does not answer. */
+const patient = { timeoutMs: 60_000 };
 
 describe("a server that is registered", () => {
   it("lets in the agents that were assigned, each once and into its own world, and nobody else", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     await registered.registration.registered;
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, patient);
     const tickets = await Promise.all(Array.from({ length: 4 }, () => matchmaker.findMatch()));
     const [one] = tickets;
     const sameWorld = tickets.filter(({ worldName }) => worldName === one?.worldName);
@@ -85,7 +87,7 @@ describe("a server that is registered", () => {
     const closed = registered.close({ graceMs: 60_000 });
     await expect.poll(() => serverStates(served.url), patiently).toEqual([ServerState.DRAINING]);
     await using other = await serveCounting(served.url);
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, patient);
     const [next] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
     expect(next.address).toBe(other.server.url);
     for (const { environment } of agents) {
@@ -102,7 +104,7 @@ describe("a server that is registered", () => {
     // Its time stands still: between the first report and the last there is none.
     const clock = new ManualClock();
     await using registered = await serveCounting(served.url, { clock });
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, patient);
     const play = async () => {
       const assignment = await matchmaker.findMatch();
       return { assignment, environment: await joinMatch(assignment, { as: counting }) };
@@ -135,7 +137,8 @@ describe("a server that is registered", () => {
 
 describe("an address that two servers register with", () => {
   it("is that of the server which answers there, and the other one is told and asks ever less often", async () => {
-    await using served = await serveMatchmaker({ profiles: [pairs] });
+    const settings = { callbackMs: 60_000 };
+    await using served = await serveMatchmaker({ profiles: [pairs], settings });
     const events: RegistrationEvent[] = [];
     await using first = await serveCounting(served.url, { onEvent: (event) => events.push(event) });
     await first.registration.registered;
@@ -160,13 +163,13 @@ describe("an address that two servers register with", () => {
     }
     expect(pauses.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 5_000, 5_000]);
     expect(events).toEqual([{ kind: "registered", matchmaker: served.url }]);
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, patient);
     const [seat] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
     expect(seat.address).toBe(first.server.url);
   });
 
   it("goes to the server which answers there, where the other one came first", async () => {
-    await using served = await serveMatchmaker();
+    await using served = await serveMatchmaker({ settings: { callbackMs: 60_000 } });
     let right: Registration | undefined;
     const authorize: ServeHooks["authorize"] = async (peer) =>
       (await right?.authorize(peer)) ?? ["agent"];
@@ -197,7 +200,7 @@ describe("an address that two servers register with", () => {
 
 /** Two agents that play, and what becomes of their tickets next. */
 async function playing(url: string) {
-  const matchmaker = matchmakerClient(url);
+  const matchmaker = matchmakerClient(url, patient);
   const join = async () => {
     const updates = matchmaker.find()[Symbol.asyncIterator]();
     const until = async (state: TicketUpdate["state"]): Promise<TicketUpdate> => {
