@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomBytes } from "node:crypto";
+import { constants } from "node:os";
 import { setTimeout } from "node:timers/promises";
 import {
   type MatchesSummary,
@@ -17,6 +18,16 @@ import { startServer } from "./server-process.ts";
 
 const agents = 8;
 
+/** Ends the demo before anybody has played, as programs end by a signal: without a word. */
+class Interruption extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: NodeJS.Signals) {
+    super(`ended by ${signal}`);
+    this.exitCode = 128 + constants.signals[signal];
+  }
+}
+
 async function main(): Promise<void> {
   const flags = readFlags(process.argv.slice(2));
   if (flags.help) {
@@ -26,25 +37,27 @@ async function main(): Promise<void> {
   const ended = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
+      const interruption = new Interruption(signal);
       // Asked twice, it does not wait for anybody.
-      if (ended.signal.aborted) process.exit(1);
-      ended.abort();
+      if (ended.signal.aborted) process.exit(interruption.exitCode);
+      ended.abort(interruption);
     });
   }
   const screen = createScreen(process.stdout);
-  await using matchmaker = await startServer("matchmaker-server", "--log-level", "silent");
+  const quiet = ["--log-level", "silent"];
+  await using matchmaker = await startServer("matchmaker-server", quiet, ended.signal);
   screen.say(`matchmaker at ${matchmaker.address}: any agent can ask it for a match`);
-  const start = () =>
-    startServer("gridworld-server", "--max-worlds", "1", "--matchmaker", matchmaker.address);
-  await using first = await start();
-  await using second = await start();
+  const boards = ["--max-worlds", "1", "--matchmaker", matchmaker.address];
+  await using first = await startServer("gridworld-server", boards, ended.signal);
+  await using second = await startServer("gridworld-server", boards, ended.signal);
   const lost = Promise.race([matchmaker, first, second].map((server) => server.lost));
-  lost.catch(() => ended.abort());
+  lost.catch((error: unknown) => ended.abort(error));
 
   const operator = operatorOf(matchmaker.address);
   const telling = tell(operator, screen.say, ended.signal);
   try {
     await operator.putProfile({ profile: boardProfile() });
+    ended.signal.throwIfAborted();
     const playing = play(matchmaker.address, flags, screen, ended.signal);
     const summary = await Promise.race([playing, lost]);
     process.stdout.write(`\n${summaryText(summary)}`);
@@ -93,6 +106,9 @@ async function play(
 try {
   await main();
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+  if (error instanceof Interruption) process.exitCode = error.exitCode;
+  else {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
 }

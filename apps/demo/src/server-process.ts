@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { addAbortListener, once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -15,12 +15,15 @@ export interface ServerProcess extends AsyncDisposable {
 /**
  * Starts a server on a free port.
  *
- * @throws Error when it ends before it listens.
+ * @param signal Ends it while it starts; no more once it listens.
+ * @throws Error when it ends before it listens; the signal's reason, once it has ended for that.
  */
 export async function startServer(
   app: "gridworld-server" | "matchmaker-server",
-  ...args: readonly string[]
+  args: readonly string[],
+  signal: AbortSignal,
 ): Promise<ServerProcess> {
+  signal.throwIfAborted();
   const main = fileURLToPath(import.meta.resolve(`@dm-env-rpc/${app}/main`));
   const server = spawn(process.execPath, [main, "--port", "0", ...args], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -30,12 +33,16 @@ export async function startServer(
   const ended = once(server, "exit").then(([code, signal]) => signal ?? `exit code ${code}`);
   const stop = (): void => void server.kill("SIGTERM");
   process.once("exit", stop);
+  using _ending = addAbortListener(signal, stop);
   const lines = createInterface(server.stdout);
   const listening = once(lines, "line").then(([line]) => /^listening on http:\/\/(.+)$/.exec(line));
   const address = (await Promise.race([listening, ended.then(() => null)]))?.[1];
-  if (address === undefined) {
+  if (address === undefined || signal.aborted) {
     stop();
-    throw new Error(`the ${app} ended before it listened, with ${await ended}`);
+    const how = await ended;
+    process.off("exit", stop);
+    signal.throwIfAborted();
+    throw new Error(`the ${app} ended before it listened, with ${how}`);
   }
   lines.on("line", () => {});
   let isOver = false;

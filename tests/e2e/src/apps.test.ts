@@ -191,6 +191,19 @@ describe("npm start", () => {
     expect(demo.stdout).toMatch(/^8 agents in 2 worlds on 2 servers, ended early/m);
   });
 
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("ends on %s while it starts, without a word", async (signal, status) => {
+    await using demo = startApp("demo", []);
+    // The servers of boards are still to come.
+    await demo.says(/^matchmaker at/m);
+    demo.process.kill(signal);
+    expect(await demo.ended).toBe(status);
+    expect(demo.stderr).toBe("");
+    expect(demo.stdout).toMatch(/^matchmaker at [^\n]+\n$/);
+  });
+
   // Whose children are whose only Linux tells in a file.
   it.skipIf(process.platform !== "linux")(
     "says in one line which of its servers was killed, and ends",
