@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
-import { parseAddress } from "@dm-env-rpc/transport";
+import { isLoopback, parseAddress } from "@dm-env-rpc/transport";
 import { type ClockName, clockNames, type Pace } from "./clocks.ts";
 
 /** What a destroy does to a board with agents on it. */
@@ -133,12 +133,19 @@ export function readFlags(args: readonly string[]): Flags {
       `--deadline-ms goes with --clock lockstep, turns or wakeUp, not ${clock}; see --help`,
     );
   }
+  const tls = tlsFiles(values["tls-cert"], values["tls-key"], values["tls-ca"]);
+  const allowInsecure = values["allow-insecure"];
+  if (tls === undefined && !allowInsecure && !isLoopback(values.host)) {
+    throw new Error(
+      `--host ${values.host} is beyond this machine: it takes --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
+    );
+  }
   const destroyDefault = values.matchmaker === undefined ? "refuse" : "force";
   return {
     host: values.host,
     port: integer("--port", values.port, 0, 65_535),
-    allowInsecure: values["allow-insecure"],
-    tls: tlsFiles(values["tls-cert"], values["tls-key"], values["tls-ca"]),
+    allowInsecure,
+    tls,
     clock,
     deadlineMs: integer("--deadline-ms", deadline ?? "10000", 0, maxMs),
     ticksPerSecond: integer("--ticks-per-second", rate ?? "10", 1, 1000),

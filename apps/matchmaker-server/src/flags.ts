@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
+import { isLoopback } from "@dm-env-rpc/transport";
 
 /** What the command line and the environment ask for. */
 export interface Flags {
@@ -103,10 +104,17 @@ export function readFlags(
     throw new Error(`--log-level takes one of ${logLevels.join(", ")}, received "${logLevel}"`);
   }
   const insecure = values["allow-insecure"] ?? text("allow-insecure");
+  const allowInsecure = insecure === true || insecure === "true" || insecure === "1";
+  const host = text("host") ?? "127.0.0.1";
+  if (tls[0] === undefined && !allowInsecure && !isLoopback(host)) {
+    throw new Error(
+      `--host ${host} is beyond this machine: it takes --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
+    );
+  }
   return {
-    host: text("host") ?? "127.0.0.1",
+    host,
     port: port("port") ?? 8990,
-    allowInsecure: insecure === true || insecure === "true" || insecure === "1",
+    allowInsecure,
     tlsCert: tls[0],
     tlsKey: tls[1],
     ca: text("ca"),

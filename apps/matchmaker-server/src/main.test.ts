@@ -144,7 +144,7 @@ describe("matchmaker-server", () => {
   it.each([
     [["--port", "eighty"], /--port.*eighty/],
     [["--prot", "1"], /--prot/],
-    [["--host", "0.0.0.0", "--port", "0"], /0\.0\.0\.0.*allowInsecure/],
+    [["--host", "0.0.0.0", "--port", "0"], /^--host 0\.0\.0\.0 .*--tls-key, or --allow-insecure/],
     [["--log-level", "loud"], /--log-level.*loud/],
     [["--profiles", "/no/such/file"], /\/no\/such\/file/],
     [["--key", main], /Ed25519/],

@@ -61,7 +61,7 @@ describe("gridworld-server", () => {
     [["--prot", "1"], /--prot/],
     [["--port", "eighty"], /--port.*eighty/],
     [["--port"], /--port/],
-    [["--host", "0.0.0.0"], /0\.0\.0\.0.*allow/],
+    [["--host", "0.0.0.0"], /^--host 0\.0\.0\.0 .*--allow-insecure/],
     [["--host", "no.such.host.invalid", "--allow-insecure"], /no\.such\.host/],
     [["--clock", "sundial"], /--clock.*sundial.*--help/],
     [["--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.pem"], /--tls-cert.*nowhere\.pem/],
