@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "@dm-env-rpc/client";
 import { lockstep, serve, wakeUp } from "@dm-env-rpc/server";
-import { t } from "@dm-env-rpc/tensor-codec";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { gridworld, sleepAction } from "./world.ts";
 
 const north = 1;
 
-/** What an agent that sleeps does and sees. */
-const sleeping = {
-  actions: { move: t.int8({ min: 0, max: 5 }), sleep: t.int32() },
-  observations: { step: t.int32(), position: t.int32([2]) },
-};
+const sleeping = gridworld(wakeUp({ action: sleepAction }));
 
 /** A column for one agent or two, with food out of their way. */
 const settings = { layout: "..1\n...\n...\naa." };
@@ -19,7 +14,7 @@ const settings = { layout: "..1\n...\n...\naa." };
 describe("gridworld on the clock wakeUp", () => {
   let server: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {
-    server = await serve({ worlds: [gridworld(wakeUp({ action: sleepAction }))] });
+    server = await serve({ worlds: [sleeping] });
   });
   afterAll(() => server.close());
 

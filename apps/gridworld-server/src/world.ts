@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Clock, defineWorld, optional, property } from "@dm-env-rpc/server";
-import { DmEnvRpcError, type StatusCode, t, tensor } from "@dm-env-rpc/tensor-codec";
+import {
+  DmEnvRpcError,
+  type StatusCode,
+  type TensorSpec,
+  t,
+  tensor,
+} from "@dm-env-rpc/tensor-codec";
 import {
   agentFields,
   createForaging,
@@ -129,8 +135,11 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
   });
 }
 
-/** The action of agents that sleep, if the clock lets them. Those that do declare it themselves. */
-function sleepSpecs(clock: Clock, { maxSteps }: ForagingSettings): Record<never, never> {
+/** The action of agents that sleep, if the clock lets them. */
+function sleepSpecs(
+  clock: Clock,
+  { maxSteps }: ForagingSettings,
+): { readonly [sleepAction]?: TensorSpec<"int32", readonly []> } {
   return clock.action === sleepAction ? { [sleepAction]: t.int32({ min: 1, max: maxSteps }) } : {};
 }
 

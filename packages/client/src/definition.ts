@@ -36,12 +36,16 @@ export interface DynamicObservation {
   readonly [name: string]: Scalar | Tensor | DynamicObservation;
 }
 
-/** Actions of some specs: sparse, so each may be left out. */
+/** Actions of some specs: sparse, so each may be left out, as may the spec of one that not every world has. */
 export type ActionOf<A extends Specs> = string extends keyof A
   ? DynamicAction
   : {
       readonly [K in keyof A]?:
-        | (A[K] extends TensorSpec ? PackableOf<A[K]> : A[K] extends Specs ? ActionOf<A[K]> : never)
+        | (Required<A>[K] extends TensorSpec
+            ? PackableOf<Required<A>[K]>
+            : Required<A>[K] extends Specs
+              ? ActionOf<Required<A>[K]>
+              : never)
         | undefined;
     };
 

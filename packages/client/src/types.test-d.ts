@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Scalar, type Tensor, t } from "@dm-env-rpc/tensor-codec";
+import { type Scalar, type Tensor, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
 import { expectTypeOf, test } from "vitest";
 import type { Connection, DynamicObservation, Environment, TimeStep } from "./index.ts";
 
@@ -51,6 +51,19 @@ test("specs that are functions of settings type an environment too", async () =>
     },
   });
   expectTypeOf((await environment.reset()).observation.view).toEqualTypeOf<Tensor<"uint8">>();
+});
+
+test("an action that only some worlds have is typed", async () => {
+  const sleeps = (settings: {
+    naps?: boolean;
+  }): { readonly sleep?: TensorSpec<"int32", readonly []> } =>
+    settings.naps === true ? { sleep: t.int32() } : {};
+  const environment = await connection.join("world", {
+    as: { actions: (settings) => ({ move: t.int8(), ...sleeps(settings) }), observations: {} },
+  });
+  await environment.step({ move: 1, sleep: 3 });
+  // @ts-expect-error an int32 is a number
+  await environment.step({ sleep: "long" });
 });
 
 test("without a definition everything goes by name", async () => {

@@ -18,10 +18,10 @@ export function required<const T extends TensorSpec>(spec: T): RequiredAction<T>
 
 /** The actions of an agent in one tick: those that it gave. */
 export type ActionsOf<A extends Specs> = {
-  readonly [K in keyof A]?: A[K] extends TensorSpec
-    ? ValueOf<A[K]>
-    : A[K] extends Specs
-      ? Partial<ValuesOf<A[K]>>
+  readonly [K in keyof A]?: Required<A>[K] extends TensorSpec
+    ? ValueOf<Required<A>[K]>
+    : Required<A>[K] extends Specs
+      ? Partial<ValuesOf<Required<A>[K]>>
       : never;
 };
 
