@@ -117,15 +117,22 @@ describe("closing", () => {
   });
 
   it("is one end for all who ask for it, which a later call brings nearer", async () => {
-    const { server, peers, log } = await playing(1);
+    const { server, peers, time, log } = await playing(1);
     const first = server.close({ graceMs: 60_000 });
     const second = server.close({ graceMs: 90_000 });
     expect(await isBlocked(Promise.race([first, second]))).toBe(true);
+    time.advance(3000);
     await server[Symbol.asyncDispose]();
     await Promise.all([first, second]);
-    expect(String(await (peers[0] as Peer).closed)).toMatch(/unavailable/);
+    expect(String(await (peers[0] as Peer).closed)).toMatch(/unavailable.*waited 3000 ms/);
     await server.close({ graceMs: 1000 });
     expect(log.filter((entry) => entry === "destroy")).toEqual(["destroy"]);
+  });
+
+  it("cuts off at once without a grace, and claims no wait", async () => {
+    const { server, peers } = await playing(1);
+    await server.close();
+    expect(String(await (peers[0] as Peer).closed)).toMatch(/the server is shutting down; connect/);
   });
 
   it("tells the agents of single-agent environments, too, and reaps those nobody is in", async () => {

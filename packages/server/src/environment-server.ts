@@ -163,12 +163,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     registry.destroyAll();
   };
   let closed: Promise<void> | undefined;
+  let closingSinceMs = 0;
   const close = ({ graceMs = 0 }: CloseOptions = {}): Promise<void> => {
     if (closed === undefined) {
       emit({ kind: "server-closing", graceMs });
+      closingSinceMs = time.now();
       closed = shutDown();
     }
-    const cut = (): void => sessions.abort(cutOff(graceMs));
+    const cut = (): void => sessions.abort(cutOff(time.now() - closingSinceMs));
     if (over) return closed;
     if (graceMs > 0) cancels.push(time.after(graceMs, cut));
     else cut();
@@ -187,9 +189,11 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   };
 }
 
-function cutOff(graceMs: number): ConnectError {
+/** The error of a stream that is still there at the end. Calls of `close` that came later may have shortened the wait. */
+function cutOff(waitedMs: number): ConnectError {
+  const waited = Math.round(waitedMs);
   return new ConnectError(
-    `the server is shutting down and waited ${graceMs} ms; connect to another, or to this one later`,
+    `the server is shutting down${waited > 0 ? ` and waited ${waited} ms` : ""}; connect to another, or to this one later`,
     Code.Unavailable,
   );
 }
