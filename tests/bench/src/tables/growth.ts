@@ -3,6 +3,7 @@ import { type Contender, compare, type Effort, type Measured } from "../harness/
 import { megabytes, short, textTable } from "../harness/table.ts";
 import type { Options } from "../options.ts";
 import { lineChart, type Panel } from "../plot/line-chart.ts";
+import { measureProcesses } from "./processes.ts";
 import type { TableResult } from "./table-result.ts";
 
 /** Something that grows, everything else as it is. */
@@ -82,18 +83,29 @@ export async function runGrowth(
     }
     grown.push({ series: each, points });
   }
+  const processes = await measureProcesses(options.quick ? quick : thorough, onProgress);
   return {
     name: "growth",
     title: "Growth",
-    text: grown.map(({ series: each, points }) => section(each, points)).join("\n\n"),
-    data: grown.map(({ series: { name, title, unit }, points }) => ({ name, title, unit, points })),
+    text: [...grown.map(({ series: each, points }) => section(each, points)), processes.text].join(
+      "\n\n",
+    ),
+    data: {
+      series: grown.map(({ series: { name, title, unit }, points }) => ({
+        name,
+        title,
+        unit,
+        points,
+      })),
+      processes: processes.rows,
+    },
     plots: [
       {
         name: "growth",
-        svg: lineChart(
-          "dm-env-rpc for TypeScript as things grow",
-          grown.flatMap(({ series: each, points }) => panels(each, points)),
-        ),
+        svg: lineChart("dm-env-rpc for TypeScript as things grow", [
+          ...grown.flatMap(({ series: each, points }) => panels(each, points)),
+          ...processes.panels,
+        ]),
       },
     ],
     missed: 0,
