@@ -9,9 +9,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@dm-env-rpc/tests-processes";
 import { at, type Block, readPage, root } from "./pages.ts";
 import { serveRegistry } from "./registry.ts";
 
@@ -96,16 +96,6 @@ function expectOutput({ line, lines }: Block, output: string): void {
     const received = output.trim().split("\n").slice(-3).join("\n");
     throw new Error(`${at(page, line)}: expected "${expected}", received "${received}"`);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (typeof address === "object" && address !== null) return address.port;
-  throw new Error("expected a port");
 }
 
 function say(text: string): void {
