@@ -42,7 +42,7 @@ type Env = Awaited<ReturnType<typeof worlds>>["env"];
 
 /** Waits until an index has a certain tick. */
 async function tick(env: Env, index: number, value: number): Promise<void> {
-  while (env.peek()[index]?.["tick"] !== value) await env.next({ timeoutMs: 5_000 });
+  while (env.peek()[index]?.["tick"] !== value) await env.next({ timeoutMs: 60_000 });
 }
 
 const idle = (count: number) => Array.from({ length: count }, () => ({}));
@@ -172,7 +172,7 @@ describe("behaviour 56: vectors", () => {
     servers[0]?.stream.abort(new ConnectError("power cut"));
     clock.advance(10);
     await tick(env, 1, 1);
-    while (env.failures()[0] === undefined) await env.next({ timeoutMs: 5_000 });
+    while (env.failures()[0] === undefined) await env.next({ timeoutMs: 60_000 });
     const { observationN, info } = await env.step(idle(2));
     expect(observationN).toMatchObject([null, { tick: 1 }]);
     expect(info.n[0]).toMatchObject({ status: "failed", failure: expect.any(ConnectError) });

@@ -37,7 +37,7 @@ describe("send and recv", () => {
     // Slot 0 never answers its second step; two of the others make a batch, again and again.
     const seen = new Set<number>();
     for (let i = 0; i < 10; i++) {
-      const { ids } = await vector.recv({ timeoutMs: 5_000 });
+      const { ids } = await vector.recv({ timeoutMs: 60_000 });
       vector.send(moves(ids.length), ids);
       if (i > 3) for (const id of ids) seen.add(id);
     }
@@ -64,6 +64,6 @@ test("a recv that was answered at once does not take the next one's place", asyn
   const { ids } = await vector.recv();
   await new Promise((resolve) => setImmediate(resolve));
   vector.send(moves(1), ids);
-  const both = await Promise.all([vector.recv(), vector.recv({ timeoutMs: 5_000 })]);
+  const both = await Promise.all([vector.recv(), vector.recv({ timeoutMs: 60_000 })]);
   expect(both.map((batch) => batch.ids.length)).toEqual([1, 1]);
 });
