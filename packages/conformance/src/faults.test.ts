@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { faults } from "../testing/faults.ts";
 import { serveWithFault } from "../testing/faulty-server.ts";
 import { meadowConfig } from "../testing/meadow.ts";
 import { runConformance } from "./run.ts";
 
-const config = { ...meadowConfig, timeoutMs: 6_000, quietMs: 100 };
+/** Enough on most days, where some faults are only found by waiting. */
+const hasty = { timeoutMs: 6_000, quietMs: 100 };
+/** Enough on a machine that is busy, or stands still for a while. */
+const patient = { timeoutMs: 60_000, quietMs: 2_000 };
 
-async function failuresOf(address: string): Promise<readonly string[]> {
+async function failuresOf(address: string, pace: typeof hasty): Promise<readonly string[]> {
+  const config = { ...meadowConfig, ...pace };
   const { results } = await runConformance({ address, config });
   return results.filter(({ outcome }) => outcome.kind === "failed").map(({ id }) => id);
 }
 
-describe.concurrent("a copy of the server", { timeout: 180_000 }, () => {
+describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
   it("has nothing to complain about as it is", async () => {
     await using server = await serveWithFault();
-    expect(await failuresOf(server.address)).toEqual([]);
+    const pace = { ...hasty, timeoutMs: patient.timeoutMs };
+    expect(await failuresOf(server.address, pace)).toEqual([]);
   });
 
   it.each(Object.entries(faults))("with %s is found out", async (_what, fault) => {
-    await using server = await serveWithFault(fault);
-    const failures = await failuresOf(server.address);
     const { foundBy, alsoBy = [] } = fault;
-    expect(failures).toContain(foundBy);
-    expect(failures.filter((id) => id !== foundBy && !alsoBy.includes(id))).toEqual([]);
+    const judge = async (pace: typeof hasty) => {
+      await using server = await serveWithFault(fault);
+      const failures = await failuresOf(server.address, pace);
+      const others = failures.filter((id) => id !== foundBy && !alsoBy.includes(id));
+      return { isFound: failures.includes(foundBy), others };
+    };
+    const verdict = { isFound: true, others: [] };
+    if (isDeepStrictEqual(await judge(hasty), verdict)) return;
+    expect(await judge(patient)).toEqual(verdict);
   });
 
   it("is not made where a fault has nothing to replace, or too much", async () => {
