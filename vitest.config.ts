@@ -22,8 +22,10 @@ export default defineConfig({
         name,
         root,
         include: ["src/**/*.test.ts"],
+        // Machines stand still for seconds: what takes longer than this does not happen at all.
         testTimeout: 180_000,
         hookTimeout: 180_000,
+        expect: { poll: { timeout: 60_000 } },
         typecheck: {
           enabled: readdirSync(join(root, "src"), { recursive: true }).some((file) =>
             String(file).endsWith(".test-d.ts"),

@@ -13,8 +13,6 @@ const agents = 40;
 const program = (name: string): string =>
   fileURLToPath(new URL(`../testing/programs/${name}.ts`, import.meta.url));
 
-const patiently = { timeout: 60_000 };
-
 /** Whether a matchmaker leads, by what it said last of that. */
 const leads = ({ stdout }: Program): boolean =>
   stdout.lastIndexOf("leading\n") > stdout.lastIndexOf("following\n");
@@ -62,7 +60,7 @@ describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
     const early = Array.from({ length: agents / 2 }, play);
     await underWay;
     const all = [first, second, third];
-    await expect.poll(() => all.filter(leads), patiently).toHaveLength(1);
+    await expect.poll(() => all.filter(leads)).toHaveLength(1);
     const [leader = first] = all.filter(leads);
     await Promise.all([leader.kill(), doomed.kill()]);
     const late = Array.from({ length: agents / 2 }, play);
@@ -70,6 +68,6 @@ describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
     expect(finished).toBe(agents);
     // Exactly one of those that are left has taken over.
     const heirs = all.filter((program) => program !== leader);
-    await expect.poll(() => heirs.filter(leads), patiently).toHaveLength(1);
+    await expect.poll(() => heirs.filter(leads)).toHaveLength(1);
   });
 });

@@ -14,8 +14,6 @@ import { redisStore } from "./redis-store.ts";
 
 sayWhetherRedis();
 
-const patiently = { timeout: 60_000 };
-
 /** A matchmaker with a loop of its own, on real time. */
 class Running implements AsyncDisposable {
   readonly events: MatchmakerEvent[] = [];
@@ -132,7 +130,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
 
       await insist(() => two.frontend.createTicket(mine));
       await Promise.all([...before, mine.ticketId].map((id) => one.assigned(id)));
-      await expect.poll(() => leaders(one, two), patiently).toHaveLength(1);
+      await expect.poll(() => leaders(one, two)).toHaveLength(1);
       const failed = [...one.events, ...two.events].filter(({ kind }) => kind === "step-failed");
       expect(failed).toEqual([]);
     },
@@ -176,7 +174,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     const bad = ["server-lost", "server-gone", "step-failed", "world-destroyed", "ticket-ended"];
     expect(events.filter(({ kind }) => bad.includes(kind))).toEqual([]);
     expect(server.worlds.size).toBe(2);
-    await expect.poll(() => leaders(one, two), patiently).toHaveLength(1);
+    await expect.poll(() => leaders(one, two)).toHaveLength(1);
   });
 
   it("another matchmaker takes over when the one that leads is closed", async () => {
@@ -188,7 +186,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await one.matchmaker.close();
     const ids = await create(two, 2);
     await Promise.all(ids.map((id) => two.assigned(id)));
-    await expect.poll(() => leaders(one, two), patiently).toEqual([two]);
+    await expect.poll(() => leaders(one, two)).toEqual([two]);
   });
 });
 

@@ -14,7 +14,6 @@ import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
-const patiently = { timeout: 60_000 };
 /** A machine that stands still for a while is nobody who does not answer. */
 const patient = { timeoutMs: 60_000 };
 
@@ -85,7 +84,7 @@ describe("a server that is registered", () => {
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
     const closed = registered.close({ graceMs: 60_000 });
-    await expect.poll(() => serverStates(served.url), patiently).toEqual([ServerState.DRAINING]);
+    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
     await using other = await serveCounting(served.url);
     const matchmaker = matchmakerClient(served.url, patient);
     const [next] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
@@ -117,7 +116,7 @@ describe("a server that is registered", () => {
       await Promise.all(
         agents.map(async ({ assignment }) => (await matchmaker.get(assignment.ticketId)).state),
       );
-    await expect.poll(states, patiently).not.toContain("assigned");
+    await expect.poll(states).not.toContain("assigned");
     expect(await states()).toEqual(["completed", "completed"]);
   });
 
@@ -126,7 +125,7 @@ describe("a server that is registered", () => {
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
     const closed = registered.close({ graceMs: 60_000 });
-    await expect.poll(() => serverStates(served.url), patiently).toEqual([ServerState.DRAINING]);
+    await expect.poll(() => serverStates(served.url)).toEqual([ServerState.DRAINING]);
     const [stays, leaves] = agents;
     await leaves?.environment.close();
     await Promise.all([closed, registered.close()]);
@@ -156,7 +155,7 @@ describe("an address that two servers register with", () => {
       clock,
       onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
     });
-    await expect.poll(() => pauses.length, patiently).toBeGreaterThan(5);
+    await expect.poll(() => pauses.length).toBeGreaterThan(5);
     const { serverId } = first.registration;
     for (const fault of faults) {
       expect(fault).toContain(`another server, "${serverId}", is registered at`);
@@ -192,9 +191,7 @@ describe("an address that two servers register with", () => {
     right = registration;
     await registration.registered;
     wrong.registration.changed();
-    await expect
-      .poll(() => faults.at(-1), patiently)
-      .toContain(`another server, "${registration.serverId}"`);
+    await expect.poll(() => faults.at(-1)).toContain(`another server, "${registration.serverId}"`);
   });
 });
 
