@@ -83,9 +83,17 @@ export interface MatchmakerClient {
     ticket?: TicketInit,
     options?: FindOptions,
   ): Promise<TicketAssignment & { readonly ticketId: string }>;
-  /** A ticket as it is. */
+  /**
+   * A ticket as it is now.
+   *
+   * @throws ConnectError `NotFound` when it is not known, or no longer: the matchmaker forgets those that have ended (`retainMs`).
+   */
   get(ticketId: string): Promise<TicketUpdate>;
-  /** Takes a ticket back. */
+  /**
+   * Takes a ticket back, in whichever state: its seat is free again. One that has ended stays what it is.
+   *
+   * @throws ConnectError `NotFound` as `get` does.
+   */
   cancel(ticketId: string): Promise<TicketUpdate>;
 }
 

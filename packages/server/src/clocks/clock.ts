@@ -26,7 +26,7 @@ export interface ClockSeat {
   lastActions: ActionValues | undefined;
 }
 
-/** The actions of one tick. */
+/** The actions of one tick; an agent that is not in it does nothing. */
 export type TickActions = ReadonlyMap<AgentId, ActionValues>;
 
 /** Decides when a world advances and who is answered (reference.md, "Time"). */
