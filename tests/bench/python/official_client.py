@@ -10,7 +10,7 @@ from dm_env_rpc.v1 import dm_env_adaptor, dm_env_rpc_pb2, spec_manager
 _MOVES = [np.int8(move) for move in (0, 1, 2)]
 
 
-class Player:
+class Agent:
   """One connection that steps."""
 
   def __init__(self, game, port):

@@ -12,7 +12,7 @@ import traceback
 from importlib import metadata
 
 from games import GAMES
-from official_client import Player
+from official_client import Agent
 from official_server import serve
 
 
@@ -27,13 +27,13 @@ class Worker:
     return {'port': port}
 
   def connect(self, group, load, port, connections, **_):
-    self._groups[group] = [Player(GAMES[load], port) for _ in range(connections)]
+    self._groups[group] = [Agent(GAMES[load], port) for _ in range(connections)]
     return {}
 
   def play(self, group, inFlight, durationMs):
-    players = self._groups[group]
-    steps = [0] * len(players)
-    latencies = [[] for _ in players]
+    agents = self._groups[group]
+    steps = [0] * len(agents)
+    latencies = [[] for _ in agents]
     errors = []
     cpu = time.process_time()
     start = time.perf_counter()
@@ -41,14 +41,14 @@ class Worker:
 
     def run(index):
       try:
-        steps[index] = players[index].play(inFlight, until, latencies[index])
+        steps[index] = agents[index].play(inFlight, until, latencies[index])
       except BaseException as error:
         errors.append(error)
 
-    if len(players) == 1:
+    if len(agents) == 1:
       run(0)
     else:
-      threads = [threading.Thread(target=run, args=(i,)) for i in range(len(players))]
+      threads = [threading.Thread(target=run, args=(i,)) for i in range(len(agents))]
       for thread in threads:
         thread.start()
       for thread in threads:
@@ -71,8 +71,8 @@ class Worker:
     }
 
   def close(self, group):
-    for player in self._groups.pop(group, []):
-      player.close()
+    for agent in self._groups.pop(group, []):
+      agent.close()
     return {}
 
   def usage(self, **_):

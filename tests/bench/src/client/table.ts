@@ -23,7 +23,7 @@ const contenders: readonly Contender[] = [
 const modes: readonly Mode[] = [1, 8, 64, 256].map((slots) => ({
   id: `slots${slots}`,
   label: `${slots} ${slots === 1 ? "slot" : "slots"}`,
-  // One player, who makes as many connections as it has slots.
+  // One agent, who makes as many connections as it has slots.
   connections: 1,
   inFlight: slots,
 }));

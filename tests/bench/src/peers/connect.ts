@@ -10,7 +10,7 @@ import {
 import { Environment, type EnvironmentRequest } from "@dm-env-rpc/protocol";
 import { answerGenerated, generatedRequest } from "../loads/generated.ts";
 import type { Load } from "../loads/load.ts";
-import { moveAt, type Peer, type Player } from "./peer.ts";
+import { type Agent, moveAt, type Peer } from "./peer.ts";
 import { requestQueue } from "./queue.ts";
 import { listenOn } from "./sockets.ts";
 
@@ -40,11 +40,11 @@ function connectPeer(compression: {
       );
       return listenOn(server);
     },
-    connect: async (load, port) => player(load, port, compression),
+    connect: async (load, port) => agent(load, port, compression),
   };
 }
 
-function player(load: Load, port: number, compression: object): Player {
+function agent(load: Load, port: number, compression: object): Agent {
   const baseUrl = `http://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(baseUrl);
   const transport = createGrpcTransport({ baseUrl, sessionManager, ...compression });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectHttp2, createServer as createHttp2Server } from "node:http2";
 import { connect as connectTcp, createServer as createTcpServer } from "node:net";
 import { framesOf } from "../loads/frames.ts";
-import { pacedPlayer } from "./paced.ts";
+import { pacedAgent } from "./paced.ts";
 import type { Peer } from "./peer.ts";
 import { listenOn, messageCounter, repeated } from "./sockets.ts";
 
@@ -44,7 +44,7 @@ export const http2Echo: Peer = {
       te: "trailers",
     });
     const count = messageCounter(response.length);
-    const player = pacedPlayer(
+    const agent = pacedAgent(
       (messages) => stream.write(questions(messages)),
       async () => {
         stream.end();
@@ -53,10 +53,10 @@ export const http2Echo: Peer = {
     );
     stream.on("data", (chunk: Buffer) => {
       const messages = count(chunk.length);
-      if (messages > 0) player.answered(messages);
+      if (messages > 0) agent.answered(messages);
     });
-    stream.on("error", player.failed);
-    return player;
+    stream.on("error", agent.failed);
+    return agent;
   },
 };
 
@@ -83,7 +83,7 @@ export const tcpEcho: Peer = {
     const socket = connectTcp({ host: "127.0.0.1", port, noDelay: true });
     await once(socket, "connect");
     const count = messageCounter(response.length);
-    const player = pacedPlayer(
+    const agent = pacedAgent(
       (messages) => socket.write(questions(messages)),
       async () => {
         socket.end();
@@ -91,9 +91,9 @@ export const tcpEcho: Peer = {
     );
     socket.on("data", (chunk: Buffer) => {
       const messages = count(chunk.length);
-      if (messages > 0) player.answered(messages);
+      if (messages > 0) agent.answered(messages);
     });
-    socket.on("error", player.failed);
-    return player;
+    socket.on("error", agent.failed);
+    return agent;
   },
 };

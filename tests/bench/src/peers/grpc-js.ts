@@ -15,8 +15,8 @@ import {
 } from "@grpc/grpc-js";
 import { answerGenerated, generatedRequest } from "../loads/generated.ts";
 import type { Load } from "../loads/load.ts";
-import { pacedPlayer } from "./paced.ts";
-import { moveAt, type Peer, type Player } from "./peer.ts";
+import { pacedAgent } from "./paced.ts";
+import { type Agent, moveAt, type Peer } from "./peer.ts";
 
 const path = "/dm_env_rpc.v1.Environment/Process";
 const unlimited = {
@@ -67,11 +67,11 @@ export const grpcJs: Peer = {
   },
 
   async connect(load, port) {
-    return player(load, port);
+    return agent(load, port);
   },
 };
 
-function player(load: Load, port: number): Player {
+function agent(load: Load, port: number): Agent {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
     ...unlimited,
     // Connections of their own, as the others have.
@@ -81,7 +81,7 @@ function player(load: Load, port: number): Player {
   let asked = 0;
   let tick = 0;
   let closing = false;
-  const player = pacedPlayer(
+  const agent = pacedAgent(
     (count) => {
       for (let i = 0; i < count; i++) {
         call.write(generatedRequest(moveAt(asked), load.observations));
@@ -99,15 +99,15 @@ function player(load: Load, port: number): Player {
     try {
       load.checkGenerated(tick, response);
     } catch (error) {
-      player.failed(error as Error);
+      agent.failed(error as Error);
       return;
     }
-    player.answered(1);
+    agent.answered(1);
   });
   call.on("error", (error) => {
-    if (!closing) player.failed(error);
+    if (!closing) agent.failed(error);
   });
-  return player;
+  return agent;
 }
 
 const asBuffer = (bytes: Uint8Array): Buffer =>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Player } from "./peer.ts";
+import type { Agent } from "./peer.ts";
 
 /** A connection that is held open and does not play. */
-export function heldOpen(close: () => Promise<void>): Player {
+export function heldOpen(close: () => Promise<void>): Agent {
   return {
     play: async () => {
       throw new Error("a connection that is idle does not play");

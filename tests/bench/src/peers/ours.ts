@@ -4,7 +4,7 @@ import { createEnvironmentServer, serve } from "@dm-env-rpc/server";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import type { Load } from "../loads/load.ts";
 import { inStep, lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
-import type { Peer, Player, Turn } from "./peer.ts";
+import type { Agent, Peer, Turn } from "./peer.ts";
 
 /** More worlds than a server has by default: each connection makes its own. */
 const limits = { maxWorlds: 10_000 };
@@ -27,7 +27,7 @@ export const inProcess: Peer = {
     const [client, accepted] = memoryStreamPair();
     server.accept(accepted);
     const options = { maxInFlight: inFlight };
-    return player(load, await connect({ stream: client }, options), stepsInBatches, 0);
+    return agent(load, await connect({ stream: client }, options), stepsInBatches, 0);
   },
 };
 
@@ -39,7 +39,7 @@ function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): P
     },
     async connect(load, port, inFlight) {
       const options = { maxInFlight: inFlight };
-      return player(load, await connect(`127.0.0.1:${port}`, options), pipelined, port, tensors);
+      return agent(load, await connect(`127.0.0.1:${port}`, options), pipelined, port, tensors);
     },
   };
 }
@@ -54,13 +54,13 @@ function created(load: Load, connection: Connection, port: number): Promise<stri
   return world;
 }
 
-async function player(
+async function agent(
   load: Load,
   connection: Connection,
   pipelined: Play,
   port: number,
   tensors: JoinOptions["tensors"] = "view",
-): Promise<Player> {
+): Promise<Agent> {
   const world = await created(load, connection, port);
   const { actions, observations } = load.world;
   const env: Environment = await connection.join(world, {

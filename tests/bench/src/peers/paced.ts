@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Player, Turn } from "./peer.ts";
+import type { Agent, Turn } from "./peer.ts";
 
 /** A connection whose answers come as events. */
-export interface PacedPlayer extends Player {
+export interface PacedAgent extends Agent {
   /** So many answers came. */
   answered(count: number): void;
   /** The connection is lost, or an answer is wrong: whoever plays is told. */
@@ -10,10 +10,7 @@ export interface PacedPlayer extends Player {
 }
 
 /** Keeps steps in flight on a connection whose answers come as events; no promise per step. */
-export function pacedPlayer(
-  send: (count: number) => void,
-  close: () => Promise<void>,
-): PacedPlayer {
+export function pacedAgent(send: (count: number) => void, close: () => Promise<void>): PacedAgent {
   let turn: Turn | undefined;
   let open = 0;
   let steps = 0;

@@ -7,7 +7,7 @@ export interface Peer {
   /** Serves; absent where there is no network. */
   serve?(load: Load): Promise<Served>;
   /** Opens one connection with one stream, ready to step with up to `inFlight` steps at a time. */
-  connect(load: Load, port: number, inFlight: number): Promise<Player>;
+  connect(load: Load, port: number, inFlight: number): Promise<Agent>;
 }
 
 /** A server that runs. */
@@ -27,7 +27,7 @@ export interface Turn {
 }
 
 /** One connection that steps. */
-export interface Player {
+export interface Agent {
   /** Plays until the turn is over; resolves to the number of steps that were answered, each of them checked. */
   play(turn: Turn): Promise<number>;
   close(): Promise<void>;

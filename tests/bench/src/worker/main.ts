@@ -4,14 +4,14 @@ import { findPackageJSON } from "node:module";
 import { createInterface } from "node:readline";
 import { type LoadName, loadOf } from "../loads/load.ts";
 import { peerOf } from "../peers/index.ts";
+import { createAgents } from "./agents.ts";
 import { countCollections } from "./collections.ts";
-import { createPlayers } from "./players.ts";
 import type { Commands } from "./protocol.ts";
 
 type Command = { [K in keyof Commands]: { do: K } & Commands[K]["ask"] }[keyof Commands];
 
 const gcMs = countCollections();
-const players = createPlayers(gcMs);
+const agents = createAgents(gcMs);
 
 async function run(command: Command): Promise<object> {
   switch (command.do) {
@@ -21,12 +21,12 @@ async function run(command: Command): Promise<object> {
       return { port: (await serve(loadOf(command.load as LoadName))).port };
     }
     case "connect":
-      await players.connect(command);
+      await agents.connect(command);
       return {};
     case "play":
-      return players.play(command);
+      return agents.play(command);
     case "close":
-      await players.close(command.group);
+      await agents.close(command.group);
       return {};
     case "usage": {
       if (command.collect === true) globalThis.gc?.();

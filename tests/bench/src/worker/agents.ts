@@ -2,11 +2,11 @@
 import { histogram } from "../harness/histogram.ts";
 import { type LoadName, loadOf } from "../loads/load.ts";
 import { peerOf } from "../peers/index.ts";
-import type { Player } from "../peers/peer.ts";
+import type { Agent } from "../peers/peer.ts";
 import type { Commands, PlayResult } from "./protocol.ts";
 
 /** Groups of connections that play together. */
-export interface Players {
+export interface Agents {
   connect(ask: Commands["connect"]["ask"]): Promise<void>;
   play(ask: Commands["play"]["ask"]): Promise<PlayResult>;
   close(group: string): Promise<void>;
@@ -16,29 +16,29 @@ export interface Players {
 const atOnce = 64;
 
 /** Makes an empty set of groups. */
-export function createPlayers(gcMs: () => number): Players {
-  const groups = new Map<string, Player[]>();
+export function createAgents(gcMs: () => number): Agents {
+  const groups = new Map<string, Agent[]>();
   const latencies = histogram();
   return {
     async connect({ group, peer, load, port, connections, inFlight }) {
-      const players: Player[] = [];
-      groups.set(group, players);
+      const agents: Agent[] = [];
+      groups.set(group, agents);
       const { connect } = await peerOf(peer);
       const open = () => connect(loadOf(load as LoadName), port, inFlight);
-      while (players.length < connections) {
-        const length = Math.min(atOnce, connections - players.length);
-        players.push(...(await Promise.all(Array.from({ length }, open))));
+      while (agents.length < connections) {
+        const length = Math.min(atOnce, connections - agents.length);
+        agents.push(...(await Promise.all(Array.from({ length }, open))));
       }
     },
 
     async play({ group, inFlight, durationMs }) {
-      const players = groups.get(group) ?? [];
+      const agents = groups.get(group) ?? [];
       latencies.clear();
       const cpu = process.cpuUsage();
       const gcBefore = gcMs();
       const start = performance.now();
       const turn = { inFlight, until: start + durationMs, latencies };
-      const steps = await Promise.all(players.map((player) => player.play(turn)));
+      const steps = await Promise.all(agents.map((agent) => agent.play(turn)));
       const elapsedMs = performance.now() - start;
       const { user, system } = process.cpuUsage(cpu);
       const measured = latencies.count > 0;
@@ -53,9 +53,9 @@ export function createPlayers(gcMs: () => number): Players {
     },
 
     async close(group) {
-      const players = groups.get(group) ?? [];
+      const agents = groups.get(group) ?? [];
       groups.delete(group);
-      await Promise.all(players.map((player) => player.close()));
+      await Promise.all(agents.map((agent) => agent.close()));
     },
   };
 }
