@@ -28,6 +28,9 @@ const parts = ["crowds", "churn", "matchmaker"] as const;
 /** How far the heap may end from where it began. */
 const heapTolerance = 0.1;
 
+/** How long connections may take to close. */
+const quietMs = 60_000;
+
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
@@ -87,12 +90,17 @@ async function crowds(worlds: number, agents: number, seconds: number): Promise<
   await settled(server, done);
 }
 
-/** Everybody has left, and every world is gone. */
-async function settled(server: Server, done: Done): Promise<void> {
-  const end = performance.now() + 5000;
+/** Waits until every connection has closed, as long as a busy machine may take. */
+async function quiet(server: Server): Promise<void> {
+  const end = performance.now() + quietMs;
   while (server.sessionCount > 0 && performance.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+}
+
+/** Everybody has left, and every world is gone. */
+async function settled(server: Server, done: Done): Promise<void> {
+  await quiet(server);
   expectEqual("connections left behind", server.sessionCount, 0);
   expectEqual("worlds left behind", server.worldNames().length, 0);
   expectEqual("agents left behind", done.joined - done.left, 0);
@@ -109,11 +117,13 @@ async function churn(worlds: number): Promise<void> {
   const { server, done } = await serving();
   const job = { kind: "churn", url: server.url, connections: 16 } as const;
   await played({ ...job, worlds: 2000 });
+  await quiet(server);
   await new Promise((resolve) => setTimeout(resolve, 200));
   const before = heapBytes();
   const from = performance.now();
   const told = await played({ ...job, worlds });
   const tookMs = performance.now() - from;
+  await quiet(server);
   await new Promise((resolve) => setTimeout(resolve, 200));
   const after = heapBytes();
   print(`churn: ${worlds.toLocaleString("en")} worlds, after 2,000 to warm up\n`);

@@ -155,7 +155,7 @@ class Agents implements AsyncDisposable {
   }
 }
 
-const settleMs = 20_000;
+const settleMs = 60_000;
 
 /** What there is still, when everybody has left and there was time to clean up. */
 async function leftovers(admin: Admin): Promise<string[]> {
