@@ -43,9 +43,9 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       emit({ kind: "server-registered", serverId, address });
       return { epoch: BigInt(epoch), ...terms() };
     },
-    async renewServer({ serverId, epoch, worlds }) {
+    async renewServer({ serverId, epoch, worlds }, { signal }) {
       checkWorlds(context, worlds);
-      await renew(context, serverId, Number(epoch), worlds);
+      await renew(context, serverId, Number(epoch), worlds, signal);
       return terms();
     },
     async drainServer({ serverId }) {
@@ -188,6 +188,7 @@ async function renew(
   serverId: string,
   epoch: number,
   worlds: readonly WorldReport[],
+  signal: AbortSignal,
 ): Promise<void> {
   if (view.get("server", serverId) === undefined) {
     await view.refresh([
@@ -206,6 +207,8 @@ async function renew(
     const { state } = server.value;
     if (server.value.epoch > epoch || state === "lost" || state === "gone")
       throw outdated(serverId);
+    // Who has given up this call may have made its next report elsewhere, and that one is the newer.
+    signal.throwIfAborted();
     const report = view.get("report", serverId);
     const next: Report = {
       serverId,

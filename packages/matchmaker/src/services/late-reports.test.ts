@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import { House, reports } from "../../testing/house.ts";
+import { ManualClock } from "../../testing/manual-clock.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import type { Store } from "../store/store.ts";
+
+it("a report whose server has given up the call does not replace the next one", async () => {
+  const clock = new ManualClock();
+  const inner = memoryStore({ clock });
+  let isSlow = (): void => {};
+  let goOn = (): void => {};
+  let delay: Promise<void> | undefined;
+  const store: Store = {
+    ...inner,
+    async commit(changes, fence) {
+      if (delay !== undefined) {
+        const held = delay;
+        delay = undefined;
+        isSlow();
+        await held;
+      }
+      return await inner.commit(changes, fence);
+    },
+  };
+  await using house = await House.open({ clock, store });
+  const server = await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.settle();
+  const before = { serverId: server.id, epoch: 1n, worlds: reports(server) };
+  const slow = new Promise<void>((resolve) => {
+    isSlow = resolve;
+  });
+  delay = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const givingUp = new AbortController();
+  const late = house.registry.renewServer(before, { signal: givingUp.signal });
+  await slow;
+  givingUp.abort();
+  await expect(late).rejects.toThrow(/canceled|aborted/);
+  for (const id of ids) await house.join(id);
+  await house.report(server);
+  goOn();
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+  expect(server.destroyed.size).toBe(0);
+});
