@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { House, profile, reports } from "../../testing/house.ts";
 
 describe("a match", () => {
   it("is made of as many tickets as its profile says, and its tickets are assigned", async () => {
@@ -30,6 +30,24 @@ describe("a match", () => {
     expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
     expect(server.worlds.size).toBe(0);
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
+  });
+
+  it("is not over while the last agent is on its way in: its seat is taken before it has joined", async () => {
+    await using house = await House.open({ profiles: [profile({ backfill: true })] });
+    const server = await house.serve("one");
+    const ids = await house.tickets(3);
+    const [first = "", second = "", third = ""] = ids;
+    await house.settle();
+    for (const id of [first, second]) await house.join(id);
+    await house.pass(1_000);
+    server.worlds.get("gridworld-1")?.tickets.delete(first);
+    await house.pass(2_000);
+    expect(await house.states(ids)).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
+    const worlds = reports(server).map((world) => ({ ...world, agents: 0, ticketIds: [third] }));
+    await house.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED", "JOINED"]);
+    expect(server.destroyed.size).toBe(0);
   });
 
   it("whose agents come and go between two reports is over all the same", async () => {

@@ -4,6 +4,7 @@ import type { ReportedWorld, ServerRecord, World } from "../model.ts";
 import { put } from "../view.ts";
 import { isGone } from "../world-servers.ts";
 import { change, type DirectorContext } from "./context.ts";
+import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
@@ -55,7 +56,7 @@ export class Orphans {
     this.#seen.set(key, seenMs);
     // What is being created may be this one.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
-    if (isOurs || world.agents > 0 || this.#destroyed.has(key)) return;
+    if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) return;
     if (clock.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) return;
     if (this.#tasks.isRunning(key)) return;
     this.#tasks.start(key, async () => {

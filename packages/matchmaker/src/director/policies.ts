@@ -5,6 +5,7 @@ import { put } from "../view.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { startReset } from "./end-world.ts";
 import { policyOf, ticketsOf } from "./outcomes.ts";
+import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Does to the worlds of a server what their policies say. */
@@ -43,7 +44,7 @@ async function follow(
     const isTimeUp = view.now() >= (world.drainUntilMs ?? 0);
     if (isTimeUp || isVacant(context, world, seen)) await to(context, world, "destroying");
   } else if (isDue) {
-    if (seen.agents === 0 || policy.destroy === "force") await to(context, world, "destroying");
+    if (isEmpty(seen) || policy.destroy === "force") await to(context, world, "destroying");
     else if (policy.destroy === "drain") await to(context, world, "draining", policy.drainMs);
   } else if (isResetDue(world, seen, policy, view.now())) {
     startReset(context, tasks, world.id, seen.sequences);
@@ -62,7 +63,7 @@ function isOver(
   if (world.matchId === undefined) {
     // Ready for a match that will never be.
     const isWanted = world.profile === "" || picture.profiles.has(world.profile);
-    return (serverDrains || !isWanted) && seen.agents === 0;
+    return (serverDrains || !isWanted) && isEmpty(seen);
   }
   if (policy.destroyAfterSequences !== undefined && seen.sequences > policy.destroyAfterSequences) {
     return true;
@@ -78,7 +79,7 @@ function isOver(
 
 /** Whether nobody is in a world, and nobody has a seat that may still be taken. */
 function isVacant({ view }: DirectorContext, world: World, seen: ReportedWorld): boolean {
-  if (seen.agents > 0) return false;
+  if (!isEmpty(seen)) return false;
   const match = world.matchId === undefined ? undefined : view.get("match", world.matchId)?.value;
   if (match === undefined) return true;
   // Without join tokens nobody can tell who has come: that somebody came has to do.

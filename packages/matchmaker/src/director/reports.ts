@@ -4,6 +4,7 @@ import type { Change } from "../store/store.ts";
 import { put } from "../view.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { ended, lostFate, profileOfWorld, ticketsOf, vacated, worldEnded } from "./outcomes.ts";
+import { isEmpty } from "./presence.ts";
 
 /** How long after its token has expired a seat is given up: a join may be under way. */
 const seatSlackMs = 1_000;
@@ -81,9 +82,8 @@ async function takeWorld(
 
 /** A world with what a report says about who is in it. */
 function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
-  const isEmpty = seen.agents === 0;
-  const emptySinceMs = isEmpty ? (world.emptySinceMs ?? nowMs) : undefined;
-  const used = world.used || seen.joins > 0 || !isEmpty;
+  const emptySinceMs = isEmpty(seen) ? (world.emptySinceMs ?? nowMs) : undefined;
+  const used = world.used || seen.joins > 0 || seen.agents > 0;
   if (emptySinceMs === world.emptySinceMs && used === world.used) return world;
   return { ...world, emptySinceMs, used };
 }
