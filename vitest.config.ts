@@ -16,6 +16,7 @@ export default defineConfig({
       include: ["src/**/*.ts"],
       exclude: ["**/*.test.ts", "**/*.test-d.ts", "**/testing/**", "**/gen/**"],
       reporter: ["json-summary", "lcov"],
+      reportOnFailure: true,
     },
     projects: folders.map(({ name, root }) => ({
       test: {
