@@ -23,7 +23,16 @@ const names = new Set([...sources.keys()].map((name) => name.split("/").slice(0,
 
 /** What exported types are made of and nobody has to name: steps on the way to a type, and what the matchmaker keeps in its store. */
 const unnamed = new Set([
-  ...["DTypeOf", "DTypeOfValue", "Picked", "CallLimitTable", "ServerLimitTable", "SettingTable"],
+  ...[
+    "DTypeOf",
+    "DTypeOfValue",
+    "ElementTypeTable",
+    "ScalarOfKind",
+    "Picked",
+    "CallLimitTable",
+    "ServerLimitTable",
+    "SettingTable",
+  ],
   ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
 ]);
 

@@ -116,9 +116,12 @@ function withElement(value: Tensor, at: number, element: number | bigint): Tenso
 
 /** The integer after a bound; of floats a number that is well beyond it. */
 function beyondOf(dtype: DType, limit: number | bigint, sign: 1 | -1): number | bigint | undefined {
-  if (dtype === "float32" || dtype === "float64") {
+  const { kind, allocate } = dtypes[dtype];
+  if (kind === "float") {
     const next = Number(limit) + sign * Math.max(1, Math.abs(Number(limit)));
-    return Number.isFinite(dtype === "float32" ? Math.fround(next) : next) ? next : undefined;
+    const rounded = allocate(1);
+    rounded[0] = next as never;
+    return Number.isFinite(rounded[0]) ? next : undefined;
   }
   const next = typeof limit === "bigint" ? limit + BigInt(sign) : limit + sign;
   const range = dtypes[dtype].range as { min: number | bigint; max: number | bigint } | undefined;

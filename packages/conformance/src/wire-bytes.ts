@@ -42,11 +42,13 @@ export function unusualSteps(uid: Uid, tensor: Tensor): readonly (readonly [stri
 
 /** The wire type of a tensor's elements, and the bytes of each. */
 function elementsOf({ dtype, data }: Tensor): readonly [number, readonly (readonly number[])[]] {
-  if (dtype === "float32" || dtype === "float64") {
-    const width = dtype === "float32" ? 4 : 8;
+  const { kind, bytes: width } = dtypes[dtype];
+  if (kind === "float") {
     const bytes = [...new Uint8Array((data as Float32Array).slice().buffer)];
-    const each = Array.from(data, (_, i) => bytes.slice(i * width, (i + 1) * width));
-    return [dtype === "float32" ? 5 : 1, each];
+    const each = Array.from({ length: data.length }, (_, i) =>
+      bytes.slice(i * width, (i + 1) * width),
+    );
+    return [width === 4 ? 5 : 1, each];
   }
   return [
     0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DType, TensorData } from "./dtype.ts";
+import { type DType, elementTypes, type TensorData } from "./dtype.ts";
 import { TensorError } from "./errors.ts";
 import type { TensorSpec } from "./spec.ts";
 import { elementText, scalarText } from "./text.ts";
@@ -20,7 +20,8 @@ export function exactBound(
   dtype: DType,
   bound: Ordered | TensorData | undefined,
 ): Ordered | TensorData | undefined {
-  return dtype === "float32" && typeof bound === "number" ? Math.fround(bound) : bound;
+  const { rounding } = elementTypes[dtype];
+  return rounding !== undefined && typeof bound === "number" ? rounding.round(bound) : bound;
 }
 
 /**
@@ -35,24 +36,45 @@ export function checkBounds(
   spec: TensorSpec,
   name: string | undefined,
 ): void {
-  if (spec.min === undefined && spec.max === undefined) return;
-  const min = exactBound(spec.dtype, spec.min as Ordered | TensorData | undefined);
-  const max = exactBound(spec.dtype, spec.max as Ordered | TensorData | undefined);
-  if (typeof min === "object" || typeof max === "object") {
-    const count = Math.max(data.length, typeof min === "object" ? min.length : 0);
-    const elements = Math.max(count, typeof max === "object" ? max.length : 0);
-    for (let i = 0; i < elements; i++) {
-      const value = data[data.length === 1 ? 0 : i] as Ordered;
-      if (!within(value, boundAt(min, i), boundAt(max, i))) {
-        throw outOfBounds(value, i, shape, boundAt(min, i), boundAt(max, i), name);
-      }
+  const min = spec.min as Ordered | TensorData | undefined;
+  const max = spec.max as Ordered | TensorData | undefined;
+  if (min === undefined && max === undefined) return;
+  if (typeof min !== "object" && typeof max !== "object") {
+    for (let i = 0; i < data.length; i++) {
+      const value = data[i] as Ordered;
+      if (!within(value, min, max)) checkRounded(value, i, min, max, shape, spec, name);
     }
     return;
   }
-  for (let i = 0; i < data.length; i++) {
-    const value = data[i] as Ordered;
-    if (!within(value, min, max)) throw outOfBounds(value, i, shape, min, max, name);
+  const count = Math.max(
+    data.length,
+    typeof min === "object" ? min.length : 0,
+    typeof max === "object" ? max.length : 0,
+  );
+  for (let i = 0; i < count; i++) {
+    const value = data[data.length === 1 ? 0 : i] as Ordered;
+    const least = boundAt(min, i);
+    const greatest = boundAt(max, i);
+    if (!within(value, least, greatest)) {
+      checkRounded(value, i, least, greatest, shape, spec, name);
+    }
   }
+}
+
+/** Rounding keeps the order: only an element that is out of bounds can be within them when they are rounded. */
+function checkRounded(
+  value: Ordered,
+  index: number,
+  min: Ordered | undefined,
+  max: Ordered | undefined,
+  shape: readonly number[],
+  { dtype }: TensorSpec,
+  name: string | undefined,
+): void {
+  const least = exactBound(dtype, min) as Ordered | undefined;
+  const greatest = exactBound(dtype, max) as Ordered | undefined;
+  if (within(value, least, greatest)) return;
+  throw outOfBounds(value, index, shape, least, greatest, name);
 }
 
 function within(value: Ordered, min: Ordered | undefined, max: Ordered | undefined): boolean {

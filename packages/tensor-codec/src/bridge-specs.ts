@@ -10,7 +10,7 @@ import {
 } from "@dm-env-rpc/protocol";
 import { dataOf, dtypeOfPayload, payloadOf } from "./bridge.ts";
 import { checkDefinition } from "./definition.ts";
-import { type DType, dtypeOf, dtypes, type TensorData } from "./dtype.ts";
+import { type DType, dtypeOf, dtypes, elementTypes, type TensorData } from "./dtype.ts";
 import { isElement } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import type { TensorSpec } from "./spec.ts";
@@ -178,7 +178,7 @@ function unpackBound(
   }
   if (legacy !== undefined) {
     const value = payload.value as unknown;
-    if (!isElement(dtype, value))
+    if (!isElement(elementTypes[dtype], value))
       throw unreadable(name, `${withArticle(dtype)} as ${side}`, valueText(value));
     return value as Ordered;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
+import { create, ScalarType } from "@bufbuild/protobuf";
 import { type Tensor as TensorMessage, TensorSchema } from "@dm-env-rpc/protocol";
-import { type DType, dtypes, type TensorData } from "./dtype.ts";
+import { type DType, elementTypes, type TensorData } from "./dtype.ts";
+import type { ElementType } from "./dtypes/element-type.ts";
 import { storeElements } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { flattenSpecs, flattenValues, type NestingOptions, setOwn } from "./nested.ts";
@@ -12,23 +13,8 @@ import type { PackedTensor } from "./tensor.ts";
 /** The payload of a generated Tensor. */
 export type TensorPayload = TensorMessage["payload"];
 
-/** The case of the payload that each dtype has. */
-const caseOf = {
-  float32: "floats",
-  float64: "doubles",
-  int8: "int8s",
-  int32: "int32s",
-  int64: "int64s",
-  uint8: "uint8s",
-  uint32: "uint32s",
-  uint64: "uint64s",
-  bool: "bools",
-  string: "strings",
-  proto: "protos",
-} as const satisfies Record<DType, TensorPayload["case"]>;
-
 const dtypeOfCase = new Map<string | undefined, DType>(
-  Object.entries(caseOf).map(([dtype, name]) => [name, dtype as DType]),
+  Object.values(elementTypes).map(({ payload, dtype }) => [payload, dtype]),
 );
 
 /**
@@ -45,7 +31,7 @@ export function packTensor(tensor: PackedTensor): TensorMessage {
 
 /**
  * The tensor of a generated message, as it travelled: `unpack` it to infer a
- * variable dimension or spread a single element. Data is copied, bytes excepted.
+ * variable dimension or spread a single element. Data is copied, that of uint8 excepted.
  *
  * @throws TensorError `dtype` without payload; `value` for an element that its type
  * cannot hold, which a message that was decoded never has.
@@ -65,44 +51,41 @@ export function unpackTensor(message: TensorMessage): PackedTensor {
 
 /** The payload of a Tensor or, of a numeric dtype, of a bound. */
 export function payloadOf(dtype: DType, data: TensorData): TensorPayload {
+  const { payload, kind } = elementTypes[dtype];
   const array =
-    data instanceof Int8Array
-      ? new Uint8Array(data.buffer, data.byteOffset, data.length)
-      : dtype === "uint8"
-        ? data
-        : dtype === "bool"
-          ? Array.from(data as Uint8Array, (value) => value !== 0)
-          : Array.from<unknown>(data);
-  return {
-    case: caseOf[dtype],
-    value: { $typeName: `dm_env_rpc.v1.Tensor.${messageOf[dtype]}`, array },
-  } as TensorPayload;
+    kind === "bool"
+      ? Array.from(data as Uint8Array, (value) => value !== 0)
+      : isBytes(payload) && ArrayBuffer.isView(data)
+        ? memoryOf(data)
+        : Array.from<unknown>(data);
+  const $typeName = TensorSchema.field[payload].message?.typeName;
+  return { case: payload, value: { $typeName, array } } as TensorPayload;
 }
 
 /** The elements of a payload that is of a dtype. */
-export function dataOf(dtype: DType, payload: { readonly value?: unknown }): TensorData {
-  const { array } = payload.value as { array: ArrayLike<unknown> };
-  if (array instanceof Uint8Array) {
-    return dtype === "int8" ? new Int8Array(array.buffer, array.byteOffset, array.length) : array;
+export function dataOf(dtype: DType, message: { readonly value?: unknown }): TensorData {
+  const { array } = message.value as { array: ArrayLike<unknown> };
+  const type = elementTypes[dtype];
+  const { payload, allocate, bytes, holds } = type;
+  if (isBytes(payload) && array instanceof Uint8Array) {
+    const whole: unknown = array;
+    if (holds(whole)) return whole;
+    const data = allocate(array.length / bytes);
+    if (ArrayBuffer.isView(data)) memoryOf(data).set(array);
+    return data;
   }
-  const data = dtypes[dtype].allocate(array.length);
-  storeElements(data, 0, array, { dtype, shape: [array.length], name: undefined });
+  const data = allocate(array.length);
+  storeElements(type, data, 0, array, { dtype, shape: [array.length] });
   return data;
 }
 
-const messageOf = {
-  float32: "FloatArray",
-  float64: "DoubleArray",
-  int8: "Int8Array",
-  int32: "Int32Array",
-  int64: "Int64Array",
-  uint8: "Uint8Array",
-  uint32: "Uint32Array",
-  uint64: "Uint64Array",
-  bool: "BoolArray",
-  string: "StringArray",
-  proto: "ProtoArray",
-} as const satisfies Record<DType, string>;
+/** Whether the generated code has the elements of a payload as bytes. */
+function isBytes(payload: ElementType["payload"]): boolean {
+  return TensorSchema.field[payload].message?.field["array"]?.scalar === ScalarType.BYTES;
+}
+
+const memoryOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
 
 /** The dtype of a payload's case; undefined for none and for legacy scalars. */
 export function dtypeOfPayload(payload: { readonly case: string | undefined }): DType | undefined {

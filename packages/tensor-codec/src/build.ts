@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { checkDefinition, exactBounds } from "./definition.ts";
-import { type DType, dtypes, type NumericDType } from "./dtype.ts";
+import { type DType, type DTypeInfo, dtypes, isNumeric, type NumericDType } from "./dtype.ts";
 import type { Bounds, Shape, TensorSpec } from "./spec.ts";
 
 /**
@@ -20,7 +20,9 @@ export interface PlainBuilder<D extends DType> {
 }
 
 /** The integer types that `t.discrete` counts in. */
-export type DiscreteDType = Exclude<NumericDType, "float32" | "float64">;
+export type DiscreteDType = {
+  [D in NumericDType]: DTypeInfo<D>["kind"] extends "float" ? never : D;
+}[NumericDType];
 
 /**
  * Builders of specs, one for each dtype; what they return carries dtype and shape
@@ -37,25 +39,14 @@ export type DiscreteDType = Exclude<NumericDType, "float32" | "float64">;
 export const t: {
   readonly [D in NumericDType]: NumericBuilder<D>;
 } & {
-  readonly bool: PlainBuilder<"bool">;
-  readonly string: PlainBuilder<"string">;
-  readonly proto: PlainBuilder<"proto">;
+  readonly [D in Exclude<DType, NumericDType>]: PlainBuilder<D>;
+} & {
   /** A scalar integer from 0 to `count - 1`, int32 unless another dtype is given. */
   discrete(count: number): TensorSpec<"int32", readonly []>;
   /** The same of another integer dtype. */
   discrete<D extends DiscreteDType>(count: number, dtype: D): TensorSpec<D, readonly []>;
 } = {
-  float32: numeric("float32"),
-  float64: numeric("float64"),
-  int8: numeric("int8"),
-  int32: numeric("int32"),
-  int64: numeric("int64"),
-  uint8: numeric("uint8"),
-  uint32: numeric("uint32"),
-  uint64: numeric("uint64"),
-  bool: plain("bool"),
-  string: plain("string"),
-  proto: plain("proto"),
+  ...builders(),
   discrete: (count: number, dtype: DiscreteDType = "int32"): TensorSpec<never, readonly []> => {
     const wide = dtypes[dtype].kind === "bigint";
     // A count that is no integer goes through to checkDefinition, which says so.
@@ -64,6 +55,13 @@ export const t: {
     return define(dtype, [], bounds) as TensorSpec<never, readonly []>;
   },
 };
+
+function builders(): Omit<typeof t, "discrete"> {
+  const all = Object.values(dtypes).map(
+    ({ dtype }) => [dtype, isNumeric(dtype) ? numeric(dtype) : plain(dtype)] as const,
+  );
+  return Object.fromEntries(all) as Omit<typeof t, "discrete">;
+}
 
 function numeric<D extends NumericDType>(dtype: D): NumericBuilder<D> {
   return ((first?: Shape | Bounds<D>, second?: Bounds<D>) =>

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { boundAt } from "./bounds.ts";
-import { type DType, dtypes, type NumericDType, type TensorData } from "./dtype.ts";
+import { boundAt, exactBound } from "./bounds.ts";
+import {
+  type DType,
+  dtypes,
+  elementTypes,
+  isNumeric,
+  type NumericDType,
+  type TensorData,
+} from "./dtype.ts";
 import { isElement, isUniform, wrongElement } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { DEFAULT_MAX_ELEMENTS } from "./limits.ts";
@@ -38,8 +45,8 @@ export function checkDefinition(spec: TensorSpec, name?: string): void {
   const min = spec.min as AnyBound;
   const max = spec.max as AnyBound;
   if (min === undefined && max === undefined) return;
-  const { range, kind } = dtypes[dtype];
-  if (kind === "bool" || kind === "string" || kind === "proto") {
+  const { range } = dtypes[dtype];
+  if (!isNumeric(dtype)) {
     throw refuse(
       name,
       `no bounds on ${withArticle(dtype)} spec`,
@@ -76,8 +83,9 @@ function exact(
   side: "min" | "max",
 ): Ordered | TensorData | undefined {
   if (bound === undefined) return undefined;
+  const type = elementTypes[dtype];
   const one = (value: unknown): Ordered => {
-    if (!isElement(dtype, value) || Number.isNaN(value)) {
+    if (!isElement(type, value) || Number.isNaN(value)) {
       const { expected, received } = wrongElement(value, 0, { dtype, shape: [], name: undefined });
       throw refuse(
         undefined,
@@ -85,7 +93,7 @@ function exact(
         received,
       );
     }
-    return dtype === "float32" ? Math.fround(value as number) : (value as Ordered);
+    return exactBound(dtype, value as Ordered) as Ordered;
   };
   if (typeof bound !== "object" || bound === null) return one(bound);
   let data: TensorData;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { checkDefinition, exactBounds } from "./definition.ts";
-import { type DType, dtypes, type NumericDType, type TensorData } from "./dtype.ts";
+import { type DType, dtypes, isNumeric, type NumericDType, type TensorData } from "./dtype.ts";
 import { isTensorSpec, setOwn } from "./nested.ts";
 import type { Bounds, Specs, TensorSpec } from "./spec.ts";
 
@@ -125,7 +125,3 @@ function boundsOf(spec: DmEnvSpec): { min?: unknown; max?: unknown } {
 }
 
 type AnyBounds = Bounds<NumericDType>;
-
-function isNumeric(dtype: DType): dtype is NumericDType {
-  return dtype !== "bool" && dtype !== "string" && dtype !== "proto";
-}

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DType, dtypes, type TensorData } from "./dtype.ts";
-import { TensorError } from "./errors.ts";
-import { elementText, valueText, withArticle } from "./text.ts";
-
-/** Where elements come from and go to, for the error that names one of them. */
-export interface Destination {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly name: string | undefined;
-}
-
-/** Most a finite float32 can be, and how far a double may lie beyond it and still round to it. */
-const overflows = (value: number): boolean =>
-  !Number.isFinite(Math.fround(value)) && Number.isFinite(value);
+import { type DType, elementTypes, type TensorData } from "./dtype.ts";
+import type { ElementType, Rounding } from "./dtypes/element-type.ts";
+import { type Destination, elementError, loneSurrogate } from "./element-error.ts";
+import type { TensorError } from "./errors.ts";
 
 /**
  * Stores values as elements `at`, `at + 1`, … of `data`, each checked: no cast
@@ -21,36 +11,34 @@ const overflows = (value: number): boolean =>
  * @throws TensorError `value`, or `dtype` for a value of another kind, naming the element.
  */
 export function storeElements(
+  type: ElementType,
   data: TensorData,
   at: number,
   values: ArrayLike<unknown>,
   to: Destination,
 ): void {
-  const { dtype } = to;
+  const { kind, rounding } = type;
+  const overflow = kind === "float" ? (rounding?.overflow ?? Number.POSITIVE_INFINITY) : 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (!isElement(dtype, value)) throw wrongElement(value, at + i, to);
-    (data as unknown[])[at + i] = dtype === "bool" ? (value ? 1 : 0) : value;
+    // Nearly all that floats are given; isElement tells of the rest.
+    const plain = typeof value === "number" && value < overflow && value > -overflow;
+    if (!plain && !isElement(type, value)) throw wrongElement(value, at + i, to);
+    (data as unknown[])[at + i] = kind === "bool" ? (value ? 1 : 0) : value;
   }
 }
 
 /** Whether a value can be an element of a dtype as it is. */
-export function isElement(dtype: DType, value: unknown): boolean {
-  switch (dtype) {
-    case "float32":
-      return typeof value === "number" && !overflows(value);
-    case "float64":
-      return typeof value === "number";
-    case "int8":
-    case "int32":
-    case "uint8":
-    case "uint32": {
-      const { min, max } = dtypes[dtype].range as { min: number; max: number };
+export function isElement({ kind, range, rounding }: ElementType, value: unknown): boolean {
+  switch (kind) {
+    case "float":
+      return typeof value === "number" && (rounding === undefined || fits(value, rounding));
+    case "int": {
+      const { min, max } = range as { min: number; max: number };
       return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
     }
-    case "int64":
-    case "uint64": {
-      const { min, max } = dtypes[dtype].range as { min: bigint; max: bigint };
+    case "bigint": {
+      const { min, max } = range as { min: bigint; max: bigint };
       return typeof value === "bigint" && value >= min && value <= max;
     }
     case "bool":
@@ -61,6 +49,10 @@ export function isElement(dtype: DType, value: unknown): boolean {
       return isAny(value);
   }
 }
+
+/** Whether a number does not overflow where it is rounded. */
+const fits = (value: number, { overflow }: Rounding): boolean =>
+  (value < overflow && value > -overflow) || !Number.isFinite(value);
 
 /** Whether a value is a message of google.protobuf.Any. */
 export function isAny(value: unknown): boolean {
@@ -79,20 +71,13 @@ function isWellFormed(value: string): boolean {
 
 /** The error of a value that cannot be an element; it says which one, and what to give instead. */
 export function wrongElement(value: unknown, index: number, to: Destination): TensorError {
-  const { dtype, shape, name } = to;
-  const { kind, range } = dtypes[dtype];
+  const { kind, range } = elementTypes[to.dtype];
   const fact = (reason: "dtype" | "value", expected: string, remedy?: string) =>
-    new TensorError({
-      reason,
-      name,
-      expected: `${expected} as ${elementText(index, shape)} of ${withArticle(dtype)} tensor`,
-      received: valueText(value),
-      remedy,
-    });
+    elementError(reason, expected, value, index, to, remedy);
   switch (kind) {
     case "float":
       return typeof value === "number"
-        ? fact("value", "a number that float32 can hold", "use float64")
+        ? fact("value", `a number that ${to.dtype} can hold`, "use float64")
         : fact("dtype", "a number", typeof value === "bigint" ? "use Number(…)" : undefined);
     case "int":
       if (typeof value !== "number") {
@@ -114,7 +99,7 @@ export function wrongElement(value: unknown, index: number, to: Destination): Te
       return fact("dtype", "true or false");
     case "string":
       return typeof value === "string"
-        ? fact("value", "a string without lone surrogates", "use toWellFormed()")
+        ? loneSurrogate("a string", value, index, to)
         : fact("dtype", "a string");
     case "proto":
       return fact(
@@ -129,30 +114,39 @@ export function wrongElement(value: unknown, index: number, to: Destination): Te
  * Checks data that is already flat: a bool's bytes are 0 or 1, strings are well
  * formed, protos are Anys. The other typed arrays cannot hold anything wrong.
  */
-export function checkData(data: TensorData, to: Destination): void {
-  const { dtype } = to;
-  if (dtype === "bool") {
-    for (let i = 0; i < data.length; i++) {
-      if ((data[i] as number) > 1) {
-        throw new TensorError({
-          reason: "value",
-          name: to.name,
-          expected: `0 or 1 as ${elementText(i, to.shape)} of a bool tensor`,
-          received: `${data[i]}`,
-        });
+export function checkData(
+  type: ElementType,
+  data: TensorData,
+  shape: readonly number[],
+  name: string | undefined,
+): void {
+  const { dtype, kind } = type;
+  switch (kind) {
+    case "float":
+    case "int":
+    case "bigint":
+      return;
+    case "bool":
+      for (let i = 0; i < data.length; i++) {
+        if ((data[i] as number) <= 1) continue;
+        throw elementError("value", "0 or 1", data[i], i, { dtype, shape, name });
       }
-    }
-  } else if (dtype === "string" || dtype === "proto") {
-    for (let i = 0; i < data.length; i++) {
-      if (!isElement(dtype, data[i])) throw wrongElement(data[i], i, to);
-    }
+      return;
+    case "string":
+    case "proto":
+      for (let i = 0; i < data.length; i++) {
+        if (!isElement(type, data[i])) throw wrongElement(data[i], i, { dtype, shape, name });
+      }
+      return;
+    default:
+      kind satisfies never;
   }
 }
 
 /** A copy of the first element `count` times, bit for bit: NaNs keep their payload. */
 export function repeatElement(data: TensorData, dtype: DType, count: number): TensorData {
-  const { allocate, bytes } = dtypes[dtype];
-  if (bytes === 0) return new Array(count).fill(data[0]);
+  const { allocate } = elementTypes[dtype];
+  if (Array.isArray(data)) return new Array(count).fill(data[0]);
   const result = allocate(count);
   bitsOf(result).fill(bitsOf(data)[0] as never);
   return result;
@@ -166,12 +160,17 @@ export function isUniform(data: TensorData): boolean {
 }
 
 /** Typed data seen as integers of its width, so that comparing and copying touch no NaN. */
-function bitsOf(data: TensorData): Exclude<TensorData, Float32Array | Float64Array> {
-  if (data instanceof Float32Array) {
-    return new Int32Array(data.buffer, data.byteOffset, data.length);
+function bitsOf(data: TensorData) {
+  if (Array.isArray(data)) return data;
+  const { buffer, byteOffset, length } = data;
+  switch (data.BYTES_PER_ELEMENT) {
+    case 1:
+      return new Uint8Array(buffer, byteOffset, length);
+    case 2:
+      return new Uint16Array(buffer, byteOffset, length);
+    case 4:
+      return new Uint32Array(buffer, byteOffset, length);
+    default: // no typed array has wider elements
+      return new BigUint64Array(buffer, byteOffset, length);
   }
-  if (data instanceof Float64Array) {
-    return new BigInt64Array(data.buffer, data.byteOffset, data.length);
-  }
-  return data;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DType, dtypes, type TensorData } from "./dtype.ts";
-import { type Destination, storeElements } from "./elements.ts";
+import { type DType, elementTypes, type TensorData } from "./dtype.ts";
+import type { ElementType } from "./dtypes/element-type.ts";
+import type { Destination } from "./element-error.ts";
+import { storeElements } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { tooManyElements } from "./limits.ts";
 import { elementCount } from "./tensor.ts";
@@ -46,8 +48,9 @@ export function flattenNested(
 ): TensorData {
   const count = elementCount(shape);
   if (count > maxElements) throw tooManyElements(count, maxElements, name);
-  const data = dtypes[dtype].allocate(count);
-  fill(value, 0, 0, data, { dtype, shape, name });
+  const type = elementTypes[dtype];
+  const data = type.allocate(count);
+  fill(type, value, 0, 0, data, { dtype, shape, name });
   return data;
 }
 
@@ -55,6 +58,7 @@ export function flattenNested(
 const MAX_DEPTH = 64;
 
 function fill(
+  type: ElementType,
   value: readonly unknown[],
   depth: number,
   at: number,
@@ -66,12 +70,12 @@ function fill(
     for (let i = 0; i < value.length; i++) {
       if (Array.isArray(value[i])) throw ragged(value[i], depth + 1, at + i, to);
     }
-    storeElements(data, at, value, to);
+    storeElements(type, data, at, value, to);
     return at + value.length;
   }
   for (const [i, row] of value.entries()) {
     if (!Array.isArray(row)) throw ragged(row, depth + 1, at, to, i);
-    at = fill(row, depth + 1, at, data, to);
+    at = fill(type, row, depth + 1, at, data, to);
   }
   return at;
 }

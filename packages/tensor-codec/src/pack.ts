@@ -2,7 +2,16 @@
 import type { Message, Registry } from "@bufbuild/protobuf";
 import { type Any, anyPack } from "@bufbuild/protobuf/wkt";
 import { checkBounds } from "./bounds.ts";
-import { type DType, dtypes, type NumericDType, type Scalar, type TensorData } from "./dtype.ts";
+import {
+  type DType,
+  dtypes,
+  elementTypes,
+  isNumeric,
+  type NumericDType,
+  type Scalar,
+  type TensorData,
+} from "./dtype.ts";
+import type { ElementType } from "./dtypes/element-type.ts";
 import { checkData, isAny, isElement, isUniform, repeatElement, wrongElement } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { DEFAULT_MAX_ELEMENTS, tooManyElements } from "./limits.ts";
@@ -135,12 +144,13 @@ export function packFor(
 ): PackedTensor {
   const { dtype, shape } = spec;
   const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
-  if (typeof value !== "object") return fromScalar(value, spec, name, maxElements);
+  const type = elementTypes[dtype];
+  if (typeof value !== "object") return fromScalar(type, value, spec, name, maxElements);
   let data: TensorData;
   let resolved: readonly number[];
   if (isTensorLike(value)) {
     if (value.dtype !== dtype) throw wrongDType(dtype, value, name);
-    if (!dtypes[dtype].holds(value.data)) throw wrongDType(dtype, value.data, name);
+    if (!type.holds(value.data)) throw wrongDType(dtype, value.data, name);
     data = value.data;
     if (sameShape(value.shape, shape) && data.length === elementCount(shape)) {
       if (data.length > maxElements) throw tooManyElements(data.length, maxElements, name);
@@ -161,31 +171,30 @@ export function packFor(
       resolved = measured.shape;
       data = flattenNested(value, dtype, resolved, maxElements, name);
     }
-  } else if (dtypes[dtype].holds(value)) {
+  } else if (type.holds(value)) {
     data = value;
     resolved = resolveFlat(shape, data.length, name, maxElements);
   } else if (dtype === "uint8" && value instanceof Uint8ClampedArray) {
     data = bytesOf(value);
     resolved = resolveFlat(shape, data.length, name, maxElements);
-  } else if (dtype === "proto") return fromScalar(value, spec, name, maxElements);
+  } else if (dtype === "proto") return fromScalar(type, value, spec, name, maxElements);
   else throw wrongDType(dtype, value, name);
-  if (dtype === "bool" || dtype === "string" || dtype === "proto") {
-    checkData(data, { dtype, shape: resolved, name });
-  }
+  checkData(type, data, resolved, name);
   checkBounds(data, resolved, spec, name);
   return { dtype, shape: resolved, data } as Tensor;
 }
 
 /** A scalar for a spec; for a spec of any other shape it fills it. */
 function fromScalar(
+  type: ElementType,
   value: unknown,
   spec: TensorSpec,
   name: string | undefined,
   maxElements: number,
 ): Tensor {
   const { dtype, shape } = spec;
-  if (!isElement(dtype, value)) throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
-  let data = dtypes[dtype].allocate(1);
+  if (!isElement(type, value)) throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
+  let data = type.allocate(1);
   data[0] = dtype === "bool" ? (value ? 1 : 0) : (value as never);
   if (spec.min !== undefined || spec.max !== undefined) checkBounds(data, shape, spec, name);
   if (shape.length === 0) return { dtype, shape: SCALAR, data } as Tensor;
@@ -228,7 +237,7 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
     }
     checkDimensions(value.shape, name);
     resolveShape(value.shape, value.data.length, maxElements, name);
-    checkData(value.data, { dtype, shape: value.shape, name });
+    checkData(elementTypes[dtype], value.data, value.shape, name);
     return value as PackedTensor;
   }
   if (value instanceof Uint8ClampedArray) return fromValue(bytesOf(value), options);
@@ -239,7 +248,7 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
     }
     const shape = [value.length];
     if (value.length > maxElements) throw tooManyElements(value.length, maxElements, name);
-    checkData(value, { dtype, shape, name });
+    checkData(elementTypes[dtype], value, shape, name);
     return { dtype, shape, data: value } as PackedTensor;
   }
   const { shape, first } = Array.isArray(value)
@@ -250,7 +259,7 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
   const values = dtype === "proto" ? packMessages(value, options) : value;
   const data = Array.isArray(values)
     ? flattenNested(values, dtype, shape, maxElements, name)
-    : fromScalar(values, { dtype, shape }, name, maxElements).data;
+    : fromScalar(elementTypes[dtype], values, { dtype, shape }, name, maxElements).data;
   return { dtype, shape, data } as PackedTensor;
 }
 
@@ -294,7 +303,7 @@ function isTensorLike(value: unknown): value is TensorLike {
 
 function dtypeOfArray(value: unknown): DType | undefined {
   for (const info of Object.values(dtypes)) {
-    if (info.dtype !== "bool" && info.bytes > 0 && info.holds(value)) return info.dtype;
+    if (isNumeric(info.dtype) && info.holds(value)) return info.dtype;
   }
   return undefined;
 }

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { anyDType } from "../testing/arbitraries.ts";
 import { seeded } from "../testing/mutate.ts";
 import { t } from "./build.ts";
+import { dtypes, isNumeric } from "./dtype.ts";
 import { pack } from "./pack.ts";
 import { sample } from "./sample.ts";
 import type { TensorSpec } from "./spec.ts";
@@ -26,10 +27,11 @@ const specs: fc.Arbitrary<TensorSpec> = fc
     span: fc.nat(27),
   })
   .map(({ dtype, shape, bounded, low, span }) => {
-    if (dtype === "bool" || dtype === "string" || dtype === "proto") return { dtype, shape };
-    const from = dtype.startsWith("uint") ? Math.abs(low) : low;
-    const scalar = (value: number) =>
-      dtype.endsWith("64") && dtype !== "float64" ? BigInt(value) : value;
+    if (!isNumeric(dtype)) return { dtype, shape };
+    const { kind, range } = dtypes[dtype];
+    const isUnsigned = range !== undefined && range.min >= 0;
+    const from = isUnsigned ? Math.abs(low) : low;
+    const scalar = (value: number) => (kind === "bigint" ? BigInt(value) : value);
     return {
       dtype,
       shape,

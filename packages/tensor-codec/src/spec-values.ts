@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { boundAt, checkBounds, exactBound } from "./bounds.ts";
-import { type DType, dtypes, type TensorData } from "./dtype.ts";
+import { type DType, dtypes, elementTypes, type TensorData } from "./dtype.ts";
 import { checkData } from "./elements.ts";
 import { TensorError } from "./errors.ts";
 import { checkShape, resolveShape, sameShape } from "./shape.ts";
@@ -29,7 +29,7 @@ export function validate(tensor: Tensor, spec: TensorSpec, name?: string): void 
   const { dtype, shape, data } = tensor;
   checkShape(shape, spec.shape, name);
   resolveShape(shape, data.length, Number.POSITIVE_INFINITY, name);
-  checkData(data, { dtype, shape, name });
+  checkData(elementTypes[dtype], data, shape, name);
   checkBounds(data, shape, spec, name);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every way in which protobuf lets a message be written, at random. */
+import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
+import { TensorSchema } from "@dm-env-rpc/protocol";
 import fc from "fast-check";
 import { type DType, dtypes, type TensorData } from "../src/dtype.ts";
 import type { PackedTensor } from "../src/tensor.ts";
@@ -50,16 +52,26 @@ function layArray(dtype: DType, data: TensorData, choose: Choices): number[][] {
   return parts;
 }
 
+/** What the protocol says of a dtype's `array`: a type of protobuf's, or nothing of messages. */
+function scalarOf(dtype: DType): ScalarType | undefined {
+  const isPayload = ({ number }: DescField) => number === dtypes[dtype].dataType;
+  return TensorSchema.fields.find(isPayload)?.message?.field["array"]?.scalar;
+}
+
 function arrayFields(dtype: DType, data: TensorData, choose: Choices): number[][] {
-  if (dtype === "int8" || dtype === "uint8") {
+  const scalar = scalarOf(dtype);
+  if (scalar === ScalarType.BYTES) {
     // Not repeated, but bytes: of several the last stays.
     const decoys = choose.nat(5) === 5 ? [delimited(1, [1, 2, 3])] : [];
     const needed = data.length > 0 || decoys.length > 0 || choose.boolean();
     return needed ? [...decoys, delimited(1, memory(data as Uint8Array))] : [];
   }
-  const elements = elementsOf(dtype, data, choose);
-  if (dtype === "string" || dtype === "proto") return elements.map((bytes) => delimited(1, bytes));
-  return layRepeated(1, dtype === "float32" ? 5 : dtype === "float64" ? 1 : 0, elements, choose);
+  const elements = elementsOf(scalar, data, choose);
+  if (scalar === undefined || scalar === ScalarType.STRING) {
+    return elements.map((bytes) => delimited(1, bytes));
+  }
+  const wireType = scalar === ScalarType.FLOAT ? 5 : scalar === ScalarType.DOUBLE ? 1 : 0;
+  return layRepeated(1, wireType, elements, choose);
 }
 
 /** A repeated number field: packed, in chunks, one by one, or all of that. */
@@ -93,21 +105,21 @@ export function layRepeated(
 }
 
 /** The bytes of each element, without tag or length. */
-function elementsOf(dtype: DType, data: TensorData, choose: Choices): number[][] {
+function elementsOf(scalar: ScalarType | undefined, data: TensorData, choose: Choices): number[][] {
   if (data instanceof Float32Array || data instanceof Float64Array) {
     return Array.from(data, (_, i) => memory(data.subarray(i, i + 1)));
   }
   return Array.from<unknown, number[]>(data, (value) => {
     const padding = choose.nat(9) === 9 ? choose.nat(9) : 0;
-    switch (dtype) {
-      case "string":
+    switch (scalar) {
+      case ScalarType.STRING:
         return [...new TextEncoder().encode(value as string)];
-      case "proto":
+      case undefined:
         return layAny(value as Any, choose);
-      case "bool": // Whatever is not zero is true, in up to 64 bits.
+      case ScalarType.BOOL: // Whatever is not zero is true, in up to 64 bits.
         return varint(value ? (choose.boolean() ? 1n : 2n ** BigInt(choose.nat(63))) : 0n, padding);
-      case "int32":
-      case "uint32": // What is beyond 32 bits is cut off.
+      case ScalarType.INT32:
+      case ScalarType.UINT32: // What is beyond 32 bits is cut off.
         return varint(
           BigInt.asUintN(64, BigInt(value as number)) ^ (BigInt(padding) << 40n),
           padding,

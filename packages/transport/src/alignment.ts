@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import {
+  dtypes,
+  type Malformed,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec";
 
 type Message = ProcessRequest | ProcessResponse | Malformed;
 
@@ -52,7 +57,9 @@ function copiedBytes(message: Message, memory: ArrayBufferLike): number {
   let copied = 0;
   for (const { tensor } of "actions" in step ? step.actions : step.observations) {
     if (
-      (tensor.dtype === "float32" || tensor.dtype === "float64") &&
+      tensor.dtype !== "unset" &&
+      dtypes[tensor.dtype].kind === "float" &&
+      ArrayBuffer.isView(tensor.data) &&
       tensor.data.buffer !== memory
     ) {
       copied += tensor.data.byteLength;

@@ -15,10 +15,10 @@ import {
 } from "../limits.ts";
 import type { Malformed, MessageCodec, UidTensor } from "../messages.ts";
 import type { Uid } from "../uid.ts";
-import type { ReadOptions } from "./array-reader.ts";
 import { LayoutReader } from "./layout-reader.ts";
 import { LayoutWriter } from "./layout-writer.ts";
 import { MessageScanner } from "./message-scanner.ts";
+import type { ReadOptions } from "./read-options.ts";
 import { Reader } from "./reader.ts";
 import { Sizes } from "./sizes.ts";
 import { varintSize, writeVarint } from "./varints.ts";

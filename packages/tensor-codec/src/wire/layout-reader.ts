@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { UidTensor } from "../messages.ts";
 import type { PackedTensor } from "../tensor.ts";
-import { type ReadOptions, readArray } from "./array-reader.ts";
+import { readArray } from "./array-reader.ts";
 import type { StepCodec } from "./envelope.ts";
 import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
 import { type LentScalar, lentScalar, readScalar } from "./lent-scalar.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
 
 /** A layout with the tensors that its messages share. */
@@ -50,16 +51,18 @@ export class LayoutReader<S> {
     const { gaps, stateAt } = fixed;
     const entries = new Array<UidTensor>(like.length);
     for (let i = 0; i < like.length; i++) {
-      const { uid, dtype, shape } = like[i] as EntryLayout;
-      reader.pos = start + (gaps[2 * i] as number);
-      reader.end = start + (gaps[2 * i + 1] as number);
+      const { uid, type, shape } = like[i] as EntryLayout;
+      const at = start + (gaps[2 * i] as number);
+      const stop = start + (gaps[2 * i + 1] as number);
       const scalar = lent[i];
-      if (scalar !== undefined && readScalar(reader, scalar.tensor)) {
-        entries[i] = scalar;
+      if (scalar !== undefined && readScalar(source, at, stop, scalar)) {
+        entries[i] = scalar.entry;
         continue;
       }
-      const tensor = { dtype, shape, data: readArray(reader, dtype, options) } as PackedTensor;
-      entries[i] = { uid, tensor };
+      reader.pos = at;
+      reader.end = stop;
+      const data = readArray(reader, type, options);
+      entries[i] = { uid, tensor: { dtype: type.dtype, shape, data } as PackedTensor };
     }
     const state = stateAt < 0 ? layout.state : (source[start + stateAt] as number);
     return this.codec.make(entries, state, requested);

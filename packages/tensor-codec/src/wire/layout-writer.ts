@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { TensorData } from "../dtype.ts";
 import type { UidTensor } from "../messages.ts";
-import type { PackedTensor, UnsetTensor } from "../tensor.ts";
 import type { Uid } from "../uid.ts";
-import type { ReadOptions } from "./array-reader.ts";
+import { elementsSize, type PackedEncoding } from "./encodings/encoding.ts";
 import type { StepCodec } from "./envelope.ts";
 import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./layout.ts";
-import { elementsSize, type PackedNumbers, writeElements } from "./packed-numbers.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
 
 /** Of larger messages the elements take the time, not the layout. */
@@ -28,6 +28,7 @@ interface WrittenLayout extends Layout {
   readonly message: Uint8Array;
   /** Elements of each entry. */
   readonly counts: readonly number[];
+  readonly encodings: readonly PackedEncoding<TensorData>[];
 }
 
 /**
@@ -62,16 +63,16 @@ export class LayoutWriter<S> {
     const layout = this.found;
     if (layout === undefined) return -1;
     this.found = undefined;
-    const { fixed } = layout;
+    const { fixed, encodings } = layout;
     target.set(layout.message, start);
     if (fixed.stateAt >= 0) target[start + fixed.stateAt] = this.codec.stateOf(step);
     const entries = this.codec.entriesOf(step);
     for (let i = 0; i < entries.length; i++) {
-      const { tensor } = entries[i] as UidTensor;
+      // Nothing else fits a layout.
+      const data = (entries[i] as UidTensor).tensor.data as TensorData;
       const at = fixed.gaps[2 * i] as number;
       const size = (fixed.gaps[2 * i + 1] as number) - at;
-      // Nothing else fits a layout.
-      writeElements(tensor as PackedNumbers, size, target, start + at);
+      (encodings[i] as PackedEncoding<TensorData>).write(data, size, target, start + at);
     }
     return start + fixed.length;
   }
@@ -90,7 +91,7 @@ export class LayoutWriter<S> {
 
   private fits(
     step: S,
-    { fixed, entries: like, requested, state, counts }: WrittenLayout,
+    { fixed, entries: like, requested, state, counts, encodings }: WrittenLayout,
   ): boolean {
     const { codec } = this;
     const entries = codec.entriesOf(step);
@@ -98,11 +99,13 @@ export class LayoutWriter<S> {
     if (!fitsState(codec.stateOf(step), state, fixed)) return false;
     for (let i = 0; i < like.length; i++) {
       const { uid, tensor } = entries[i] as UidTensor;
-      const { uid: expected, dtype, shape } = like[i] as EntryLayout;
-      if (uid !== expected || tensor.dtype !== dtype) return false;
+      const { uid: expected, type, shape } = like[i] as EntryLayout;
+      if (uid !== expected || tensor.dtype !== type.dtype) return false;
       if (tensor.data.length !== counts[i] || !same(tensor.shape, shape)) return false;
+      const encoding = encodings[i] as PackedEncoding<TensorData>;
+      if (encoding.width > 0) continue; // as many elements are as many bytes
       const size = (fixed.gaps[2 * i + 1] as number) - (fixed.gaps[2 * i] as number);
-      if (elementsSize(tensor as PackedNumbers) !== size) return false;
+      if (encoding.size(tensor.data as TensorData) !== size) return false;
     }
     return same(codec.requestedOf(step), requested);
   }
@@ -115,23 +118,19 @@ function elementsAlone(
   entries: readonly UidTensor[],
 ): WrittenLayout | undefined {
   const gaps: number[] = [];
-  for (const [i, { tensor }] of entries.entries()) {
-    if (!isPackedNumbers(tensor)) return undefined;
-    if (isVarint(tensor) && tensor.data.length > MAX_VARINTS) return undefined;
+  const encodings: PackedEncoding<TensorData>[] = [];
+  for (const [i, { type }] of layout.entries.entries()) {
+    const { encoding } = type;
+    const data = (entries[i] as UidTensor).tensor.data as TensorData;
+    if (!encoding.packed) return undefined;
+    if (encoding.width === 0 && data.length > MAX_VARINTS) return undefined;
     const end = layout.fixed.gaps[2 * i + 1] as number;
-    gaps.push(end - elementsSize(tensor), end);
+    gaps.push(end - elementsSize(encoding, data), end);
+    encodings.push(encoding);
   }
   const fixed = FixedBytes.of(message, gaps, layout.fixed.stateAt);
   const counts = entries.map(({ tensor }) => tensor.data.length);
-  return fixed && { ...layout, fixed, message: new Uint8Array(message), counts };
-}
-
-function isPackedNumbers(tensor: PackedTensor | UnsetTensor): tensor is PackedNumbers {
-  return tensor.dtype !== "unset" && tensor.dtype !== "string" && tensor.dtype !== "proto";
-}
-
-function isVarint({ dtype }: PackedNumbers): boolean {
-  return dtype === "int32" || dtype === "uint32" || dtype === "int64" || dtype === "uint64";
+  return fixed && { ...layout, fixed, message: new Uint8Array(message), counts, encodings };
 }
 
 /** A state that takes one byte may be any other one that does; zero is not written at all. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DType } from "../dtype.ts";
+import { type DType, elementTypes } from "../dtype.ts";
+import type { ElementType } from "../dtypes/element-type.ts";
 import type { Uid } from "../uid.ts";
 import type { StepCodec } from "./envelope.ts";
 import type { LayoutNotes } from "./layout-notes.ts";
@@ -60,7 +61,7 @@ export class FixedBytes {
 /** What is the same in the entries of messages of one layout. */
 export interface EntryLayout {
   readonly uid: Uid;
-  readonly dtype: DType;
+  readonly type: ElementType;
   readonly shape: readonly number[];
 }
 
@@ -93,7 +94,7 @@ export function layoutOf<S>(
     entries: codec.entriesOf(step).map(({ uid, tensor }) => ({
       uid,
       // Of a regular message each entry has a payload.
-      dtype: tensor.dtype as DType,
+      type: elementTypes[tensor.dtype as DType],
       shape: tensor.shape.slice(),
     })),
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { tooManyEntries, tooManyFields } from "../limits.ts";
-import type { ReadOptions } from "./array-reader.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
 import { countVarints } from "./varints.ts";
 import { FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";

@@ -3,14 +3,14 @@ import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
 import { tooManyEntries } from "../limits.ts";
 import type { MessageCodec, ProcessRequest, StepRequest } from "../messages.ts";
 import type { Uid } from "../uid.ts";
-import type { ReadOptions } from "./array-reader.ts";
-import { begin, delimitedSize } from "./array-writer.ts";
+import { begin, delimitedSize } from "./delimited.ts";
 import {
   type CodecOptions,
   createEnvelopeCodec,
   type OpenStep,
   type StepCodec,
 } from "./envelope.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
 import { readUid, UidTensors } from "./step-reader.ts";
 import { mapSize, uidsSize, writeMap, writeUid } from "./step-writer.ts";

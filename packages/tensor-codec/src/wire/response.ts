@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentResponseSchema, type EnvironmentStateType } from "@dm-env-rpc/protocol";
 import type { MessageCodec, ProcessResponse, StepResponse } from "../messages.ts";
-import type { ReadOptions } from "./array-reader.ts";
 import {
   type CodecOptions,
   createEnvelopeCodec,
   type OpenStep,
   type StepCodec,
 } from "./envelope.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
 import { UidTensors } from "./step-reader.ts";
 import { mapSize, writeMap } from "./step-writer.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { UidTensor } from "../messages.ts";
 import type { Uid } from "../uid.ts";
-import { begin, delimitedSize } from "./array-writer.ts";
+import { begin, delimitedSize } from "./delimited.ts";
 import type { Sizes } from "./sizes.ts";
 import { tensorSize, writeTensor } from "./tensor-writer.ts";
 import { halvesSize, writeHalves, writeVarint } from "./varints.ts";

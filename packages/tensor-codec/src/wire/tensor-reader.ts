@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DType, dtypes } from "../dtype.ts";
+import { typeByNumber } from "../dtype.ts";
 import type { PackedTensor, UnsetTensor } from "../tensor.ts";
-import { type ReadOptions, readArray } from "./array-reader.ts";
+import { readArray } from "./array-reader.ts";
 import { concatenate, type Ranges } from "./ranges.ts";
+import type { ReadOptions } from "./read-options.ts";
 import type { Reader } from "./reader.ts";
-import { LAST_PAYLOAD_FIELD, LENGTH_DELIMITED, SHAPE_FIELD, VARINT } from "./wire-type.ts";
+import { LENGTH_DELIMITED, SHAPE_FIELD, VARINT } from "./wire-type.ts";
 
-/** The dtype of each payload field: fields and the DataType enum have the same numbers. */
-const dtypeOfField: readonly (DType | undefined)[] = Object.values(dtypes).reduce<
-  (DType | undefined)[]
->((fields, { dtype, dataType }) => {
-  fields[dataType] = dtype;
-  return fields;
-}, []);
+/** Fields of the payload have the numbers of the DataType enum. */
+const typeOfField = typeByNumber;
 
 const NO_ELEMENTS: readonly never[] = Object.freeze([]);
 
@@ -35,7 +31,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   while (reader.pos < end) {
     const tag = reader.tag();
     const number = tag >>> 3;
-    if ((tag & 7) === LENGTH_DELIMITED && number <= LAST_PAYLOAD_FIELD) {
+    if ((tag & 7) === LENGTH_DELIMITED && typeOfField[number] !== undefined) {
       const partStop = reader.delimited();
       if (number === field) {
         parts ??= [start, stop];
@@ -55,8 +51,8 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
     } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) shape.push(reader.int32());
     else reader.skip(tag);
   }
-  const dtype = dtypeOfField[field];
-  if (dtype === undefined) {
+  const type = typeOfField[field];
+  if (type === undefined) {
     reader.notes.regular = false;
     return { dtype: "unset", shape, data: NO_ELEMENTS };
   }
@@ -64,16 +60,16 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
     reader.notes.regular = false;
     const whole = concatenate(reader.source, parts);
     const data = reader.within(whole, 0, whole.length, () =>
-      readArray(reader, dtype, { ...options, copy: false }),
+      readArray(reader, type, { ...options, copy: false }),
     );
-    return { dtype, shape, data } as PackedTensor;
+    return { dtype: type.dtype, shape, data } as PackedTensor;
   }
   reader.notes.arrays.push(start, stop);
   reader.pos = start;
   reader.end = stop;
-  const data = readArray(reader, dtype, options);
+  const data = readArray(reader, type, options);
   reader.pos = reader.end = end;
-  return { dtype, shape, data } as PackedTensor;
+  return { dtype: type.dtype, shape, data } as PackedTensor;
 }
 
 /** Reads a Tensor that came in several parts, which protobuf merges. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { dtypes } from "../dtype.ts";
+import { elementTypes } from "../dtype.ts";
 import type { PackedTensor, UnsetTensor } from "../tensor.ts";
-import { arraySize, begin, delimitedSize, writeArray } from "./array-writer.ts";
+import { arraySize, writeArray } from "./array-writer.ts";
+import { begin, delimitedSize } from "./delimited.ts";
 import type { Sizes } from "./sizes.ts";
 import { int32Size, writeInt32 } from "./varints.ts";
 import { LENGTH_DELIMITED, SHAPE_FIELD } from "./wire-type.ts";
@@ -14,7 +15,10 @@ export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): nu
   const shapeBytes = shape.length === 0 ? 0 : delimitedSize(shapeSize(shape));
   if (tensor.dtype === "unset") return shapeBytes;
   const place = sizes.reserve();
-  return delimitedSize(sizes.put(place, arraySize(tensor, sizes))) + shapeBytes;
+  return (
+    delimitedSize(sizes.put(place, arraySize(elementTypes[tensor.dtype], tensor, sizes))) +
+    shapeBytes
+  );
 }
 
 /** Writes a Tensor, its payload first; returns the position behind it. */
@@ -26,8 +30,9 @@ export function writeTensor(
 ): number {
   const { shape } = tensor;
   if (tensor.dtype !== "unset") {
-    const tag = (dtypes[tensor.dtype].dataType << 3) | LENGTH_DELIMITED;
-    pos = writeArray(tensor, sizes, target, begin(tag, sizes.take(), target, pos));
+    const type = elementTypes[tensor.dtype];
+    const tag = (type.dataType << 3) | LENGTH_DELIMITED;
+    pos = writeArray(type, tensor, sizes, target, begin(tag, sizes.take(), target, pos));
   }
   if (shape.length > 0) {
     pos = begin(SHAPE, shapeSize(shape), target, pos);

@@ -70,13 +70,22 @@ export function writeHalves(low: number, high: number, target: Uint8Array, pos: 
   return pos;
 }
 
-/** Bytes of int32s or uint32s as packed varints. */
-export function varintsSize(data: Int32Array | Uint32Array): number {
+/** Integers of at most 32 bits. */
+export type IntegerArray =
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array;
+
+/** Bytes of integers of at most 32 bits as packed varints. */
+export function varintsSize(data: IntegerArray): number {
   let all = 0;
   for (let i = 0; i < data.length; i++) all |= data[i] as number;
   if (all >>> 0 < 0x80) return data.length;
-  // What the sign adds to the five bytes of 32 bits.
-  const negative = data instanceof Int32Array ? 5 : 0;
+  // What the sign adds to the five bytes of 32 bits; in a uint32 the bit that is a sign elsewhere is none.
+  const negative = data instanceof Uint32Array ? 0 : 5;
   let size = 0;
   for (let i = 0; i < data.length; i++) {
     const value = data[i] as number;
@@ -85,9 +94,9 @@ export function varintsSize(data: Int32Array | Uint32Array): number {
   return size;
 }
 
-/** Writes int32s or uint32s as `size` bytes of packed varints; returns the position behind them. */
+/** Writes integers of at most 32 bits as `size` bytes of packed varints; returns the position behind them. */
 export function writeVarints(
-  data: Int32Array | Uint32Array,
+  data: IntegerArray,
   size: number,
   target: Uint8Array,
   pos: number,
@@ -169,14 +178,10 @@ export function countVarints(source: Uint8Array, start: number, end: number): nu
 }
 
 /**
- * Reads as many varints as `out` is long, the low 32 bits of each. The range must
+ * Reads as many varints as `out` is long, of each the low bits that an element has. The range must
  * be known to hold that many (`countVarints`); returns false when one is too long.
  */
-export function readVarints(
-  source: Uint8Array,
-  start: number,
-  out: Int32Array | Uint32Array,
-): boolean {
+export function readVarints(source: Uint8Array, start: number, out: IntegerArray): boolean {
   let pos = start;
   for (let i = 0; i < out.length; i++) {
     let byte = source[pos++] as number;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DataType } from "@dm-env-rpc/protocol";
+import { strings } from "../wire/encodings/strings.ts";
+import type { ElementType } from "./element-type.ts";
+
+/** Strings, which have an encoding in UTF-8. */
+export const string: ElementType<"string", "string", string[]> = {
+  dtype: "string",
+  dataType: DataType.STRING,
+  payload: "strings",
+  kind: "string",
+  bytes: 0,
+  range: undefined,
+  rounding: undefined,
+  encoding: strings,
+  allocate: (length) => new Array<string>(length).fill(""),
+  holds: (value): value is string[] => Array.isArray(value),
+};

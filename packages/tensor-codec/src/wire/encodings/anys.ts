@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { loneSurrogate } from "../../element-error.ts";
+import { tooManyEntries } from "../../limits.ts";
+import { begin, delimitedSize } from "../delimited.ts";
+import type { ReadOptions } from "../read-options.ts";
+import type { Reader } from "../reader.ts";
+import { utf8Length, writeUtf8 } from "../utf8.ts";
+import { ARRAY_TAG, LENGTH_DELIMITED } from "../wire-type.ts";
+import { viewBytes } from "./bytes.ts";
+import type { RepeatedEncoding } from "./encoding.ts";
+import { nextElement, readString } from "./repeated-fields.ts";
+
+const TYPE_URL = (1 << 3) | LENGTH_DELIMITED;
+const VALUE = (2 << 3) | LENGTH_DELIMITED;
+
+/** Shared, as nobody can change it: a hostile array may have millions of empty Anys. */
+const NO_BYTES = new Uint8Array(0);
+
+/** `repeated google.protobuf.Any`. */
+export const anys: RepeatedEncoding<Any[]> = {
+  packed: false,
+  size: (tensor, sizes) => {
+    const { data } = tensor;
+    let size = 0;
+    for (let i = 0; i < data.length; i++) {
+      const { typeUrl, value } = data[i] as Any;
+      const place = sizes.reserve();
+      const length = sizes.keep(utf8Length(typeUrl));
+      if (length < 0) throw loneSurrogate("a type URL", typeUrl, i, tensor);
+      size += delimitedSize(
+        sizes.put(
+          place,
+          (length === 0 ? 0 : delimitedSize(length)) +
+            (value.length === 0 ? 0 : delimitedSize(value.length)),
+        ),
+      );
+    }
+    return size;
+  },
+  write: (data, sizes, target, pos) => {
+    for (const { typeUrl, value } of data) {
+      pos = begin(ARRAY_TAG, sizes.take(), target, pos);
+      const length = sizes.take();
+      if (length > 0) {
+        pos = writeUtf8(typeUrl, length, target, begin(TYPE_URL, length, target, pos));
+      }
+      if (value.length > 0) {
+        pos = begin(VALUE, value.length, target, pos);
+        target.set(value, pos);
+        pos += value.length;
+      }
+    }
+    return pos;
+  },
+  read: (reader, options) => {
+    const out: Any[] = [];
+    while (nextElement(reader, out.length, options)) {
+      if (out.length === options.maxEntries) throw tooManyEntries(options.maxEntries);
+      const stop = reader.delimited();
+      out.push(reader.inner(stop, () => readAny(reader, options)));
+    }
+    return out;
+  },
+};
+
+function readAny(reader: Reader, options: ReadOptions): Any {
+  let typeUrl = "";
+  let value: Uint8Array | undefined;
+  while (reader.pos < reader.end) {
+    const tag = reader.tag();
+    if (tag === TYPE_URL) typeUrl = readString(reader, options);
+    else if (tag === VALUE) {
+      const stop = reader.delimited();
+      value = viewBytes(reader.source, reader.pos, stop, options.copy);
+      reader.pos = stop;
+    } else reader.skip(tag);
+  }
+  return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? NO_BYTES };
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import { VARINT } from "../wire-type.ts";
+import { readBytes, writeBytes } from "./bytes.ts";
+import type { PackedEncoding } from "./encoding.ts";
+import { checkVarints, countElements } from "./packed-varints.ts";
+
+/** `repeated bool`: varints, written as zeros and ones; read, whatever is not zero is one. */
+export const bools: PackedEncoding<Uint8Array> = {
+  packed: true,
+  alone: VARINT,
+  width: 1,
+  size: (data) => data.length,
+  write: (data, _size, target, pos) => {
+    let odd = 0;
+    for (let i = 0; i < data.length; i++) odd |= data[i] as number;
+    if (odd <= 1) return writeBytes(data, target, pos);
+    for (let i = 0; i < data.length; i++) target[pos + i] = data[i] === 0 ? 0 : 1;
+    return pos + data.length;
+  },
+  check: checkVarints,
+  read: (reader, options) => {
+    const { source, pos: start, end } = reader;
+    let odd = 0;
+    for (let i = start; i < end; i++) odd |= source[i] as number;
+    if (odd <= 1) return readBytes(reader, options);
+    const out = new Uint8Array(countElements(reader, options));
+    for (let i = 0; i < out.length; i++) {
+      reader.varint64();
+      out[i] = reader.low !== 0 || reader.high !== 0 ? 1 : 0;
+    }
+    return out;
+  },
+  readOne: (source, pos, size, data) => {
+    const byte = source[pos] as number;
+    if (size !== 1 || byte > 1) return false;
+    data[0] = byte;
+    return true;
+  },
+};

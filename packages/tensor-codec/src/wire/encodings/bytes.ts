@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { tooManyElements } from "../../limits.ts";
+import type { ReadOptions } from "../read-options.ts";
+import type { Reader } from "../reader.ts";
+import type { PackedEncoding } from "./encoding.ts";
+
+/** Up to this many elements a loop costs less than a call that copies all of them. */
+const FEW = 4;
+
+// Two of a kind, written out: where they share code, what is a constant in each is a variable.
+
+/** `bytes`, an element each. */
+export const unsignedBytes: PackedEncoding<Uint8Array> = {
+  packed: true,
+  alone: undefined,
+  width: 1,
+  size: (data) => data.length,
+  write: (data, _size, target, pos) => writeBytes(data, target, pos),
+  check: () => {},
+  read: (reader, options) => {
+    return readBytes(reader, options);
+  },
+  readOne: (source, pos, size, data) => {
+    if (size !== 1) return false;
+    data[0] = source[pos] as number;
+    return true;
+  },
+};
+
+/** `bytes`, an element each, two's complement. */
+export const signedBytes: PackedEncoding<Int8Array> = {
+  packed: true,
+  alone: undefined,
+  width: 1,
+  size: (data) => data.length,
+  write: (data, _size, target, pos) => writeBytes(data, target, pos),
+  check: () => {},
+  read: (reader, options) => {
+    const { source, pos, end } = reader;
+    if (end - pos === 1 && options.maxElements > 0) {
+      // A view of one byte costs twice as much, and keeps all that came with it.
+      const out = new Int8Array(1);
+      out[0] = source[pos] as number;
+      return out;
+    }
+    const { buffer, byteOffset, length } = readBytes(reader, options);
+    return new Int8Array(buffer, byteOffset, length);
+  },
+  readOne: (source, pos, size, data) => {
+    if (size !== 1) return false;
+    data[0] = source[pos] as number;
+    return true;
+  },
+};
+
+/** Writes bytes as they are; returns the position behind them. */
+export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
+  if (data.length > FEW) target.set(data, pos);
+  else for (let i = 0; i < data.length; i++) target[pos + i] = data[i] as number;
+  return pos + data.length;
+}
+
+/** The bytes from the reader's position to its end, an element each. */
+export function readBytes({ source, pos, end }: Reader, options: ReadOptions): Uint8Array {
+  const { maxElements, copy } = options;
+  if (end - pos > maxElements) throw tooManyElements(end - pos, maxElements);
+  return viewBytes(source, pos, end, copy);
+}
+
+/** Bytes as they are: never a Buffer, whatever the source is. */
+export function viewBytes(
+  source: Uint8Array,
+  start: number,
+  end: number,
+  copy: boolean,
+): Uint8Array {
+  const { buffer, byteOffset } = source;
+  return copy
+    ? new Uint8Array(buffer.slice(byteOffset + start, byteOffset + end))
+    : new Uint8Array(buffer, byteOffset + start, end - start);
+}

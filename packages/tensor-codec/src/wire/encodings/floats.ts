@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import { tooManyElements } from "../../limits.ts";
+import {
+  type FixedArray,
+  readFixed,
+  readFloat32,
+  readFloat64,
+  writeFixed,
+  writeFloat32,
+  writeFloat64,
+} from "../fixed.ts";
+import type { ReadOptions } from "../read-options.ts";
+import type { Reader } from "../reader.ts";
+import { FIXED32, FIXED64 } from "../wire-type.ts";
+import type { PackedEncoding } from "./encoding.ts";
+
+/** Up to this many elements a loop costs less than a call that copies all of them. */
+const FEW = 4;
+
+// Two of a kind, written out: what is a constant in each is a variable, and slower, where they share code.
+
+/** `repeated float`: four bytes each. */
+export const floats32: PackedEncoding<Float32Array> = {
+  packed: true,
+  alone: FIXED32,
+  width: 4,
+  size: (data) => data.length * 4,
+  write: (data, _size, target, pos) => {
+    if (data.length > FEW || hasNaN(data)) return writeFixed(data, target, pos);
+    for (let i = 0; i < data.length; i++) pos = writeFloat32(data[i] as number, target, pos);
+    return pos;
+  },
+  check: (reader, start, end) => checkWidth(reader, start, end, 4),
+  read: (reader, options) => {
+    const { source, pos, end } = reader;
+    if (countFloats(reader, 4, options) === 1) {
+      const value = readFloat32(source, pos);
+      if (value !== undefined) {
+        const out = new Float32Array(1);
+        out[0] = value;
+        return out;
+      }
+    }
+    return readFixed(Float32Array, source, pos, end - pos, options.copy);
+  },
+  readOne: (source, pos, size, data) => {
+    const value = size === 4 ? readFloat32(source, pos) : undefined;
+    if (value === undefined) return false;
+    data[0] = value;
+    return true;
+  },
+};
+
+/** `repeated double`: eight bytes each. */
+export const floats64: PackedEncoding<Float64Array> = {
+  packed: true,
+  alone: FIXED64,
+  width: 8,
+  size: (data) => data.length * 8,
+  write: (data, _size, target, pos) => {
+    if (data.length > FEW || hasNaN(data)) return writeFixed(data, target, pos);
+    for (let i = 0; i < data.length; i++) pos = writeFloat64(data[i] as number, target, pos);
+    return pos;
+  },
+  check: (reader, start, end) => checkWidth(reader, start, end, 8),
+  read: (reader, options) => {
+    const { source, pos, end } = reader;
+    if (countFloats(reader, 8, options) === 1) {
+      const value = readFloat64(source, pos);
+      if (value !== undefined) {
+        const out = new Float64Array(1);
+        out[0] = value;
+        return out;
+      }
+    }
+    return readFixed(Float64Array, source, pos, end - pos, options.copy);
+  },
+  readOne: (source, pos, size, data) => {
+    const value = size === 8 ? readFloat64(source, pos) : undefined;
+    if (value === undefined) return false;
+    data[0] = value;
+    return true;
+  },
+};
+
+/** The bits of a NaN do not survive as a number. */
+function hasNaN(data: FixedArray): boolean {
+  for (let i = 0; i < data.length; i++) if (Number.isNaN(data[i])) return true;
+  return false;
+}
+
+function checkWidth(reader: Reader, start: number, end: number, width: number): void {
+  if ((end - start) % width === 0) return;
+  throw reader.malformed(`a multiple of ${width} bytes`, `${end - start}`, start);
+}
+
+function countFloats(reader: Reader, width: number, { maxElements }: ReadOptions): number {
+  const { pos, end } = reader;
+  checkWidth(reader, pos, end, width);
+  const count = (end - pos) / width;
+  if (count > maxElements) throw tooManyElements(count, maxElements);
+  return count;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import { tooManyElements } from "../../limits.ts";
+import type { ReadOptions } from "../read-options.ts";
+import type { Reader } from "../reader.ts";
+import { countVarints } from "../varints.ts";
+
+/** Checks that a varint ends where its field does. */
+export function checkVarints(reader: Reader, start: number, end: number): void {
+  if (end > start && (reader.source[end - 1] as number) > 0x7f) {
+    throw reader.malformed("the end of a varint", "the end of its field", end - 1);
+  }
+}
+
+/** The number of varints from the reader's position to its end, within the limit. */
+export function countElements(reader: Reader, { maxElements }: ReadOptions): number {
+  const { source, pos, end } = reader;
+  checkVarints(reader, pos, end);
+  const count = countVarints(source, pos, end);
+  if (count > maxElements) throw tooManyElements(count, maxElements);
+  return count;
+}
+
+/** The error of a varint that goes on and on. */
+export function tooLong(reader: Reader): Error {
+  return reader.malformed("varints of at most ten bytes", "a longer one");
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import { tooManyElements } from "../../limits.ts";
+import type { ReadOptions } from "../read-options.ts";
+import type { Reader } from "../reader.ts";
+import { readUtf8 } from "../utf8.ts";
+import { ARRAY_TAG } from "../wire-type.ts";
+
+/** Moves to the next field `array`, passing over unknown ones; false at the end. */
+export function nextElement(reader: Reader, count: number, { maxElements }: ReadOptions): boolean {
+  while (reader.pos < reader.end) {
+    const tag = reader.tag();
+    if (tag === ARRAY_TAG) {
+      if (count === maxElements) throw tooManyElements(count + 1, maxElements);
+      return true;
+    }
+    reader.skip(tag);
+  }
+  return false;
+}
+
+/** Reads the string that begins with its length. */
+export function readString(reader: Reader, options: ReadOptions): string {
+  const stop = reader.delimited();
+  const { source, pos } = reader;
+  if (stop - pos > options.maxStringBytes) throw tooLongString(reader, stop - pos, options);
+  const text = readUtf8(source, pos, stop);
+  if (text === undefined) throw reader.malformed("UTF-8", "bytes that are none", pos);
+  reader.pos = stop;
+  return text;
+}
+
+export function tooLongString(
+  reader: Reader,
+  length: number,
+  { maxStringBytes }: ReadOptions,
+): Error {
+  return reader.beyond(`a string of at most ${maxStringBytes} bytes (maxStringBytes)`, `${length}`);
+}

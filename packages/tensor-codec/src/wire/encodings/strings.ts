@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import { loneSurrogate } from "../../element-error.ts";
+import { begin, delimitedSize } from "../delimited.ts";
+import { readUtf8, utf8Length, writeUtf8 } from "../utf8.ts";
+import { ARRAY_TAG } from "../wire-type.ts";
+import type { RepeatedEncoding } from "./encoding.ts";
+import { nextElement, tooLongString } from "./repeated-fields.ts";
+
+/** `repeated string`. */
+export const strings: RepeatedEncoding<string[]> = {
+  packed: false,
+  size: (tensor, sizes) => {
+    const { data } = tensor;
+    let size = 0;
+    for (let i = 0; i < data.length; i++) {
+      const length = sizes.keep(utf8Length(data[i] as string));
+      if (length < 0) throw loneSurrogate("a string", data[i], i, tensor);
+      size += delimitedSize(length);
+    }
+    return size;
+  },
+  write: (data, sizes, target, pos) => {
+    for (let i = 0; i < data.length; i++) {
+      const length = sizes.take();
+      pos = writeUtf8(data[i] as string, length, target, begin(ARRAY_TAG, length, target, pos));
+    }
+    return pos;
+  },
+  read: (reader, options) => {
+    const out: string[] = [];
+    while (nextElement(reader, out.length, options)) {
+      const stop = reader.delimited();
+      const { source, pos } = reader;
+      if (stop - pos > options.maxStringBytes) throw tooLongString(reader, stop - pos, options);
+      const text = readUtf8(source, pos, stop);
+      if (text === undefined) throw reader.malformed("UTF-8", "bytes that are none", pos);
+      out.push(text);
+      reader.pos = stop;
+    }
+    return out;
+  },
+};

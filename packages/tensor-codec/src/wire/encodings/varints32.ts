@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type IntegerArray, readVarints, varintsSize, writeVarints } from "../varints.ts";
+import { VARINT } from "../wire-type.ts";
+import type { PackedEncoding } from "./encoding.ts";
+import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
+
+const encoding: PackedEncoding<IntegerArray> = {
+  packed: true,
+  alone: VARINT,
+  width: 0,
+  size: varintsSize,
+  write: writeVarints,
+  check: checkVarints,
+  read: (reader, options, allocate) => {
+    const { source, pos, end } = reader;
+    const out = allocate(countElements(reader, options));
+    const count = out.length;
+    if (count === end - pos) for (let i = 0; i < count; i++) out[i] = source[pos + i] as number;
+    else if (!readVarints(source, pos, out)) throw tooLong(reader);
+    return out;
+  },
+  readOne: (source, pos, size, data) => {
+    const byte = source[pos] as number;
+    // Of a longer varint more bytes would follow.
+    if (size !== 1 || byte > 0x7f) return false;
+    data[0] = byte;
+    return true;
+  },
+};
+
+/** `repeated int32` and `repeated uint32`: varints, of which what an element cannot hold is cut off. */
+export function varints32<A extends IntegerArray>(): PackedEncoding<A> {
+  // What is read is what `allocate` made.
+  return encoding as PackedEncoding<A>;
+}
