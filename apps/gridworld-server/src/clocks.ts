@@ -9,21 +9,38 @@ export interface Pace {
   readonly ticksPerSecond: number;
 }
 
-/** The clocks that `--clock` knows. */
-export const clocks = {
-  lockstep: (pace) => lockstep(deadline(pace)),
-  turns: (pace) => turns(deadline(pace)),
-  realtime: ({ ticksPerSecond }) =>
-    realtime({ ticksPerSecond, onMissedDeadline: "default-action" }),
-  freeRunning: () => freeRunning(),
-  wakeUp: (pace) => wakeUp({ action: sleepAction, ...deadline(pace) }),
-} as const satisfies Readonly<Record<string, (pace: Pace) => Clock>>;
+/** The flags that say it. */
+export const paceFlags = ["deadline-ms", "ticks-per-second"] as const;
+
+/** A clock that `--clock` knows. */
+interface SampleClock {
+  /** The flag that it goes by; others are refused with it. */
+  readonly flag: (typeof paceFlags)[number] | undefined;
+  make(pace: Pace): Clock;
+}
+
+const table = {
+  lockstep: { flag: "deadline-ms", make: (pace) => lockstep(deadline(pace)) },
+  turns: { flag: "deadline-ms", make: (pace) => turns(deadline(pace)) },
+  realtime: {
+    flag: "ticks-per-second",
+    make: ({ ticksPerSecond }) => realtime({ ticksPerSecond, onMissedDeadline: "default-action" }),
+  },
+  freeRunning: { flag: undefined, make: () => freeRunning() },
+  wakeUp: {
+    flag: "deadline-ms",
+    make: (pace) => wakeUp({ action: sleepAction, ...deadline(pace) }),
+  },
+} as const satisfies Readonly<Record<string, SampleClock>>;
 
 /** A clock's name. */
-export type ClockName = keyof typeof clocks;
+export type ClockName = keyof typeof table;
+
+/** The clocks that `--clock` knows. */
+export const clocks: Readonly<Record<ClockName, SampleClock>> = table;
 
 /** Every name, in the order of the table. */
-export const clockNames = Object.keys(clocks) as readonly ClockName[];
+export const clockNames = Object.keys(table) as readonly ClockName[];
 
 function deadline({ deadlineMs }: Pace) {
   return deadlineMs === 0 ? {} : ({ deadlineMs, onMissedDeadline: "default-action" } as const);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { clockNames } from "./clocks.ts";
 import { help, readFlags } from "./flags.ts";
 
 describe("flags", () => {
@@ -58,7 +60,10 @@ describe("flags", () => {
     [["--clock", "sundial"], /--clock takes one of lockstep, turns, .*wakeUp.*"sundial"/],
     [["--destroy", "maybe"], /--destroy takes one of refuse, drain, force.*"maybe"/],
     [["--ticks-per-second", "5"], /--ticks-per-second goes with --clock realtime, not lockstep/],
-    [["--clock", "freeRunning", "--deadline-ms", "5"], /--deadline-ms goes with .*not freeRunning/],
+    [
+      ["--clock", "freeRunning", "--deadline-ms", "5"],
+      /--deadline-ms goes with --clock lockstep, turns or wakeUp, not freeRunning/,
+    ],
     [["--clock", "realtime", "--ticks-per-second", "0"], /--ticks-per-second .* 1 to 1000.*"0"/],
     [["--max-worlds", "0"], /--max-worlds .*"0"/],
     [["--idle-world-ms", "-1"], /--idle-world-ms/],
@@ -93,5 +98,11 @@ describe("flags", () => {
       expect(help).toMatch(new RegExp(`--${flag}\\s`));
     }
     expect(help.split("\n").every((line) => line.length <= 90)).toBe(true);
+  });
+
+  it.each(clockNames)("documents the clock %s", (name) => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    expect(help).toMatch(new RegExp(`\\(${name}\\b`));
+    expect(readme).toMatch(new RegExp(`^\\| \`${name}\``, "m"));
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 import { isLoopback, parseAddress } from "@dm-env-rpc/transport";
-import { type ClockName, clockNames, type Pace } from "./clocks.ts";
+import { type ClockName, clockNames, clocks, type Pace, paceFlags } from "./clocks.ts";
 
 /** What a destroy does to a board with agents on it. */
 export const destroyPolicies = ["refuse", "drain", "force"] as const;
@@ -115,6 +115,8 @@ const options = {
 
 const maxMs = 2 ** 31 - 1;
 
+const either = new Intl.ListFormat("en-GB", { type: "disjunction" });
+
 /**
  * Reads the command line.
  *
@@ -123,15 +125,10 @@ const maxMs = 2 ** 31 - 1;
 export function readFlags(args: readonly string[]): Flags {
   const values = parse(args);
   const clock = oneOf("--clock", values.clock, clockNames);
-  const deadline = values["deadline-ms"];
-  const rate = values["ticks-per-second"];
-  if (rate !== undefined && clock !== "realtime") {
-    throw new Error(`--ticks-per-second goes with --clock realtime, not ${clock}; see --help`);
-  }
-  if (deadline !== undefined && (clock === "realtime" || clock === "freeRunning")) {
-    throw new Error(
-      `--deadline-ms goes with --clock lockstep, turns or wakeUp, not ${clock}; see --help`,
-    );
+  for (const flag of paceFlags) {
+    if (values[flag] === undefined || clocks[clock].flag === flag) continue;
+    const takers = either.format(clockNames.filter((name) => clocks[name].flag === flag));
+    throw new Error(`--${flag} goes with --clock ${takers}, not ${clock}; see --help`);
   }
   const tls = tlsFiles(values["tls-cert"], values["tls-key"], values["tls-ca"]);
   const allowInsecure = values["allow-insecure"];
@@ -147,8 +144,8 @@ export function readFlags(args: readonly string[]): Flags {
     allowInsecure,
     tls,
     clock,
-    deadlineMs: integer("--deadline-ms", deadline ?? "10000", 0, maxMs),
-    ticksPerSecond: integer("--ticks-per-second", rate ?? "10", 1, 1000),
+    deadlineMs: integer("--deadline-ms", values["deadline-ms"] ?? "10000", 0, maxMs),
+    ticksPerSecond: integer("--ticks-per-second", values["ticks-per-second"] ?? "10", 1, 1000),
     destroy: oneOf("--destroy", values.destroy ?? destroyDefault, destroyPolicies),
     maxWorlds: integer("--max-worlds", values["max-worlds"], 1, 1_000_000),
     idleWorldMs: integer("--idle-world-ms", values["idle-world-ms"], 0, maxMs),

@@ -39,7 +39,7 @@ async function main(): Promise<void> {
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
   const { host, port, allowInsecure, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
   return await serve({
-    worlds: [gridworld(clocks[clock](flags), destroy)],
+    worlds: [gridworld(clocks[clock].make(flags), destroy)],
     host,
     port,
     allowInsecure,

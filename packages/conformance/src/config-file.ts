@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DType, dtypes, type PackValue, pack, type Settings } from "@dm-env-rpc/tensor-codec";
-import type { ClockName, ConformanceConfig, Counted } from "./config.ts";
+import { type ConformanceConfig, type Counted, clockNames } from "./config.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 type Reader = (value: Json, where: string) => unknown;
@@ -26,14 +26,6 @@ const texts: Reader = (value, where) =>
 const counted: Reader = (value, where): Counted =>
   record({ create: settings, count }, value, where) as unknown as Counted;
 
-const clocks: Readonly<Record<ClockName, true>> = {
-  lockstep: true,
-  turns: true,
-  realtime: true,
-  freeRunning: true,
-  wakeUp: true,
-};
-
 const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
   create: settings,
   join: settings,
@@ -46,7 +38,7 @@ const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
   fullWorld: counted,
   minAgents: counted,
   shortSequence: counted,
-  clock: oneOf(...Object.keys(clocks)),
+  clock: oneOf(...clockNames),
   onLeave: oneOf("continue", "block", "terminate"),
   onDestroy: oneOf("refuse", "drain", "force"),
   onReset: oneOf("respawn", "wait"),

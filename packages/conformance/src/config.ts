@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 
+/** The clocks that checks tell apart. */
+export const clockNames = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
+
 /** How a server's worlds move. */
-export type ClockName = "lockstep" | "turns" | "realtime" | "freeRunning" | "wakeUp";
+export type ClockName = (typeof clockNames)[number];
 
 /** Create settings under which something happens after a number of something. */
 export interface Counted {
