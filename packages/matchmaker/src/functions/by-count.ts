@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { allTickets, type MatchFunction } from "./match-function.ts";
+import { allTickets, everyone, type MatchFunction } from "./match-function.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
-
-/** The team of matches that have only one. */
-export const everyone = "everyone";
 
 /** Matches so many tickets of any pool, the oldest first. */
 export function byCount(count: number): MatchFunction {

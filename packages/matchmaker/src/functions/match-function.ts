@@ -36,6 +36,9 @@ export interface MatchProposal {
  */
 export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
 
+/** The team of matches that have only one. */
+export const everyone = "everyone";
+
 /** The tickets of all pools, each once, the oldest first. */
 export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket[] {
   const [first = [], ...others] = pools.values();

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { invalid } from "../errors.ts";
-import { everyone } from "./by-count.ts";
-import { allTickets, byAge, type MatchFunction, type WaitingTicket } from "./match-function.ts";
+import {
+  allTickets,
+  byAge,
+  everyone,
+  type MatchFunction,
+  type WaitingTicket,
+} from "./match-function.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** How `skillWindow` tells who is close to whom. */
