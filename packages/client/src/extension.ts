@@ -17,8 +17,7 @@ export interface Extension<Request extends DescMessage, Response extends DescMes
 }
 
 /**
- * Sends a message of an extension on a connection's stream and returns the message that answers it
- * (wire-format.md, "Requests and responses").
+ * Sends a message of an extension on a connection's stream and returns the message that answers it.
  *
  * @throws DmEnvRpcError when the server does not know the extension, or refuses.
  * @throws ConnectError `Internal` when the answer is another message.

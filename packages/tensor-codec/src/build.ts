@@ -30,7 +30,7 @@ export type DiscreteDType = {
  *
  * Bounds are inclusive: one scalar for all elements, or one for each element as a
  * typed array or nested arrays. Without bounds none go out; of an integer's one
- * bound the other is the dtype's (wire-format.md, "TensorSpec").
+ * bound the other is the dtype's.
  *
  * Each throws a TensorError `spec` for what official clients break on or nobody can
  * satisfy: two negative dimensions, bounds on a variable-length spec, min above
