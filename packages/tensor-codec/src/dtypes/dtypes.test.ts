@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { runInNewContext } from "node:vm";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   DataType,
@@ -15,7 +16,14 @@ import { packTensor, unpackTensor } from "../bridge.ts";
 import { packSpec, unpackSpec } from "../bridge-specs.ts";
 import { type PlainBuilder, t } from "../build.ts";
 import { fromDmEnvSpec, toDmEnvSpec } from "../dm-env.ts";
-import { type DType, dtypeOf, elementTypes, isNumeric, type NumericDType } from "../dtype.ts";
+import {
+  type DType,
+  dtypeOf,
+  elementTypes,
+  isNumeric,
+  type NumericDType,
+  type TensorData,
+} from "../dtype.ts";
 import type { ProcessResponse } from "../messages.ts";
 import { pack, packFor } from "../pack.ts";
 import { sample } from "../sample.ts";
@@ -105,6 +113,21 @@ describe.each(everyDType)("%s", (dtype) => {
       const message = packTensor(tensor);
       expect(toBinary(TensorSchema, message)).toEqual(encoded);
       expect(valuesOf(unpackTensor(fromBinary(TensorSchema, encoded)))).toEqual(valuesOf(tensor));
+    }
+  });
+
+  test("has the same bytes where its elements are another realm's", () => {
+    const madeElsewhere: (name: string, elements: TensorData) => TensorData = runInNewContext(
+      "(name, elements) => globalThis[name].from(elements)",
+    );
+    for (const tensor of tensorsOf(dtype)) {
+      const { data } = tensor;
+      const name = ArrayBuffer.isView(data) ? data[Symbol.toStringTag] : "Array";
+      const foreign = madeElsewhere(name, data);
+      expect(foreign).not.toBeInstanceOf(data.constructor);
+      const value = { ...tensor, data: foreign } as Tensor;
+      const packed = packFor(value, specOf(dtype, tensor.shape), "x");
+      expect(bitsOf(decodeTensor(encodeTensor(packed)))).toEqual(bitsOf(tensor));
     }
   });
 

@@ -85,7 +85,7 @@ export function varintsSize(data: IntegerArray): number {
   for (let i = 0; i < data.length; i++) all |= data[i] as number;
   if (all >>> 0 < 0x80) return data.length;
   // What the sign adds to the five bytes of 32 bits; in a uint32 the bit that is a sign elsewhere is none.
-  const negative = data instanceof Uint32Array ? 0 : 5;
+  const negative = data[Symbol.toStringTag] === "Uint32Array" ? 0 : 5;
   let size = 0;
   for (let i = 0; i < data.length; i++) {
     const value = data[i] as number;
