@@ -67,3 +67,14 @@ test("a recv that was answered at once does not take the next one's place", asyn
   const both = await Promise.all([vector.recv(), vector.recv({ timeoutMs: 60_000 })]);
   expect(both.map((batch) => batch.ids.length)).toEqual([1, 1]);
 });
+
+test("a recv that was given up before it began leaves what has arrived to the next one", async () => {
+  await using vector = await vectorize(2, scripted().factory, { batchSize: 1 });
+  vector.sendReset();
+  const first = await vector.recv();
+  await new Promise((resolve) => setImmediate(resolve));
+  const signal = AbortSignal.abort(new Error("no time"));
+  await expect(vector.recv({ signal })).rejects.toThrow(/1 of 2 slots was given up: no time/);
+  const second = await vector.recv();
+  expect([...first.ids, ...second.ids].sort()).toEqual([0, 1]);
+});

@@ -2,7 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { BackoffOptions } from "../backoff.ts";
 import type { Environment } from "../environment.ts";
-import { type WaitOptions, waitFor } from "../wait.ts";
+import { canceled, type WaitOptions, waitFor } from "../wait.ts";
 import { Batcher } from "./batcher.ts";
 import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";
@@ -167,6 +167,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
+    const what = `${count} of ${this.size} slots`;
+    const signal = options?.signal;
+    // What has arrived is for whoever still waits.
+    if (signal?.aborted === true) return Promise.reject(canceled(what, signal));
     let waiting: Waiting<Observation> | undefined;
     const coming = new Promise<VectorBatch<Observation>>((resolve, reject) => {
       waiting = { count, resolve, reject };
@@ -175,7 +179,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     });
     // Where nothing ends the wait but an arrival, there is nothing to watch.
     if (options === undefined) return coming;
-    return waitFor(coming, `${count} of ${this.size} slots`, options).finally(() => {
+    return waitFor(coming, what, options).finally(() => {
       if (this.#waiting === waiting) this.#waiting = undefined;
     });
   }
