@@ -269,6 +269,17 @@ describe("wrappers", () => {
     await env.close();
   });
 
+  test("timeLimit counts on where a mask resets others", async () => {
+    const { clock, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
+    const limited = timeLimit(env, { steps: 2, clock });
+    await blockingReset(limited).reset();
+    await limited.step(idle(2));
+    await limited.reset({ mask: [true] });
+    await tick(env, 0, 0);
+    expect((await limited.step(idle(2))).doneN).toEqual([false, true]);
+    await env.close();
+  });
+
   test("timeLimit cuts a sequence short by time, and recordStatistics says how it went", async () => {
     const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
     const wrapped = recordStatistics(timeLimit(env, { ms: 50, clock }), { clock });

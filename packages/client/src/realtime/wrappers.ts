@@ -120,7 +120,9 @@ function counting<Action, Observation>(
 ): RealtimeEnvironment<Action, Observation> {
   const sequences = Array.from({ length: inner.size }, begun);
   const forget = (mask: readonly boolean[] | undefined): void => {
-    for (const i of sequences.keys()) if (mask?.[i] !== false) sequences[i] = begun();
+    for (const i of sequences.keys()) {
+      if (mask === undefined || mask[i] === true) sequences[i] = begun();
+    }
   };
   return {
     ...inner,
