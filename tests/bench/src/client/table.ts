@@ -45,6 +45,7 @@ export const clientSteps: RpcTable = {
   name: "client",
   title: "Vectors against bare connections (int8 in; two float32 and a uint8 [10,5] out)",
   load: "board",
+  sharesProcesses: true,
   contenders,
   modes,
   bars,

@@ -58,6 +58,11 @@ export interface Measured {
 /** A comparison to be made. */
 export interface Comparison extends ChildOptions {
   readonly load: string;
+  /**
+   * Whether all contenders play in the same two processes, on the server of the first: where they differ by
+   * less than two processes of the same program do. Default false.
+   */
+  readonly sharesProcesses?: boolean | undefined;
   readonly contenders: readonly Contender[];
   readonly modes: readonly Mode[];
   readonly effort: Effort;
@@ -116,9 +121,11 @@ async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<voi
   const { contenders, modes, effort, load, onProgress } = comparison;
   for (const contender of contenders) {
     onProgress(`warming up ${contender.label}`);
-    const entrant = start(contender, comparison);
+    const [first] = entrants;
+    const shares = first !== undefined && comparison.sharesProcesses === true;
+    const entrant = shares ? { ...first, contender } : start(contender, comparison);
     entrants.push(entrant);
-    await serve(entrant, load);
+    if (!shares) await serve(entrant, load);
     for (const mode of modes) {
       await connect(entrant, mode, load);
       await warmUp(entrant, mode, effort.warmUpMs, mode === modes[0]);
@@ -169,8 +176,9 @@ async function serve(entrant: Entrant, load: string): Promise<void> {
 }
 
 async function connect({ contender, client, port }: Entrant, mode: Mode, load: string) {
-  const { id: group, connections, inFlight } = mode;
+  const { connections, inFlight } = mode;
   const { peer } = contender.client;
+  const group = keyOf(contender, mode);
   await client.ask("connect", { group, peer, load, port, connections, inFlight });
 }
 
@@ -187,9 +195,14 @@ async function warmUp(entrant: Entrant, mode: Mode, warmUpMs: number, first: boo
   }
 }
 
-async function play({ server, client }: Entrant, mode: Mode, durationMs: number): Promise<Sample> {
+async function play(
+  { contender, server, client }: Entrant,
+  mode: Mode,
+  durationMs: number,
+): Promise<Sample> {
   const before = await server?.ask("usage", {});
-  const { id: group, inFlight } = mode;
+  const { inFlight } = mode;
+  const group = keyOf(contender, mode);
   const result = await client.ask("play", { group, inFlight, durationMs });
   const after = await server?.ask("usage", {});
   const { rssBytes } = await client.ask("usage", {});

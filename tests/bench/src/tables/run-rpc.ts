@@ -17,6 +17,7 @@ export interface RpcTable {
   readonly name: string;
   readonly title: string;
   readonly load: string;
+  readonly sharesProcesses?: boolean;
   readonly contenders: readonly Contender[];
   readonly modes: readonly Mode[];
   readonly bars: readonly Bar[];
@@ -40,6 +41,7 @@ export async function runRpc(
   const effort = options.quick ? table.quick : table.thorough;
   const rows = await compare({
     load: table.load,
+    sharesProcesses: table.sharesProcesses,
     contenders,
     modes,
     effort,
