@@ -55,7 +55,14 @@ process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 function read(file) {
   if (file.endsWith(".xml")) return readJUnit(readFileSync(file, "utf8"));
   if (!file.endsWith(".json")) return undefined;
-  const report = JSON.parse(readFileSync(file, "utf8"));
+  let report;
+  try {
+    report = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    // Whoever wrote it was ended meanwhile.
+    const failures = [{ name: file, message: String(error) }];
+    return { failures, counts: { passed: 0, failed: 1, skipped: 0 } };
+  }
   return report.numTotalTests === undefined ? undefined : readVitest(report);
 }
 
