@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Client, createClient, createRouterTransport } from "@connectrpc/connect";
+import {
+  type CallOptions,
+  type Client,
+  createClient,
+  createRouterTransport,
+} from "@connectrpc/connect";
 import {
   AdminService,
   FrontendService,
@@ -99,15 +104,16 @@ export class House implements AsyncDisposable {
     return server;
   }
 
-  async register(server: SimulatedServer): Promise<void> {
-    const { epoch, jwks } = await this.registry.registerServer({
+  async register(server: SimulatedServer, options?: CallOptions): Promise<void> {
+    const request = {
       serverId: server.id,
       address: server.address,
       capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
       worldTypes: [...server.worldTypes],
       joinTokens: true,
       worlds: reports(server),
-    });
+    };
+    const { epoch, jwks } = await this.registry.registerServer(request, options);
     this.#registered.set(server.id, { epoch, jwks });
   }
 

@@ -5,11 +5,11 @@ import { ManualClock } from "../../testing/manual-clock.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-it("a report whose server has given up the call does not replace the next one", async () => {
+/** A house whose store holds up the next commit when it is told to. */
+async function slowHouse() {
   const clock = new ManualClock();
   const inner = memoryStore({ clock });
   let isSlow = (): void => {};
-  let goOn = (): void => {};
   let delay: Promise<void> | undefined;
   const store: Store = {
     ...inner,
@@ -23,26 +23,62 @@ it("a report whose server has given up the call does not replace the next one", 
       return await inner.commit(changes, fence);
     },
   };
-  await using house = await House.open({ clock, store });
+  const house = await House.open({ clock, store });
+  /** Holds up the next commit until it is told to go on. */
+  const hold = () => {
+    let goOn = (): void => {};
+    const slow = new Promise<void>((resolve) => {
+      isSlow = resolve;
+    });
+    delay = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    return { slow, goOn };
+  };
+  return { house, hold };
+}
+
+const givenUp = /canceled|aborted/;
+
+it("a report whose server has given up the call does not replace the next one", async () => {
+  const { house, hold } = await slowHouse();
+  await using _closing = house;
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
   const before = { serverId: server.id, epoch: 1n, worlds: reports(server) };
-  const slow = new Promise<void>((resolve) => {
-    isSlow = resolve;
-  });
-  delay = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
+  const { slow, goOn } = hold();
   const givingUp = new AbortController();
   const late = house.registry.renewServer(before, { signal: givingUp.signal });
   await slow;
   givingUp.abort();
-  await expect(late).rejects.toThrow(/canceled|aborted/);
+  await expect(late).rejects.toThrow(givenUp);
   for (const id of ids) await house.join(id);
   await house.report(server);
   goOn();
   await house.settle();
   expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
   expect(server.destroyed.size).toBe(0);
+});
+
+it("a registration that its server has given up does not replace the next one", async () => {
+  const { house, hold } = await slowHouse();
+  await using _closing = house;
+  const server = await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.settle();
+  const { slow, goOn } = hold();
+  const givingUp = new AbortController();
+  const late = house.register(server, { signal: givingUp.signal });
+  await slow;
+  givingUp.abort();
+  await expect(late).rejects.toThrow(givenUp);
+  for (const id of ids) await house.join(id);
+  await house.register(server);
+  await house.settle();
+  goOn();
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+  await house.report(server);
+  expect(house.events.filter(({ kind }) => kind === "server-registered")).toHaveLength(2);
 });

@@ -34,11 +34,11 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
     jwks: issuer.jwks,
   });
   return {
-    async registerServer(request) {
+    async registerServer(request, { signal }) {
       checkRequest(context, request);
       await callBack(context, request);
       await checkRivals(context, request);
-      const epoch = await register(context, request);
+      const epoch = await register(context, request, signal);
       const { serverId, address } = request;
       emit({ kind: "server-registered", serverId, address });
       return { epoch: BigInt(epoch), ...terms() };
@@ -138,6 +138,7 @@ async function checkRivals(
 async function register(
   { view }: RegistryContext,
   request: RegisterServerRequest,
+  signal: AbortSignal,
 ): Promise<number> {
   const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
   await view.refresh([
@@ -152,6 +153,8 @@ async function register(
         `the worlds of server "${shorten(serverId)}" are being given up; register again in a moment`,
       );
     }
+    // Who has given up this call may have registered elsewhere since, with worlds as they are now.
+    signal.throwIfAborted();
     const epoch = (known?.value.epoch ?? 0) + 1;
     const server: ServerRecord = {
       id: serverId,
