@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DeadlineOptions } from "./clocks/clock.ts";
+import { type Deadline, deadlineOf, goesOn } from "./clocks/deadline.ts";
 import type { Seat } from "./seat.ts";
 
 /** What the beginning of a sequence needs of the world. */
@@ -17,16 +18,17 @@ export interface OpeningHost {
 /** The barrier of first steps: a sequence begins when every agent that it waits for has sent one (behaviour 60). */
 export class Opening {
   readonly #host: OpeningHost;
-  readonly #deadline: DeadlineOptions;
+  readonly #options: DeadlineOptions;
+  readonly #deadline: Deadline;
   /** Agents whose first step is outstanding. */
   readonly #ready = new Set<Seat>();
   /** Agents whose first step nobody waits for any more. */
   readonly #excused = new Set<Seat>();
-  #cancelDeadline: (() => void) | undefined;
 
-  constructor(host: OpeningHost, deadline: DeadlineOptions) {
+  constructor(host: OpeningHost, options: DeadlineOptions) {
     this.#host = host;
-    this.#deadline = deadline;
+    this.#options = options;
+    this.#deadline = deadlineOf(host, options, () => this.#expired());
   }
 
   /** The first step of an agent is outstanding. */
@@ -60,7 +62,7 @@ export class Opening {
   check(): void {
     const { seats } = this.#host;
     if (this.#ready.size === 0 || !this.#host.mayOpen()) this.disarm();
-    else if (this.#ready.size + this.#excused.size < seats.size) this.#arm();
+    else if (this.#ready.size + this.#excused.size < seats.size) this.#deadline.arm();
     else {
       this.disarm();
       const ready = [...this.#ready].sort((a, b) => a.agent - b.agent);
@@ -68,32 +70,20 @@ export class Opening {
     }
   }
 
-  #arm(): void {
-    const { deadlineMs } = this.#deadline;
-    if (deadlineMs === undefined || this.#cancelDeadline !== undefined) return;
-    this.#cancelDeadline = this.#host.after(deadlineMs, () => {
-      this.#cancelDeadline = undefined;
-      this.#expired();
-    });
-  }
-
   disarm(): void {
-    this.#cancelDeadline?.();
-    this.#cancelDeadline = undefined;
+    this.#deadline.disarm();
   }
 
   #expired(): void {
-    const { onMissedDeadline: policy = "wait" } = this.#deadline;
-    const goesOn = policy === "default-action" || policy === "repeat-last";
     // All of them first: the last that is taken out may begin the sequence.
     const late = [...this.#host.seats].filter(
       (seat) => !this.#ready.has(seat) && !this.#excused.has(seat),
     );
     for (const seat of late) {
       this.#host.missed(seat);
-      if (goesOn) this.excuse(seat);
+      if (goesOn(this.#options)) this.excuse(seat);
     }
     // Where the late ones were taken out, the beginning has come about by that.
-    if (goesOn) this.check();
+    if (goesOn(this.#options)) this.check();
   }
 }

@@ -10,7 +10,7 @@ export interface Deadline {
 
 /** The deadline of a clock, which calls `expired` when it is over. */
 export function deadlineOf(
-  sequence: SequenceControl,
+  sequence: Pick<SequenceControl, "after">,
   { deadlineMs }: DeadlineOptions,
   expired: () => void,
 ): Deadline {
