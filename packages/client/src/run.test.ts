@@ -23,7 +23,7 @@ function remembering() {
   };
 }
 
-describe("behaviour 50: the run loops of dm_env.md", () => {
+describe("behaviour 50: the run loops of dm_env", () => {
   test("continuing", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;

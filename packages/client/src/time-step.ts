@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 
-/** Where in its sequence a time step stands (dm_env.md, "Overview"). */
+/** Where in its sequence a time step stands (dm_env, "Overview"). */
 export type StepType = "first" | "mid" | "last";
 
 /** What the server said of the agent's state: `interrupted` is an end that is no end of the task. */
 export type AgentState = "running" | "terminated" | "interrupted";
 
 /**
- * What an environment answers to a step (dm_env.md, "Overview").
+ * What an environment answers to a step (dm_env, "Overview").
  *
  * A plain record with its three questions as functions: a copy with another step
  * type, `{ ...step, stepType: "last" }`, answers for itself (manual truncation).

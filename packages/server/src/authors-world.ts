@@ -100,7 +100,7 @@ export class AuthorsWorld {
   }
 }
 
-/** @throws WorldFault when what \`create\` returned is no world. */
+/** @throws WorldFault when what `create` returned is no world. */
 function checked(world: UntypedWorld | undefined): UntypedWorld {
   if (typeof world?.step === "function" && typeof world.observe === "object") return world;
   throw new WorldFault(

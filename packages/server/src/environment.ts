@@ -16,7 +16,7 @@ import {
   type WorldDefinition,
 } from "./world.ts";
 
-/** What a single-agent environment returns from a step (dm_env.md, "Overview"). */
+/** What a single-agent environment returns from a step (dm_env, "Overview"). */
 export interface EnvironmentStep<O extends Specs> {
   /** Every observation, kept until the next step and not copied. */
   readonly observation: PackablesOf<O>;

@@ -55,7 +55,7 @@ export interface RealtimeResetOptions extends WaitOptions {
 }
 
 /**
- * Environments that run on by themselves, whether or not their agent steps (universe.md). Every function takes and
+ * Environments that run on by themselves, whether or not their agent steps, as in Universe. Every function takes and
  * returns vectors with an element for each environment. A plain record of functions: a wrapper copies
  * it and replaces some.
  */

@@ -150,7 +150,7 @@ describe("behaviour 56: vectors", () => {
     await env.close();
   });
 
-  test("the vector loop of universe.md", async () => {
+  test("the vector loop of Universe", async () => {
     const { clock, env } = await worlds(2, () => ({ sequenceLength: 3 }));
     let observationN = await env.reset();
     let sequences = 0;

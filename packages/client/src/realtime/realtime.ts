@@ -21,7 +21,7 @@ export interface RealtimeOptions<Action, Observation> {
 }
 
 /**
- * Gives environments the semantics of Universe (universe.md; behaviours 54 to 57): they run on, whether or not
+ * Gives environments the semantics of Universe (behaviours 54 to 57): they run on, whether or not
  * the agent steps; resets return at once; an index whose sequence has ended resets by itself.
  *
  * The world should be one that answers steps in real time: one that waits for its agents is

@@ -20,7 +20,7 @@ export interface RealtimeOptions {
 }
 
 /**
- * The world advances at a rate, whether agents step or not (universe.md). A step
+ * The world advances at a rate, whether agents step or not, as in Universe. A step
  * sets the agent's latest actions. A tick that comes too late is not made up for.
  *
  * @throws RangeError when the rate is not above 0.
