@@ -144,8 +144,10 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     if (lease === undefined) throw new Error("a lease was expected");
     expect(await store.renew(lease, 60_000)).toBe(true);
     expect(await store.commit([write("a", 0, secret("a"))], lease)).toMatchObject({ ok: true });
-    await place.pass(50_000);
-    expect(await store.renew(lease, 60_000)).toBe(true);
+    for (let renewals = 0; renewals < 2; renewals++) {
+      await place.pass(40_000);
+      expect(await store.renew(lease, 60_000)).toBe(true);
+    }
     await place.pass(60_000);
     expect(await store.renew(lease, 60_000)).toBe(false);
     const late = store.commit([write("b", 0, secret("b"))], lease);
