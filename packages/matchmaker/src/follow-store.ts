@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, pause } from "./clock.ts";
+
 import { toError } from "./errors.ts";
 import type { Emit } from "./events.ts";
 import { isStoreError, type Store } from "./store/store.ts";
+import { pause, type TimeSource } from "./time-source.ts";
 import type { View } from "./view.ts";
 
 /** How long a store that cannot be reached is waited for. */
@@ -12,7 +13,7 @@ const retryMs = 500;
 export async function followStore(
   store: Store,
   view: View,
-  clock: Clock,
+  time: TimeSource,
   signal: AbortSignal,
   emit: Emit,
 ): Promise<void> {
@@ -38,7 +39,7 @@ export async function followStore(
       emit({ kind: "store-failed", error: toError(error) });
       if (!isStoreError(error)) continue;
       isDue = true;
-      await pause(clock, retryMs, signal);
+      await pause(time, retryMs, signal);
     }
   }
   unsubscribe();

@@ -3,7 +3,7 @@ import fc, { type Scheduler } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../testing/house.ts";
 import { recordsOf, violations } from "../testing/invariants.ts";
-import { ManualClock } from "../testing/manual-clock.ts";
+import { ManualTime } from "../testing/manual-time.ts";
 import { SimulatedServers } from "../testing/simulated-servers.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
@@ -45,8 +45,8 @@ async function play(
   scheduler: Scheduler,
   deeds: readonly (typeof deed extends fc.Arbitrary<infer T> ? T : never)[],
 ) {
-  const clock = new ManualClock();
-  const store = memoryStore({ clock });
+  const time = new ManualTime();
+  const store = memoryStore({ time });
   const servers = new SimulatedServers();
   let isRandom = false;
   const turn = async (label: string): Promise<void> => {
@@ -65,7 +65,7 @@ async function play(
   let made = 0;
   const open = (name: string): Promise<House> =>
     House.open({
-      clock,
+      time,
       servers,
       store: scheduled(watched, turn),
       profiles: [profile({ backfill: true })],
@@ -85,7 +85,7 @@ async function play(
   const act = async (): Promise<void> => {
     for (const what of deeds) {
       await turn(what);
-      await happens(what, agents, servers, clock).catch((error: unknown) => {
+      await happens(what, agents, servers, time).catch((error: unknown) => {
         // Agents may come too late, and dead servers do not answer; nothing else may go wrong.
         if (
           !/not assigned|expired|register it again|taken out|nobody listens/.test(String(error))
@@ -101,7 +101,7 @@ async function play(
   await scheduler.waitIdle();
   servers.pace = async () => {};
 
-  clock.advance(leaderLeaseMs);
+  time.advance(leaderLeaseMs);
   for (const server of servers.all.values()) if (server.isUp) await agents.register(server);
   await agents.pass(60_000, 5_000);
   const { ticket, world } = await recordsOf(store);
@@ -130,7 +130,7 @@ async function happens(
   what: string,
   house: House,
   servers: SimulatedServers,
-  clock: ManualClock,
+  time: ManualTime,
 ): Promise<void> {
   const some = async (state: string): Promise<string | undefined> => {
     const { ticket } = await recordsOf(house.store);
@@ -164,7 +164,7 @@ async function happens(
       await house.reportAll();
       break;
     case "lease runs out":
-      clock.advance(leaderLeaseMs);
+      time.advance(leaderLeaseMs);
       break;
     case "server dies":
       if (up.length > 1 && up[0] !== undefined) up[0].isUp = false;

@@ -9,7 +9,6 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import type { OpenTls } from "@dm-env-rpc/transport";
 import { checkProfile } from "./check-profile.ts";
-import { type Clock, systemClock } from "./clock.ts";
 import type { Evaluate } from "./director/context.ts";
 import { Director } from "./director/director.ts";
 import { Picture } from "./director/picture.ts";
@@ -28,6 +27,7 @@ import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
+import { systemTime, type TimeSource } from "./time-source.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
 import { put, View } from "./view.ts";
@@ -59,7 +59,7 @@ export interface MatchmakerOptions {
   /** Told what happens, for logs and metrics. Must not throw. */
   readonly onEvent?: ((event: MatchmakerEvent) => void) | undefined;
   /** Default: the machine's time. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
   /** Makes ids that nothing else has. Default: random UUIDs. */
   readonly newId?: (() => string) | undefined;
 }
@@ -80,7 +80,7 @@ export interface Matchmaker extends AsyncDisposable {
   readonly isLeading: boolean;
   /** Counts what is known here; takes time in proportion to it. */
   counts(): MatchmakerCounts;
-  /** Looks for work once, as the loop does by itself: for tests and simulations with a clock of their own. */
+  /** Looks for work once, as the loop does by itself: for tests and simulations with a time of their own. */
   tick(): Promise<void>;
   /** Resolves when no call to an environment server is under way. */
   settled(): Promise<void>;
@@ -112,7 +112,7 @@ async function start(
   store: Store,
   options: MatchmakerOptions & { readonly run?: boolean | undefined },
 ): Promise<Matchmaker> {
-  const { clock = systemClock, functions = {}, newId = randomUUID, onEvent } = options;
+  const { time = systemTime, functions = {}, newId = randomUUID, onEvent } = options;
   const settings = settingsFrom(options.settings);
   const profiles = options.profiles ?? [];
   for (const profile of profiles) checkProfile(profile, functions);
@@ -149,13 +149,13 @@ async function start(
     issuer,
     settings,
     evaluate: options.evaluate ?? bestFirst,
-    clock,
+    time,
     emit,
     newId,
   });
   const watch = new TicketWatch(view);
   const ended = new AbortController();
-  const running = [followStore(store, view, clock, ended.signal, emit)];
+  const running = [followStore(store, view, time, ended.signal, emit)];
   if (options.run !== false) running.push(director.run(ended.signal));
 
   let closing: Promise<void> | undefined;

@@ -12,9 +12,9 @@ import { pairs } from "../testing/pairs.ts";
 import { serveSilence } from "../testing/silent-server.ts";
 import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
-import { systemClock } from "./clock.ts";
 import type { MatchmakerEvent } from "./events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
+import { systemTime } from "./time-source.ts";
 
 describe("on the network", () => {
   it("agents find a match, play it and leave, and its world is destroyed", async () => {
@@ -231,11 +231,11 @@ describe("on the network", () => {
 
   it("a server whose clock is hours off checks tokens by the matchmaker's time", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
-    const behind = { ...systemClock, now: () => systemClock.now() - 5 * 3_600_000 };
-    const ahead = { ...systemClock, now: () => systemClock.now() + 5 * 3_600_000 };
+    const behind = { ...systemTime, now: () => systemTime.now() - 5 * 3_600_000 };
+    const ahead = { ...systemTime, now: () => systemTime.now() + 5 * 3_600_000 };
     const matchmaker = matchmakerClient(served.url);
-    for (const clock of [behind, ahead]) {
-      await using registered = await serveCounting(served.url, { clock });
+    for (const time of [behind, ahead]) {
+      await using registered = await serveCounting(served.url, { time });
       const { registration } = registered;
       await registration.registered;
       const [one, two] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);

@@ -80,7 +80,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const ids = await house.tickets(2);
     const store = await place.open();
     await using sleeper = await House.open({
-      clock: place.clock,
+      time: place.time,
       store,
       servers: house.servers,
       settings: { leaderLeaseMs: doomedLeaseMs },
@@ -257,7 +257,7 @@ async function live(
 ): Promise<void> {
   let next = 1;
   const doomed = await House.open({
-    clock: place.clock,
+    time: place.time,
     store,
     servers,
     settings: { leaderLeaseMs: doomedLeaseMs },

@@ -24,7 +24,7 @@ test("the public names are these", () => {
       "serveMatchmaker",
       "signingKeyFromPem",
       "skillWindow",
-      "systemClock",
+      "systemTime",
       "teams",
     ],
     client: ["joinMatch", "matchmakerClient"],

@@ -19,7 +19,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     await house.pass(1_000);
     // Not a word for longer than the lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
-      place.clock.advance(5_000);
+      place.time.advance(5_000);
       await house.settle(1);
     }
     expect((await house.admin.listServers({})).servers[0]?.state).toBe(3);

@@ -19,7 +19,7 @@ import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "../sr
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";
-import { ManualClock } from "./manual-clock.ts";
+import { ManualTime } from "./manual-time.ts";
 import { SimulatedServer, SimulatedServers } from "./simulated-servers.ts";
 import type { Place } from "./stores.ts";
 
@@ -45,7 +45,7 @@ const stateNames = new Map<TicketState, string>(
 
 /** A matchmaker, its servers and whoever talks to it, all in one process and at a test's own time. */
 export class House implements AsyncDisposable {
-  readonly clock: ManualClock;
+  readonly time: ManualTime;
   readonly servers: SimulatedServers;
   readonly store: Store;
   readonly matchmaker: Matchmaker;
@@ -56,13 +56,13 @@ export class House implements AsyncDisposable {
   readonly #registered = new Map<string, { epoch: bigint; jwks: string }>();
 
   private constructor(
-    clock: ManualClock,
+    time: ManualTime,
     servers: SimulatedServers,
     store: Store,
     matchmaker: Matchmaker,
     events: MatchmakerEvent[],
   ) {
-    this.clock = clock;
+    this.time = time;
     this.servers = servers;
     this.store = store;
     this.matchmaker = matchmaker;
@@ -75,26 +75,26 @@ export class House implements AsyncDisposable {
 
   static async open(
     options: MatchmakerOptions & {
-      readonly clock?: ManualClock;
+      readonly time?: ManualTime;
       readonly servers?: SimulatedServers;
     } = {},
   ): Promise<House> {
-    const clock = options.clock ?? new ManualClock();
+    const time = options.time ?? new ManualTime();
     const servers = options.servers ?? new SimulatedServers();
-    const store = options.store ?? memoryStore({ clock });
+    const store = options.store ?? memoryStore({ time });
     const events: MatchmakerEvent[] = [];
     let nextId = 1;
     const matchmaker = await createMatchmaker({
       profiles: [profile()],
       store,
       servers,
-      clock,
+      time,
       newId: () => `id-${String(nextId++).padStart(6, "0")}`,
       run: false,
       onEvent: (event) => events.push(event),
       ...options,
     });
-    return new House(clock, servers, store, matchmaker, events);
+    return new House(time, servers, store, matchmaker, events);
   }
 
   /** Adds a server and registers it. */
@@ -139,7 +139,7 @@ export class House implements AsyncDisposable {
   /** Lets time pass while every server that is up reports as it should. */
   async pass(ms: number, everyMs = 1_000): Promise<void> {
     for (let left = ms; left > 0; left -= everyMs) {
-      this.clock.advance(Math.min(everyMs, left));
+      this.time.advance(Math.min(everyMs, left));
       await this.reportAll();
       await this.settle(1);
     }
@@ -151,7 +151,7 @@ export class House implements AsyncDisposable {
     const ids: string[] = [];
     for (let index = 0; index < count; index++) {
       // One is older than the next.
-      this.clock.advance(1);
+      this.time.advance(1);
       const { ticket } = await this.frontend.createTicket(init);
       ids.push(ticket?.id ?? "");
     }
@@ -180,7 +180,7 @@ export class House implements AsyncDisposable {
     const verifier = tokenVerifier({
       serverId: server.id,
       jwks: () => this.#registered.get(server.id)?.jwks,
-      now: () => this.clock.now(),
+      now: () => this.time.now(),
     });
     const claims = await verifier.join(assignment.joinToken, world.name);
     world.tickets.add(claims.ticketId);
@@ -200,7 +200,7 @@ export async function houseAt(
 ): Promise<House> {
   const store = options.store ?? (await place.open());
   const settings = { leaderLeaseMs: 60_000 };
-  return await House.open({ clock: place.clock, settings, ...options, store });
+  return await House.open({ time: place.time, settings, ...options, store });
 }
 
 /** What a server would report. */

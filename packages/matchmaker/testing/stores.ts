@@ -5,7 +5,7 @@ import { createClient } from "redis";
 import { redisStore } from "../src/redis/redis-store.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
-import { ManualClock } from "./manual-clock.ts";
+import { ManualTime } from "./manual-time.ts";
 
 /** One place for state, which several stores may share. */
 export interface Place extends AsyncDisposable {
@@ -13,7 +13,7 @@ export interface Place extends AsyncDisposable {
   open(): Promise<Store>;
   /** Lets a lease run out. */
   pass(ms: number): Promise<void>;
-  readonly clock: ManualClock;
+  readonly time: ManualTime;
 }
 
 /** A kind of store that the suites are run with. */
@@ -27,16 +27,16 @@ const memory: StoreKind = {
   name: "memory",
   isHere: true,
   async place() {
-    const clock = new ManualClock();
-    const store = memoryStore({ clock });
+    const time = new ManualTime();
+    const store = memoryStore({ time });
     // Who closes one of them closes it for himself.
     const open = async (): Promise<Store> => ({
       ...store,
       close: async () => {},
       [Symbol.asyncDispose]: async () => {},
     });
-    const pass = async (ms: number): Promise<void> => clock.advance(ms);
-    return { open, pass, clock, [Symbol.asyncDispose]: () => store.close() };
+    const pass = async (ms: number): Promise<void> => time.advance(ms);
+    return { open, pass, time, [Symbol.asyncDispose]: () => store.close() };
   },
 };
 
@@ -58,20 +58,20 @@ const redis: StoreKind = {
   async place() {
     shared ??= RedisServer.start();
     const { url } = await shared;
-    const clock = new ManualClock(Date.now());
+    const time = new ManualTime(Date.now());
     const prefix = `{${randomUUID()}}:`;
     const open = async (): Promise<Store> => ({
-      ...(await redisStore({ url, prefix, clock, ...patient })),
+      ...(await redisStore({ url, prefix, time, ...patient })),
       // Its time is a test's; that it is Redis's own has a test of its own.
-      now: () => clock.now(),
+      now: () => time.now(),
     });
     const pass = async (ms: number): Promise<void> => {
-      clock.advance(ms);
+      time.advance(ms);
       const client = await createClient({ url, socket: { connectTimeout: 60_000 } }).connect();
       await client.eval(shortenLeases, { arguments: [`${prefix}lease:*`, String(ms)] });
       client.destroy();
     };
-    return { open, pass, clock, [Symbol.asyncDispose]: async () => {} };
+    return { open, pass, time, [Symbol.asyncDispose]: async () => {} };
   },
 };
 

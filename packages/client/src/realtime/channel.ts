@@ -2,9 +2,9 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment.ts";
 import type { TimeStep } from "../time-step.ts";
-import type { Clock } from "./clock.ts";
 import { Lags } from "./lags.ts";
 import type { RealtimeInfo } from "./realtime-environment.ts";
+import type { TimeSource } from "./time-source.ts";
 
 /** What was taken from a channel. */
 export interface Taken<Observation> {
@@ -16,7 +16,7 @@ export interface Taken<Observation> {
 
 /** How a channel speaks to its world. */
 export interface ChannelOptions<Action, Observation> {
-  readonly clock: Clock;
+  readonly time: TimeSource;
   readonly idleAction: Action;
   readonly pollIntervalMs: number;
   readonly maxInFlight: number;
@@ -52,7 +52,7 @@ export class Channel<Action, Observation> {
   ) {
     this.#environment = environment;
     this.#options = options;
-    this.#lags = new Lags(options.clock);
+    this.#lags = new Lags(options.time);
   }
 
   get observation(): Observation | null {
@@ -68,7 +68,7 @@ export class Channel<Action, Observation> {
     this.#forget();
     this.#status = "resetting";
     const generation = ++this.#generation;
-    const sentAt = this.#options.clock.now();
+    const sentAt = this.#options.time.now();
     this.#environment
       .reset()
       .then((step) => this.#came(step, generation, sentAt, undefined))
@@ -84,7 +84,7 @@ export class Channel<Action, Observation> {
       );
     }
     if (this.#status !== "running") return;
-    const givenAt = this.#options.clock.now();
+    const givenAt = this.#options.time.now();
     if (this.#inFlight >= this.#options.maxInFlight) this.#waitingAction = { action, givenAt };
     else this.#send(action, givenAt);
   }
@@ -134,7 +134,7 @@ export class Channel<Action, Observation> {
     this.#cancelPoll = undefined;
     this.#inFlight++;
     const generation = this.#generation;
-    const sentAt = this.#options.clock.now();
+    const sentAt = this.#options.time.now();
     const answered = (): void => {
       this.#inFlight--;
     };
@@ -175,7 +175,7 @@ export class Channel<Action, Observation> {
       this.#waitingAction = undefined;
       this.#send(waiting.action, waiting.givenAt);
     } else if (this.#inFlight === 0 && this.#cancelPoll === undefined) {
-      this.#cancelPoll = this.#options.clock.after(this.#options.pollIntervalMs, () => {
+      this.#cancelPoll = this.#options.time.after(this.#options.pollIntervalMs, () => {
         this.#cancelPoll = undefined;
         if (!this.#closed && this.#status === "running" && this.#inFlight === 0)
           this.#send(this.#options.idleAction, undefined);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
-import { manualClock } from "../testing/manual-clock.ts";
+import { manualTime } from "../testing/manual-time.ts";
 import { realtime } from "./index.ts";
 
 test("what remoteTimeMs throws is the failure of its environment, and nobody else's", async () => {
-  const clock = manualClock();
+  const time = manualTime();
   const [good, bad] = [await joined(), await joined()];
   let readings = 0;
   const env = realtime([good.environment, bad.environment], {
-    clock,
+    time,
     remoteTimeMs: () => {
       if (++readings === 2) throw new Error("no time in this observation");
       return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Environments that run on in real time, and wrappers for them. */
-export { type Clock, systemClock } from "./clock.ts";
+
 export { type RealtimeOptions, realtime } from "./realtime.ts";
 export type {
   RealtimeEnvironment,
@@ -8,6 +8,7 @@ export type {
   RealtimeResetOptions,
   RealtimeStep,
 } from "./realtime-environment.ts";
+export { systemTime, type TimeSource } from "./time-source.ts";
 export {
   blockingReset,
   recordStatistics,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "./clock.ts";
+
 import type { RealtimeInfo } from "./realtime-environment.ts";
+import type { TimeSource } from "./time-source.ts";
 
 /** The measures that lags are read into. */
 export type LagNumbers = Pick<
@@ -21,7 +22,7 @@ const smoothing = 0.1;
  * trip before it came; with it, as NTP does, the exchange with the shortest round trip says how far apart the clocks are.
  */
 export class Lags {
-  readonly #clock: Clock;
+  readonly #time: TimeSource;
   #roundTripMs: number | null = null;
   #shortestMs = Number.POSITIVE_INFINITY;
   #actionLagMs: number | null = null;
@@ -31,13 +32,13 @@ export class Lags {
   #intervalMs: number | null = null;
   #oldestRewardAt: number | undefined;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(time: TimeSource) {
+    this.#time = time;
   }
 
   /** An answer has come; `givenAt` is when its action was given, `remoteMs` the world's time in it. */
   answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): void {
-    const now = this.#clock.now();
+    const now = this.#time.now();
     const roundTripMs = now - sentAt;
     this.#roundTripMs = roundTripMs;
     if (remoteMs !== undefined && roundTripMs <= this.#shortestMs) {
@@ -70,7 +71,7 @@ export class Lags {
   }
 
   read(observed: boolean): LagNumbers {
-    const now = this.#clock.now();
+    const now = this.#time.now();
     return {
       observationLagMs: observed ? now - this.#madeAt : null,
       actionLagMs: this.#actionLagMs,

@@ -2,7 +2,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
-import { manualClock } from "../testing/manual-clock.ts";
+import { manualTime } from "../testing/manual-time.ts";
 import { connected, type Script, type ScriptedServer } from "../testing/scripted-server.ts";
 import {
   blockingReset,
@@ -15,13 +15,13 @@ import {
 
 const observations = { tick: t.int32(), time: t.float64(), reward: t.float32() };
 
-/** Worlds that give 1 reward a step; each poll of the clock makes a tick. */
+/** Worlds that give 1 reward a step; each poll makes a tick. */
 async function worlds(
   count: number,
   script: (index: number) => Script = () => ({}),
   options: RealtimeOptions<object, { readonly [name: string]: unknown }> = {},
 ) {
-  const clock = manualClock();
+  const time = manualTime();
   const servers: ScriptedServer[] = [];
   const environments = [];
   for (let i = 0; i < count; i++) {
@@ -34,8 +34,8 @@ async function worlds(
     servers.push(server);
     environments.push(await connection.join("world"));
   }
-  const env = realtime(environments, { clock, pollIntervalMs: 10, ...options });
-  return { clock, servers, env, connections: environments.map(({ connection }) => connection) };
+  const env = realtime(environments, { time, pollIntervalMs: 10, ...options });
+  return { time, servers, env, connections: environments.map(({ connection }) => connection) };
 }
 
 type Env = Awaited<ReturnType<typeof worlds>>["env"];
@@ -49,11 +49,11 @@ const idle = (count: number) => Array.from({ length: count }, () => ({}));
 
 describe("behaviour 54: a real-time world runs on", () => {
   test("when no agent steps; what came meanwhile is summed up, and what nobody saw is counted", async () => {
-    const { clock, env } = await worlds(1);
+    const { time, env } = await worlds(1);
     await env.reset();
     await tick(env, 0, 0);
     for (let i = 1; i <= 5; i++) {
-      clock.advance(10);
+      time.advance(10);
       await tick(env, 0, i);
     }
     const { observationN, rewardN, doneN, info } = env.take();
@@ -65,18 +65,18 @@ describe("behaviour 54: a real-time world runs on", () => {
   });
 
   test("lags, thinking time, clock skew and throughput come in info", async () => {
-    const { clock, env, servers } = await worlds(
+    const { time, env, servers } = await worlds(
       1,
       () => ({
         answer: (request, server) => {
           // The way there and back takes 4 ms, and the world is 5 s ahead.
-          if (request.case === "step") clockOf(server).advance(4);
+          if (request.case === "step") timeOf(server).advance(4);
           return undefined;
         },
       }),
       { remoteTimeMs: (observation) => Number(observation["time"]) },
     );
-    const clockOf = (_server: ScriptedServer) => clock;
+    const timeOf = (_server: ScriptedServer) => time;
     await env.reset();
     await tick(env, 0, 0);
     expect(env.take().info).toMatchObject({
@@ -91,10 +91,10 @@ describe("behaviour 54: a real-time world runs on", () => {
         },
       ],
     });
-    clock.advance(3);
+    time.advance(3);
     env.act([{ move: 1 }]);
     await tick(env, 0, 1);
-    clock.advance(1);
+    time.advance(1);
     const { info } = env.take();
     expect(info.thinkingMs).toBe(3);
     expect(info.n[0]).toMatchObject({ roundTripMs: 4, actionLagMs: 2 });
@@ -126,14 +126,14 @@ describe("behaviour 55: reset", () => {
 
 describe("behaviour 56: vectors", () => {
   test("an index that is done resets by itself; meanwhile it is null and the others go on", async () => {
-    const { clock, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
+    const { time, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
-      clock.advance(10);
+      time.advance(10);
       await tick(env, 0, i);
       await tick(env, 1, i);
     }
-    clock.advance(10);
+    time.advance(10);
     await tick(env, 1, 3);
     const ended = await env.step(idle(2));
     expect(ended.doneN).toEqual([true, false]);
@@ -151,7 +151,7 @@ describe("behaviour 56: vectors", () => {
   });
 
   test("the vector loop of Universe", async () => {
-    const { clock, env } = await worlds(2, () => ({ sequenceLength: 3 }));
+    const { time, env } = await worlds(2, () => ({ sequenceLength: 3 }));
     let observationN = await env.reset();
     let sequences = 0;
     while (sequences < 4) {
@@ -160,17 +160,17 @@ describe("behaviour 56: vectors", () => {
       observationN = step.observationN;
       expect(step.info.n).toHaveLength(observationN.length);
       sequences += step.doneN.filter(Boolean).length;
-      clock.advance(10);
+      time.advance(10);
       await new Promise((resolve) => setImmediate(resolve));
     }
     await env.close();
   });
 
   test("one that fails is told of, and the others go on", async () => {
-    const { clock, env, servers } = await worlds(2);
+    const { time, env, servers } = await worlds(2);
     await blockingReset(env).reset();
     servers[0]?.stream.abort(new ConnectError("power cut"));
-    clock.advance(10);
+    time.advance(10);
     await tick(env, 1, 1);
     while (env.failures()[0] === undefined) await env.next({ timeoutMs: 60_000 });
     const { observationN, info } = await env.step(idle(2));
@@ -193,17 +193,17 @@ test("behaviour 57: a step before the first reset is a clear error; further rese
 
 describe("behaviour 58: throttle", () => {
   test("acts at once, waits for the frame's end, takes the newest and sums up the rewards", async () => {
-    const { clock, env, servers } = await worlds(1);
-    const slow = throttle(env, 20, { clock });
+    const { time, env, servers } = await worlds(1);
+    const slow = throttle(env, 20, { time });
     await blockingReset(env).reset();
     const step = slow.step([{ move: 2 }]);
     await tick(env, 0, 1);
     for (let i = 2; i <= 4; i++) {
-      clock.advance(10);
+      time.advance(10);
       await tick(env, 0, i);
     }
     expect(servers[0]?.requests[2]).toMatchObject({ value: { actions: [{ uid: 1 }] } });
-    clock.advance(20);
+    time.advance(20);
     const { observationN, rewardN, info } = await step;
     expect(observationN).toMatchObject([{ tick: 4 }]);
     expect(rewardN).toEqual([4]);
@@ -213,14 +213,14 @@ describe("behaviour 58: throttle", () => {
   });
 
   test("never sums across the end of a sequence", async () => {
-    const { clock, env } = await worlds(1, () => ({ sequenceLength: 2 }));
-    const slow = throttle(env, 10, { clock });
+    const { time, env } = await worlds(1, () => ({ sequenceLength: 2 }));
+    const slow = throttle(env, 10, { time });
     await blockingReset(env).reset();
     const step = slow.step([{ move: 2 }]);
     await tick(env, 0, 1);
-    clock.advance(10);
+    time.advance(10);
     await tick(env, 0, 2);
-    clock.advance(90);
+    time.advance(90);
     expect(await step).toMatchObject({ rewardN: [2], doneN: [true], observationN: [{ tick: 2 }] });
     await env.close();
   });
@@ -238,18 +238,18 @@ describe("behaviour 58: throttle", () => {
   });
 
   test("counts the frames that the agent was too late for", async () => {
-    const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
-    const slow = throttle(env, 100, { clock });
+    const { time, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
+    const slow = throttle(env, 100, { time });
     await blockingReset(env).reset();
     const first = slow.step(idle(1));
-    clock.advance(10);
+    time.advance(10);
     await first;
-    clock.advance(35);
+    time.advance(35);
     const late = slow.step(idle(1));
-    clock.advance(5);
+    time.advance(5);
     expect((await late).info.framesMissed).toBe(3);
     const next = slow.step(idle(1));
-    clock.advance(10);
+    time.advance(10);
     expect((await next).info.framesMissed).toBe(0);
     await env.close();
   });
@@ -257,8 +257,8 @@ describe("behaviour 58: throttle", () => {
 
 describe("wrappers", () => {
   test("timeLimit cuts a sequence short by steps: done, truncated, and it resets", async () => {
-    const { clock, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
-    const limited = timeLimit(env, { steps: 2, clock });
+    const { time, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
+    const limited = timeLimit(env, { steps: 2, time });
     await blockingReset(limited).reset();
     expect((await limited.step(idle(2))).doneN).toEqual([false, false]);
     const cut = await limited.step(idle(2));
@@ -270,8 +270,8 @@ describe("wrappers", () => {
   });
 
   test("timeLimit counts on where a mask resets others", async () => {
-    const { clock, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
-    const limited = timeLimit(env, { steps: 2, clock });
+    const { time, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
+    const limited = timeLimit(env, { steps: 2, time });
     await blockingReset(limited).reset();
     await limited.step(idle(2));
     await limited.reset({ mask: [true] });
@@ -281,14 +281,14 @@ describe("wrappers", () => {
   });
 
   test("timeLimit cuts a sequence short by time, and recordStatistics says how it went", async () => {
-    const { clock, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
-    const wrapped = recordStatistics(timeLimit(env, { ms: 50, clock }), { clock });
+    const { time, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
+    const wrapped = recordStatistics(timeLimit(env, { ms: 50, time }), { time });
     await blockingReset(wrapped).reset();
     let steps = 1;
     let step = await wrapped.step([{ move: 1 }]);
     while (!step.doneN[0]) {
       await tick(env, 0, steps);
-      clock.advance(20);
+      time.advance(20);
       step = await wrapped.step([{ move: 1 }]);
       steps++;
     }

@@ -3,8 +3,8 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment.ts";
 import { Changes } from "./changes.ts";
 import { Channel } from "./channel.ts";
-import { type Clock, systemClock } from "./clock.ts";
 import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";
+import { systemTime, type TimeSource } from "./time-source.ts";
 
 /** How to run environments in real time. */
 export interface RealtimeOptions<Action, Observation> {
@@ -17,7 +17,7 @@ export interface RealtimeOptions<Action, Observation> {
   /** Reads the world's own time from an observation, in milliseconds, for the clock skew. */
   readonly remoteTimeMs?: ((observation: Observation) => number | undefined) | undefined;
   /** Default: the machine's. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 /**
@@ -31,7 +31,7 @@ export function realtime<Action, Observation>(
   environments: Environment<Action, Observation> | readonly Environment<Action, Observation>[],
   options: RealtimeOptions<Action, Observation> = {},
 ): RealtimeEnvironment<Action, Observation> {
-  const { clock = systemClock, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
+  const { time = systemTime, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
   // Every action may be left out, so that none is an action of any environment.
   const idleAction = options.idleAction ?? ({} as Action);
   const changes = new Changes();
@@ -42,7 +42,7 @@ export function realtime<Action, Observation>(
   const channels = all.map(
     (environment) =>
       new Channel(environment, {
-        clock,
+        time,
         idleAction,
         pollIntervalMs,
         maxInFlight,
@@ -65,7 +65,7 @@ export function realtime<Action, Observation>(
   const act = (actions: readonly Action[]): void => {
     refuseClosed();
     if (actions.length !== channels.length) throw wrongCount(channels.length, actions.length);
-    if (takenAt !== undefined) thinkingMs = clock.now() - takenAt;
+    if (takenAt !== undefined) thinkingMs = time.now() - takenAt;
     takenAt = undefined;
     channels.forEach((channel, index) => {
       channel.act(actions[index] as Action);
@@ -73,7 +73,7 @@ export function realtime<Action, Observation>(
   };
   const take = (): RealtimeStep<Observation> => {
     const taken = channels.map((channel) => channel.take());
-    takenAt = clock.now();
+    takenAt = time.now();
     return {
       observationN: taken.map(({ observation }) => observation),
       rewardN: taken.map(({ reward }) => reward),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, systemClock } from "./clock.ts";
+
 import type { RealtimeEnvironment, RealtimeInfo, RealtimeStep } from "./realtime-environment.ts";
+import { systemTime, type TimeSource } from "./time-source.ts";
 
 /**
  * Makes `reset` wait until every environment has a valid observation. One that has failed is
@@ -25,7 +26,7 @@ export function blockingReset<Action, Observation>(
 /** How a throttle keeps time. */
 export interface ThrottleOptions {
   /** Default: the machine's. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 /**
@@ -38,19 +39,19 @@ export function throttle<Action, Observation>(
   fps: number,
   options: ThrottleOptions = {},
 ): RealtimeEnvironment<Action, Observation> {
-  const { clock = systemClock } = options;
+  const { time = systemTime } = options;
   const frameMs = 1_000 / fps;
   let frameEnd: number | undefined;
   return {
     ...inner,
     step: async (actions) => {
       inner.act(actions);
-      const now = clock.now();
+      const now = time.now();
       frameEnd = frameEnd === undefined ? now + frameMs : frameEnd + frameMs;
       const framesMissed = Math.max(0, Math.ceil((now - frameEnd) / frameMs));
       frameEnd += framesMissed * frameMs;
       const waitMs = frameEnd - now;
-      if (waitMs > 0) await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
+      if (waitMs > 0) await new Promise<void>((resolve) => void time.after(waitMs, resolve));
       const step = inner.take();
       return {
         ...step,
@@ -67,7 +68,7 @@ export interface TimeLimitOptions {
   /** After as many milliseconds since its first observation was taken. */
   readonly ms?: number | undefined;
   /** Default: the machine's. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 /** Cuts sequences short: the step at the limit is done and truncated, and its index resets. */
@@ -112,7 +113,7 @@ type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
 /** Counts the steps, rewards and time of the sequence at each index, and lets `seen` say what a step looks like. */
 function counting<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
-  { clock = systemClock }: ThrottleOptions,
+  { time = systemTime }: ThrottleOptions,
   seen: (
     step: RealtimeStep<Observation>,
     sequences: readonly SequenceSoFar[],
@@ -132,7 +133,7 @@ function counting<Action, Observation>(
     },
     step: async (actions) => {
       const step = await inner.step(actions);
-      const now = clock.now();
+      const now = time.now();
       for (const [i, sequence] of sequences.entries()) {
         if (step.observationN[i] === null) continue;
         sequence.since ??= now;

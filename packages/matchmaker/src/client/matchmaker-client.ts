@@ -12,8 +12,8 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, unpackStatus } from "@dm-env-rpc/tensor-codec";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
-import { type Clock, pause, systemClock } from "../clock.ts";
 import type { TicketState } from "../model.ts";
+import { pause, systemTime, type TimeSource } from "../time-source.ts";
 
 /** What an agent would like to play. */
 export interface TicketInit {
@@ -100,7 +100,7 @@ export interface MatchmakerClient {
 /** How a client reaches its matchmaker. */
 export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
   /** Default: the machine's time. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 const retryMs = 250;
@@ -115,21 +115,21 @@ export function matchmakerClient(
   matchmakers: string | readonly string[],
   options: MatchmakerClientOptions = {},
 ): MatchmakerClient {
-  const { clock = systemClock } = options;
+  const { time = systemTime } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
   /** Asks until somebody answers. */
   const persist = async <T>(run: () => Promise<T>, find: FindOptions): Promise<T> => {
-    const sinceMs = clock.now();
+    const sinceMs = time.now();
     for (;;) {
       try {
         return await run();
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
         if (signal?.aborted === true || !isPassing(error)) throw error;
-        if (clock.now() - sinceMs >= unreachableMs) throw error;
+        if (time.now() - sinceMs >= unreachableMs) throw error;
         callers.next();
-        await pause(clock, retryMs, signal);
+        await pause(time, retryMs, signal);
         signal?.throwIfAborted();
       }
     }
@@ -168,7 +168,7 @@ export function matchmakerClient(
           const signal = AbortSignal.any([watching, silent.signal]);
           const stream = callers.client.watchTicket({ ticketId }, { signal });
           const iterator = stream[Symbol.asyncIterator]();
-          const cancel = clock.after(callers.timeoutMs, () =>
+          const cancel = time.after(callers.timeoutMs, () =>
             silent.abort(unanswered(callers.name, callers.timeoutMs)),
           );
           try {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../clock.ts";
+
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
+import type { TimeSource } from "../time-source.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { View } from "../view.ts";
 import type { WorldServers } from "../world-servers.ts";
@@ -29,7 +30,7 @@ export interface DirectorContext {
   readonly issuer: TokenIssuer;
   readonly settings: MatchmakerSettings;
   readonly evaluate: Evaluate;
-  readonly clock: Clock;
+  readonly time: TimeSource;
   readonly emit: Emit;
   /** Makes ids that nothing else has. */
   readonly newId: () => string;

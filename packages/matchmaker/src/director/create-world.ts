@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { pause } from "../clock.ts";
+
 import { messageOf, toError } from "../errors.ts";
 import type { Match, Reason, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { type Change, isStoreError } from "../store/store.ts";
+import { pause } from "../time-source.ts";
 import { put } from "../view.ts";
 import { faultOf, isGone, isUnreachable } from "../world-servers.ts";
 import { announce, assigned, reserve, type Seats } from "./assignments.ts";
@@ -72,7 +73,7 @@ async function opened(
   profile: Profile,
   world: World & { readonly name: string },
 ): Promise<boolean> {
-  const { view, clock } = context;
+  const { view, time } = context;
   for (;;) {
     try {
       const placed = world.matchId === undefined ? undefined : view.get("match", world.matchId);
@@ -102,7 +103,7 @@ async function opened(
       }
       // Nobody knows: a world that nobody owns is found by its server's reports.
       if (!known && context.lease() === undefined) return true;
-      if (!known) await pause(clock, storeRetryMs);
+      if (!known) await pause(time, storeRetryMs);
     }
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { pause } from "../clock.ts";
+
 import { toError } from "../errors.ts";
 import { isStoreError, type Store } from "../store/store.ts";
+import { pause } from "../time-source.ts";
 import { fillVacancies } from "./backfill.ts";
 import type { DirectorContext } from "./context.ts";
 import { startCreates, typeKey } from "./create-world.ts";
@@ -41,9 +42,9 @@ export class Director {
   #isDue = true;
 
   constructor({ store, ...shared }: DirectorOptions) {
-    const { clock, settings, emit } = shared;
+    const { time, settings, emit } = shared;
     this.#store = store;
-    this.#leadership = new Leadership(store, clock, settings.leaderLeaseMs);
+    this.#leadership = new Leadership(store, time, settings.leaderLeaseMs);
     this.#context = {
       ...shared,
       lease: () => this.#leadership.lease,
@@ -51,7 +52,7 @@ export class Director {
       suspect: (serverId) => this.#suspicion.suspect(serverId),
       wake: () => this.wake(),
     };
-    this.#tasks = new WorldTasks(clock, settings.cooldownMs, emit);
+    this.#tasks = new WorldTasks(time, settings.cooldownMs, emit);
     this.#suspicion = new Suspicion(this.#context, this.#tasks);
     this.#watch = new ServerWatch(this.#context);
     this.#orphans = new Orphans(this.#context, this.#tasks);
@@ -69,17 +70,17 @@ export class Director {
 
   /** Looks again and again until the signal aborts, then lets another lead. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, settings } = this.#context;
+    const { time, settings } = this.#context;
     const unsubscribe = this.#store.onChange(() => this.wake());
     const renewing = this.#leadership.keep(signal);
     while (!signal.aborted) {
       this.#isDue = false;
       await this.tick();
-      await pause(clock, settings.minTickMs, signal);
+      await pause(time, settings.minTickMs, signal);
       if (this.#isDue || signal.aborted) continue;
       const nap = new AbortController();
       this.#wake = () => nap.abort();
-      await pause(clock, settings.tickMs, AbortSignal.any([signal, nap.signal]));
+      await pause(time, settings.tickMs, AbortSignal.any([signal, nap.signal]));
       this.#wake = undefined;
     }
     unsubscribe();
@@ -91,8 +92,8 @@ export class Director {
 
   /** Looks once: takes or holds the lead, and does what is due. Never rejects. */
   async tick(): Promise<void> {
-    const { emit, clock, picture } = this.#context;
-    const beganMs = clock.now();
+    const { emit, time, picture } = this.#context;
+    const beganMs = time.now();
     try {
       if (!(await this.#leadership.hold())) {
         this.#follow();
@@ -101,7 +102,7 @@ export class Director {
       await this.#context.view.sync();
       if (!this.#isLeading) this.#lead();
       await this.#look();
-      emit({ kind: "ticked", tookMs: clock.now() - beganMs, waiting: picture.waiting.size });
+      emit({ kind: "ticked", tookMs: time.now() - beganMs, waiting: picture.waiting.size });
     } catch (error) {
       if (isStoreError(error, "fenced")) {
         this.#leadership.lose();
@@ -121,11 +122,11 @@ export class Director {
   }
 
   async #look(): Promise<void> {
-    const { picture, clock, settings, view } = this.#context;
-    const isTimeToKeep = clock.now() - this.#keptMs >= settings.tickMs;
+    const { picture, time, settings, view } = this.#context;
+    const isTimeToKeep = time.now() - this.#keptMs >= settings.tickMs;
     for (const serverId of [...picture.reported]) await this.#takeReport(serverId);
     if (isTimeToKeep) {
-      this.#keptMs = clock.now();
+      this.#keptMs = time.now();
       await this.#step("servers", () => this.#watch.look());
       await this.#step("tickets", () => keepTickets(this.#context));
       for (const serverId of [...view.table("server").keys()]) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
-import { ManualClock } from "../../testing/manual-clock.ts";
+import { ManualTime } from "../../testing/manual-time.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
 it("tickets that waited too long are told of once, when that is committed", async () => {
-  const clock = new ManualClock();
-  const inner = memoryStore({ clock });
+  const time = new ManualTime();
+  const inner = memoryStore({ time });
   let rival = async (): Promise<unknown> => undefined;
   const store: Store = {
     ...inner,
@@ -16,10 +16,10 @@ it("tickets that waited too long are told of once, when that is committed", asyn
       return await inner.commit(changes, fence);
     },
   };
-  await using house = await House.open({ clock, store, settings: { maxWaitMs: 60_000 } });
+  await using house = await House.open({ time, store, settings: { maxWaitMs: 60_000 } });
   const ids = await house.tickets(3);
   const [cancelled = "", ...late] = ids;
-  clock.advance(61_000);
+  time.advance(61_000);
   rival = async () => {
     rival = async () => undefined;
     await house.frontend.cancelTicket({ ticketId: cancelled });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, pause } from "../clock.ts";
+
 import type { Lease, Store } from "../store/store.ts";
+import { pause, type TimeSource } from "../time-source.ts";
 
 const leaseName = "director";
 
@@ -11,14 +12,14 @@ const leaseName = "director";
  */
 export class Leadership {
   readonly #store: Store;
-  readonly #clock: Clock;
+  readonly #time: TimeSource;
   readonly #leaseMs: number;
   #lease: Lease | undefined;
   #renewedMs = 0;
 
-  constructor(store: Store, clock: Clock, leaseMs: number) {
+  constructor(store: Store, time: TimeSource, leaseMs: number) {
     this.#store = store;
-    this.#clock = clock;
+    this.#time = time;
     this.#leaseMs = leaseMs;
   }
 
@@ -29,10 +30,10 @@ export class Leadership {
   /** Takes the lease or holds it. Returns whether it is held. */
   async hold(): Promise<boolean> {
     if (this.#lease !== undefined) {
-      if (this.#clock.now() - this.#renewedMs < this.#leaseMs / 3) return true;
+      if (this.#time.now() - this.#renewedMs < this.#leaseMs / 3) return true;
       if (await this.#renew(this.#lease)) return true;
     }
-    const now = this.#clock.now();
+    const now = this.#time.now();
     this.#lease = await this.#store.acquire(leaseName, this.#leaseMs);
     this.#renewedMs = now;
     return this.#lease !== undefined;
@@ -41,7 +42,7 @@ export class Leadership {
   /** Renews the lease while it is held, however long the work under it takes, until the signal aborts. Never rejects. */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.#clock, this.#leaseMs / 3, signal);
+      await pause(this.#time, this.#leaseMs / 3, signal);
       const lease = this.#lease;
       // A store that cannot be reached is noticed by the work, too.
       if (lease !== undefined) await this.#renew(lease).catch(() => false);
@@ -49,7 +50,7 @@ export class Leadership {
   }
 
   async #renew(lease: Lease): Promise<boolean> {
-    const now = this.#clock.now();
+    const now = this.#time.now();
     const isHeld = await this.#store.renew(lease, this.#leaseMs);
     if (isHeld) this.#renewedMs = now;
     else if (this.#lease === lease) this.#lease = undefined;

@@ -51,13 +51,13 @@ export class Orphans {
   }
 
   #consider(server: ServerRecord, world: ReportedWorld, key: string): void {
-    const { clock, settings, servers, emit } = this.#context;
-    const seenMs = this.#seen.get(key) ?? clock.now();
+    const { time, settings, servers, emit } = this.#context;
+    const seenMs = this.#seen.get(key) ?? time.now();
     this.#seen.set(key, seenMs);
     // What is being created may be this one.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
     if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) return;
-    if (clock.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) return;
+    if (time.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) return;
     if (this.#tasks.isRunning(key)) return;
     this.#tasks.start(key, async () => {
       try {

@@ -9,7 +9,7 @@ it("a matchmaker that stood still for longer than any lease has lost no server",
   await house.settle();
   for (const id of ids) await house.join(id);
   await house.pass(1_000);
-  house.clock.advance(600_000);
+  house.time.advance(600_000);
   // It looks before it takes the report that has been waiting for it.
   await house.settle();
   await house.report(server);
@@ -25,12 +25,12 @@ it("a server that was silent before and after a standstill is lost after its lea
   const isLost = (): boolean => house.events.some(({ kind }) => kind === "server-lost");
   const watch = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 1_000) {
-      house.clock.advance(1_000);
+      house.time.advance(1_000);
       await house.settle(1);
     }
   };
   await watch(8_000);
-  house.clock.advance(600_000);
+  house.time.advance(600_000);
   await watch(1_000);
   expect(isLost()).toBe(false);
   await watch(2_000);

@@ -29,14 +29,14 @@ export class ServerWatch {
 
   /** Finds servers that are lost, that are back, and that are given up. */
   async look(): Promise<void> {
-    const { view, settings, clock } = this.#context;
+    const { view, settings, time } = this.#context;
     this.#passOverStandstill();
     for (const { value: server } of [...view.table("server").values()]) {
       if (server.state === "gone") {
         await this.#giveUp(server);
         continue;
       }
-      const silentMs = clock.now() - this.#lastHeard(server);
+      const silentMs = time.now() - this.#lastHeard(server);
       if (server.state === "lost") {
         if (silentMs >= settings.serverLeaseMs + settings.lostServerMs) await this.#giveUp(server);
       } else if (silentMs >= settings.serverLeaseMs) await this.#lose(server);
@@ -47,9 +47,9 @@ export class ServerWatch {
 
   /** Between two looks no server can be silent for longer than until its next report was due. */
   #passOverStandstill(): void {
-    const { settings, clock } = this.#context;
-    const stoodStillMs = clock.now() - this.#lookedMs - settings.serverLeaseMs / 3;
-    this.#lookedMs = clock.now();
+    const { settings, time } = this.#context;
+    const stoodStillMs = time.now() - this.#lookedMs - settings.serverLeaseMs / 3;
+    this.#lookedMs = time.now();
     if (stoodStillMs <= 0) return;
     for (const seen of this.#seen.values()) seen.atMs += stoodStillMs;
   }
@@ -58,7 +58,7 @@ export class ServerWatch {
     const sequence = this.#context.view.get("report", id)?.value.sequence ?? 0;
     const seen = this.#seen.get(id);
     if (seen !== undefined && seen.sequence === sequence && seen.epoch === epoch) return seen.atMs;
-    const atMs = this.#context.clock.now();
+    const atMs = this.#context.time.now();
     this.#seen.set(id, { sequence, epoch, atMs });
     return atMs;
   }

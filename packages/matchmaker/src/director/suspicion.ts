@@ -32,12 +32,12 @@ export class Suspicion {
 
   /** Looks at the matches that agents left by cancelling their tickets, and asks the servers of those. */
   look(): void {
-    const { view, picture, clock } = this.#context;
+    const { view, picture, time } = this.#context;
     for (const matchId of picture.abandoned) {
       const serverId = view.get("match", matchId)?.value.serverId;
       if (serverId === undefined || this.#suspects.has(serverId)) continue;
       const answeredMs = this.#answered.get(serverId) ?? Number.NEGATIVE_INFINITY;
-      if (clock.now() - answeredMs >= trustMs) this.#ask(serverId);
+      if (time.now() - answeredMs >= trustMs) this.#ask(serverId);
     }
     picture.abandoned.clear();
   }
@@ -57,7 +57,7 @@ export class Suspicion {
   }
 
   #ask(serverId: string): void {
-    const { view, servers, settings, clock, wake } = this.#context;
+    const { view, servers, settings, time, wake } = this.#context;
     const server = view.get("server", serverId)?.value;
     const key = `ask ${serverId}`;
     if (server === undefined || this.#tasks.isRunning(key)) return;
@@ -68,7 +68,7 @@ export class Suspicion {
         () => false,
       );
       if (!answers) return;
-      this.#answered.set(serverId, clock.now());
+      this.#answered.set(serverId, time.now());
       this.#suspects.delete(serverId);
       wake();
     });

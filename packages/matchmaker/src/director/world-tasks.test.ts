@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
-import { ManualClock } from "../../testing/manual-clock.ts";
+import { ManualTime } from "../../testing/manual-time.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
 it("a store that is away when a failed create is taken back is told of as that, and it is made good later", async () => {
-  const clock = new ManualClock();
-  const inner = memoryStore({ clock });
+  const time = new ManualTime();
+  const inner = memoryStore({ time });
   let isAway = false;
   const store: Store = {
     ...inner,
@@ -16,7 +16,7 @@ it("a store that is away when a failed create is taken back is told of as that, 
       return await inner.commit(changes, fence);
     },
   };
-  await using house = await House.open({ clock, store });
+  await using house = await House.open({ time, store });
   const server = await house.serve("a");
   server.createErrors.push(new Error("the network is down"));
   house.servers.pace = async () => {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../clock.ts";
+
 import { toError } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { isStoreError } from "../store/store.ts";
+import type { TimeSource } from "../time-source.ts";
 
 /** Doublings of a cooldown. */
 const maxDoublings = 5;
@@ -12,12 +13,12 @@ export class WorldTasks {
   readonly #running = new Map<string, Promise<void>>();
   readonly #creating = new Map<string, number>();
   readonly #cooldowns = new Map<string, { failures: number; untilMs: number }>();
-  readonly #clock: Clock;
+  readonly #time: TimeSource;
   readonly #emit: Emit;
   readonly #cooldownMs: number;
 
-  constructor(clock: Clock, cooldownMs: number, emit: Emit) {
-    this.#clock = clock;
+  constructor(time: TimeSource, cooldownMs: number, emit: Emit) {
+    this.#time = time;
     this.#cooldownMs = cooldownMs;
     this.#emit = emit;
   }
@@ -61,13 +62,13 @@ export class WorldTasks {
   }
 
   isCooling(key: string): boolean {
-    return this.#clock.now() < (this.#cooldowns.get(key)?.untilMs ?? 0);
+    return this.#time.now() < (this.#cooldowns.get(key)?.untilMs ?? 0);
   }
 
   failed(key: string): void {
     const failures = (this.#cooldowns.get(key)?.failures ?? 0) + 1;
     const waitMs = this.#cooldownMs * 2 ** Math.min(failures - 1, maxDoublings);
-    this.#cooldowns.set(key, { failures, untilMs: this.#clock.now() + waitMs });
+    this.#cooldowns.set(key, { failures, untilMs: this.#time.now() + waitMs });
   }
 
   succeeded(key: string): void {
@@ -76,7 +77,7 @@ export class WorldTasks {
 
   /** Forgets cooldowns that have long been over. */
   sweep(): void {
-    const now = this.#clock.now();
+    const now = this.#time.now();
     for (const [key, { untilMs }] of this.#cooldowns) {
       if (now > untilMs + this.#cooldownMs * 2 ** maxDoublings) this.#cooldowns.delete(key);
     }

@@ -6,10 +6,10 @@ import { hasRedis, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-proces
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { profile, reports as reportsOf } from "../../testing/house.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
-import { pause, systemClock } from "../clock.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
 import { isStoreError } from "../store/store.ts";
+import { pause, systemTime } from "../time-source.ts";
 import { redisStore } from "./redis-store.ts";
 
 sayWhetherRedis();
@@ -102,8 +102,8 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
 
   it("its time is Redis's own, whatever the clock of a matchmaker says", async () => {
     const offMs = 5 * 3_600_000;
-    const wrong = { ...systemClock, now: () => systemClock.now() + offMs };
-    await using store = await insist(() => redisStore({ url: redis.url, clock: wrong }));
+    const wrong = { ...systemTime, now: () => systemTime.now() + offMs };
+    await using store = await insist(() => redisStore({ url: redis.url, time: wrong }));
     expect(Math.abs(store.now() - Date.now())).toBeLessThan(offMs / 2);
   });
 
@@ -153,14 +153,14 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
             .renewServer({ serverId: server.id, epoch, worlds: reportsOf(server) })
             .catch((error: unknown) => refusals.push(String(error)));
         }
-        await pause(systemClock, 200, reporting.signal);
+        await pause(systemTime, 200, reporting.signal);
       }
     })();
     const before = await create(one, 3);
     await Promise.all(before.slice(0, 2).map((id) => two.assigned(id)));
 
     redis.freeze();
-    await pause(systemClock, 10_000);
+    await pause(systemTime, 10_000);
     redis.thaw();
 
     const later = randomUUID();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, systemClock } from "../clock.ts";
+
 import type { Kind } from "../model.ts";
 import {
   type Changes,
@@ -11,6 +11,7 @@ import {
   type RecordKey,
   type Store,
 } from "../store/store.ts";
+import { systemTime, type TimeSource } from "../time-source.ts";
 import { openRedis, type Reply } from "./redis-link.ts";
 import {
   acquireScript,
@@ -38,7 +39,7 @@ export interface RedisStoreOptions {
   /** Told when a connection is lost; it is made again. Must not throw. */
   readonly onError?: ((error: Error) => void) | undefined;
   /** For what happens between two answers of Redis, whose own time is the store's. Default: the machine's. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 /** Deleted records that are remembered; readers that are further behind start over. */
@@ -51,7 +52,7 @@ const maxDeleted = 10_000;
  * @throws StoreError `unavailable` when Redis does not answer.
  */
 export async function redisStore(options: RedisStoreOptions): Promise<Store> {
-  const { clock = systemClock, prefix = "{matchmaker}:", pollMs = 1_000 } = options;
+  const { time = systemTime, prefix = "{matchmaker}:", pollMs = 1_000 } = options;
   const key = (name: string): string => `${prefix}${name}`;
   const [records, log, version, deleted, forgotten, fence] = [
     key("records"),
@@ -78,12 +79,12 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   /** By how much the time of Redis is ahead of this machine's. */
   let aheadMs = 0;
   const learnTime = (seconds: Reply | undefined, microseconds: Reply | undefined): void => {
-    aheadMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - clock.now();
+    aheadMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - time.now();
   };
   let cancelPoll = (): void => {};
   const poll = (): void => {
     tell();
-    cancelPoll = clock.after(pollMs, poll);
+    cancelPoll = time.after(pollMs, poll);
   };
   const close = async (): Promise<void> => {
     cancelPoll();
@@ -96,10 +97,10 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
     await close();
     throw error;
   }
-  cancelPoll = clock.after(pollMs, poll);
+  cancelPoll = time.after(pollMs, poll);
 
   return {
-    now: () => clock.now() + aheadMs,
+    now: () => time.now() + aheadMs,
     async commit(changes, lease): Promise<CommitResult> {
       const args = [lease === undefined ? "" : String(lease.token), channel, String(maxDeleted)];
       for (const { kind, id, version: expected, value } of changes) {

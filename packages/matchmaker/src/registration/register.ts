@@ -4,9 +4,9 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
-import { type Clock, pause, systemClock } from "../clock.ts";
 import { toError } from "../errors.ts";
 import { milliseconds } from "../profile.ts";
+import { pause, systemTime, type TimeSource } from "../time-source.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { createSeats, type Seats } from "./seats.ts";
 
@@ -44,7 +44,7 @@ export interface RegistrationOptions extends CallersOptions {
   /** Told how it goes. Must not throw. */
   readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
   /** Default: the machine's time. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
   /** Of this run of the process, and of no other. Default: a random UUID. */
   readonly serverId?: string | undefined;
 }
@@ -96,7 +96,7 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * @throws ConnectError InvalidArgument for an address of a matchmaker that is none.
  */
 export function register(options: RegistrationOptions): Registration {
-  const { clock = systemClock, serverId = randomUUID(), onEvent = () => {} } = options;
+  const { time = systemTime, serverId = randomUUID(), onEvent = () => {} } = options;
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
   let jwks: string | undefined;
@@ -115,7 +115,7 @@ export function register(options: RegistrationOptions): Registration {
   const registered = new Promise<void>((resolve) => {
     taken = resolve;
   });
-  const now = (): number => clock.now() + aheadMs;
+  const now = (): number => time.now() + aheadMs;
   const changed = (): void => {
     isDue = true;
     wake();
@@ -141,7 +141,7 @@ export function register(options: RegistrationOptions): Registration {
     for (const { name, leftTicketIds } of reported) seats.told(name, leftTicketIds);
   };
   const learn = (terms: Terms): void => {
-    if (terms.serverTime !== undefined) aheadMs = timestampMs(terms.serverTime) - clock.now();
+    if (terms.serverTime !== undefined) aheadMs = timestampMs(terms.serverTime) - time.now();
     leaseMs = milliseconds(terms.lease) ?? leaseMs;
     if (terms.jwks !== "") jwks = terms.jwks;
   };
@@ -166,7 +166,7 @@ export function register(options: RegistrationOptions): Registration {
       await callers.client.drainServer({ serverId }, callers.options(ended.signal));
     }
     epoch = answer.epoch;
-    sinceMs = clock.now();
+    sinceMs = time.now();
     onEvent({ kind: "registered", matchmaker: callers.name });
     taken();
   };
@@ -187,23 +187,23 @@ export function register(options: RegistrationOptions): Registration {
         onEvent({ kind: "failed", matchmaker: callers.name, error: toError(error) });
         if (!refused.has(ConnectError.from(error).code)) {
           callers.next();
-          await pause(clock, retryMs, ended.signal);
+          await pause(time, retryMs, ended.signal);
           continue;
         }
-        const wasHeld = epoch !== undefined && clock.now() - sinceMs >= leaseMs;
+        const wasHeld = epoch !== undefined && time.now() - sinceMs >= leaseMs;
         epoch = undefined;
         refusals = wasHeld ? 0 : refusals + 1;
         // A lease that is lost is asked for anew at once.
         if (wasHeld) continue;
         const backoffMs = Math.min(retryMs * 2 ** (refusals - 1), maxRetryMs);
-        await pause(clock, backoffMs, ended.signal);
+        await pause(time, backoffMs, ended.signal);
         continue;
       }
-      await pause(clock, leastMs, ended.signal);
+      await pause(time, leastMs, ended.signal);
       if (isDue || ended.signal.aborted) continue;
       const nap = new AbortController();
       wake = () => nap.abort();
-      await pause(clock, leaseMs / 3, AbortSignal.any([nap.signal, ended.signal]));
+      await pause(time, leaseMs / 3, AbortSignal.any([nap.signal, ended.signal]));
       wake = () => {};
     }
   };

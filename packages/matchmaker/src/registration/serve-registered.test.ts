@@ -5,12 +5,12 @@ import { connect } from "@dm-env-rpc/client";
 import { AdminService, ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { serve } from "@dm-env-rpc/server";
 import { describe, expect, it } from "vitest";
-import { ManualClock } from "../../testing/manual-clock.ts";
+import { ManualTime } from "../../testing/manual-time.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
 import { joinMatch, matchmakerClient, type TicketUpdate } from "../client/index.ts";
-import { type Clock, systemClock } from "../clock.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
+import { systemTime, type TimeSource } from "../time-source.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
@@ -101,8 +101,8 @@ describe("a server that is registered", () => {
   it("that closes tells in its last report who has come and gone since the one before", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     // Its time stands still: between the first report and the last there is none.
-    const clock = new ManualClock();
-    await using registered = await serveCounting(served.url, { clock });
+    const time = new ManualTime();
+    await using registered = await serveCounting(served.url, { time });
     const matchmaker = matchmakerClient(served.url, patient);
     const play = async () => {
       const assignment = await matchmaker.findMatch();
@@ -143,16 +143,16 @@ describe("an address that two servers register with", () => {
     await first.registration.registered;
     const faults: string[] = [];
     const pauses: number[] = [];
-    const clock: Clock = {
-      ...systemClock,
+    const time: TimeSource = {
+      ...systemTime,
       after(delayMs, callback) {
         pauses.push(delayMs);
-        return systemClock.after(1, callback);
+        return systemTime.after(1, callback);
       },
     };
     await using _second = await serveCounting(served.url, {
       address: first.server.url,
-      clock,
+      time,
       onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
     });
     await expect.poll(() => pauses.length).toBeGreaterThan(5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { systemClock } from "../clock.ts";
+import { systemTime } from "../time-source.ts";
 import {
   type Registration,
   type RegistrationOptions,
@@ -72,7 +72,7 @@ export async function serveRegistered<S extends RegistrableServer>(
   serve: (hooks: ServeHooks) => Promise<S>,
   options: ServeRegisteredOptions,
 ): Promise<RegisteredServer<S>> {
-  const { clock = systemClock } = options;
+  const { time = systemTime } = options;
   let registration: Registration | undefined;
   let cancelReport: (() => void) | undefined;
   const server = await serve({
@@ -84,7 +84,7 @@ export async function serveRegistered<S extends RegistrableServer>(
     onEvent: ({ kind }) => {
       if (news.has(kind)) registration?.changed();
       if (kind !== "sequence-started") return;
-      cancelReport ??= clock.after(sequencesMs, () => {
+      cancelReport ??= time.after(sequencesMs, () => {
         cancelReport = undefined;
         registration?.changed();
       });
@@ -129,7 +129,7 @@ export async function serveRegistered<S extends RegistrableServer>(
   let closing: Promise<void> | undefined;
   const close = async ({ graceMs = 0 } = {}): Promise<void> => {
     closing ??= end(graceMs);
-    const cancel = clock.after(graceMs, () => graceIsOver.abort());
+    const cancel = time.after(graceMs, () => graceIsOver.abort());
     try {
       await closing;
     } finally {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import { House, reports } from "../../testing/house.ts";
-import { ManualClock } from "../../testing/manual-clock.ts";
+import { ManualTime } from "../../testing/manual-time.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
 /** A house whose store holds up the next commit when it is told to. */
 async function slowHouse() {
-  const clock = new ManualClock();
-  const inner = memoryStore({ clock });
+  const time = new ManualTime();
+  const inner = memoryStore({ time });
   let isSlow = (): void => {};
   let delay: Promise<void> | undefined;
   const store: Store = {
@@ -23,7 +23,7 @@ async function slowHouse() {
       return await inner.commit(changes, fence);
     },
   };
-  const house = await House.open({ clock, store });
+  const house = await House.open({ time, store });
   /** Holds up the next commit until it is told to go on. */
   const hold = () => {
     let goOn = (): void => {};

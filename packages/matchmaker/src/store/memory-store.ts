@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, systemClock } from "../clock.ts";
+import { systemTime, type TimeSource } from "../time-source.ts";
 import {
   type Change,
   type Changes,
@@ -18,11 +18,11 @@ const maxDeleted = 10_000;
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /** Default: the machine's time. */
-  readonly clock?: Clock | undefined;
+  readonly time?: TimeSource | undefined;
 }
 
 /** A store in the memory of this process, for one matchmaker. What it is given is kept, not copied. */
-export function memoryStore({ clock = systemClock }: MemoryStoreOptions = {}): Store {
+export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Store {
   const history = new History();
   const leases = new Map<string, { token: number; untilMs: number }>();
   const listeners = new Set<() => void>();
@@ -30,12 +30,12 @@ export function memoryStore({ clock = systemClock }: MemoryStoreOptions = {}): S
 
   const holds = (lease: Lease): boolean => {
     const held = leases.get(lease.name);
-    return held !== undefined && held.token === lease.token && clock.now() < held.untilMs;
+    return held !== undefined && held.token === lease.token && time.now() < held.untilMs;
   };
   const close = async (): Promise<void> => listeners.clear();
 
   return {
-    now: () => clock.now(),
+    now: () => time.now(),
     async commit(changes, fence): Promise<CommitResult> {
       if (fence !== undefined && !holds(fence)) throw fenced(fence);
       const conflicts = changes.filter((change) => {
@@ -57,14 +57,14 @@ export function memoryStore({ clock = systemClock }: MemoryStoreOptions = {}): S
     },
     async acquire(name, ttlMs) {
       const held = leases.get(name);
-      if (held !== undefined && clock.now() < held.untilMs) return undefined;
+      if (held !== undefined && time.now() < held.untilMs) return undefined;
       tokens += 1;
-      leases.set(name, { token: tokens, untilMs: clock.now() + ttlMs });
+      leases.set(name, { token: tokens, untilMs: time.now() + ttlMs });
       return { name, token: tokens };
     },
     async renew(lease, ttlMs) {
       if (!holds(lease)) return false;
-      leases.set(lease.name, { token: lease.token, untilMs: clock.now() + ttlMs });
+      leases.set(lease.name, { token: lease.token, untilMs: time.now() + ttlMs });
       return true;
     },
     async release(lease) {

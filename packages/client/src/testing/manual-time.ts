@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../realtime/clock.ts";
+import type { TimeSource } from "../realtime/time-source.ts";
 
-/** A clock that goes on when it is told to. */
-export interface ManualClock extends Clock {
+/** Time that goes on when it is told to. */
+export interface ManualTime extends TimeSource {
   advance(ms: number): void;
 }
 
-/** Makes a clock that stands at 0. */
-export function manualClock(): ManualClock {
+/** Makes time that stands at 0. */
+export function manualTime(): ManualTime {
   let time = 0;
   let timers: { readonly at: number; readonly task: () => void }[] = [];
   return {

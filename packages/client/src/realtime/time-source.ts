@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Where time comes from. */
-export interface Clock {
+export interface TimeSource {
   /** Milliseconds since some moment; never goes back. */
   now(): number;
   /** Runs a task once after some milliseconds; returns what forgets it. */
@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The machine's own time. */
-export const systemClock: Clock = {
+export const systemTime: TimeSource = {
   now: () => performance.now(),
   after: (ms, task) => {
     const timer = setTimeout(task, ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Where time comes from; tests bring their own. */
-export interface Clock {
+export interface TimeSource {
   /** Milliseconds since 1970; never goes back. */
   now(): number;
   /** Calls back once, `delayMs` from now at the earliest; the result cancels it. */
@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The machine's own time. A clock that is set while the process runs does not move it. */
-export const systemClock: Clock = {
+export const systemTime: TimeSource = {
   now: () => performance.timeOrigin + performance.now(),
   after: (delayMs, callback) => {
     const timer = setTimeout(callback, delayMs);
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
 };
 
 /** Resolves after some time, or at once when the signal aborts. */
-export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+export function pause(time: TimeSource, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) {
       resolve();
@@ -29,7 +29,7 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const cancel = clock.after(ms, done);
+    const cancel = time.after(ms, done);
     signal?.addEventListener("abort", done, { once: true });
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "../src/clock.ts";
+import type { TimeSource } from "../src/time-source.ts";
 
 /** Time that passes when a test says so. */
-export class ManualClock implements Clock {
+export class ManualTime implements TimeSource {
   #now: number;
   #timers: { readonly atMs: number; readonly callback: () => void }[] = [];
 
