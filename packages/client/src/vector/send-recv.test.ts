@@ -78,3 +78,21 @@ test("a recv that was given up before it began leaves what has arrived to the ne
   const second = await vector.recv();
   expect([...first.ids, ...second.ids].sort()).toEqual([0, 1]);
 });
+
+test("a recv that is given up just before the last step arrives leaves it to the next one", async () => {
+  const giveUp = new AbortController();
+  const { factory } = scripted();
+  await using vector = await vectorize(2, async (slot) => {
+    const environment = await factory(slot);
+    const reset = environment.reset.bind(environment);
+    const resetThenAbort: typeof reset = (options) => {
+      const first = reset(options);
+      if (slot.slot === 1) void first.then(() => giveUp.abort(new Error("no time")));
+      return first;
+    };
+    return Object.assign(environment, { reset: resetThenAbort });
+  });
+  vector.sendReset();
+  await expect(vector.recv({ signal: giveUp.signal })).rejects.toThrow(/given up: no time/);
+  expect((await vector.recv()).ids).toHaveLength(2);
+});

@@ -2,7 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { BackoffOptions } from "../backoff.ts";
 import type { Environment } from "../environment.ts";
-import { canceled, type WaitOptions, waitFor } from "../wait.ts";
+import { type WaitOptions, watch } from "../wait.ts";
 import { Batcher } from "./batcher.ts";
 import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";
@@ -32,6 +32,8 @@ interface Waiting<Observation> {
   readonly count: number;
   readonly resolve: (batch: VectorBatch<Observation>) => void;
   readonly reject: (error: unknown) => void;
+  /** Ends the watch over what the caller's options allow; undefined where they allow everything. */
+  stop: (() => void) | undefined;
 }
 
 /** Slots, and who waits for what comes out of them. */
@@ -167,20 +169,15 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
-    const what = `${count} of ${this.size} slots`;
-    const signal = options?.signal;
-    // What has arrived is for whoever still waits.
-    if (signal?.aborted === true) return Promise.reject(canceled(what, signal));
-    let waiting: Waiting<Observation> | undefined;
-    const coming = new Promise<VectorBatch<Observation>>((resolve, reject) => {
-      waiting = { count, resolve, reject };
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting<Observation> = { count, resolve, reject, stop: undefined };
       this.#waiting = waiting;
+      waiting.stop = watch(`${count} of ${this.size} slots`, options, (error) => {
+        // What arrives from now on is for whoever waits next.
+        if (this.#waiting === waiting) this.#waiting = undefined;
+        reject(error);
+      });
       this.#wake();
-    });
-    // Where nothing ends the wait but an arrival, there is nothing to watch.
-    if (options === undefined) return coming;
-    return waitFor(coming, what, options).finally(() => {
-      if (this.#waiting === waiting) this.#waiting = undefined;
     });
   }
 
@@ -189,6 +186,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     if (waiting === undefined) return;
     if (this.#arrivals.length < waiting.count && this.#somethingPending()) return;
     this.#waiting = undefined;
+    waiting.stop?.();
     try {
       waiting.resolve(this.#batch(waiting.count));
     } catch (error) {
@@ -276,6 +274,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   async #close(options: VectorCloseOptions | undefined): Promise<void> {
     this.#parts.closed.abort();
+    this.#waiting?.stop?.();
     this.#waiting?.reject(refused("a vector that is closed", "make another"));
     await Promise.all(this.#slots.map((slot) => slot.close(options)));
   }
