@@ -24,7 +24,7 @@ class SettingTable {
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /** How long a ticket that has ended is still known. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
-  /** Creates of which a world's own fault makes its tickets fail. Default 3. */
+  /** Creates that a world may fail by its own fault; then its tickets fail. Default 3. */
   readonly maxAttempts: Limit = { default: 3, unit: "count" };
   /** Matches made at one look; more wait for the next. Default 500. */
   readonly maxMatchesPerTick: Limit = { default: 500, unit: "count" };

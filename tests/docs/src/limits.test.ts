@@ -5,14 +5,17 @@ import { defaultLimits } from "@dm-env-rpc/server";
 import { expect, it } from "vitest";
 import { root } from "./pages.ts";
 
-it("docs/run-a-fleet.md tells the default of every limit of a server", () => {
-  const rows = readFileSync(`${root}docs/run-a-fleet.md`, "utf8").matchAll(
+it.each([
+  ["docs/run-a-fleet.md", defaultLimits],
+  ["packages/matchmaker/README.md", defaultSettings],
+])("%s tells every default", (path, defaults) => {
+  const rows = readFileSync(root + path, "utf8").matchAll(
     /^\| (`\w+`(?:, `\w+`)*) \| ([\d,^]+(?: [MG]iB)?) \|/gm,
   );
   const told = [...rows].flatMap(([, names = "", value = ""]) =>
     [...names.matchAll(/\w+/g)].map(([name]) => [name, numberOf(value)] as const),
   );
-  expect(Object.fromEntries(told)).toEqual(defaultLimits);
+  expect(Object.fromEntries(told)).toEqual(defaults);
 });
 
 it.each([
