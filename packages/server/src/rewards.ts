@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dtypes, type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
 
+/** 64-bit integers add up to bigints of any size: an array of them would wrap around unseen. */
+type Sum = Float64Array | bigint[];
+
 /**
  * A reward that adds up from one response to the next (behaviour 63): in float64
  * for numbers and exactly for 64-bit integers, rounded once when it goes out.
  */
 export class RewardSum {
   /** The rewards of at least two ticks, added up. */
-  #sum: Float64Array | BigInt64Array | undefined;
+  #sum: Sum | undefined;
   /** The reward of one tick, as it stands. */
   #only: Tensor | undefined;
   /** Whether the last tick has a reward that is not in the sum yet. */
@@ -43,11 +46,11 @@ export class RewardSum {
   }
 }
 
-function wide(reward: Tensor): Float64Array | BigInt64Array {
+function wide(reward: Tensor): Sum {
   switch (reward.dtype) {
     case "int64":
     case "uint64":
-      return BigInt64Array.from(reward.data);
+      return Array.from(reward.data);
     case "string":
     case "proto":
     case "bool":
@@ -63,7 +66,7 @@ function wide(reward: Tensor): Float64Array | BigInt64Array {
   }
 }
 
-function addTo(sum: Float64Array | BigInt64Array, reward: Tensor): void {
+function addTo(sum: Sum, reward: Tensor): void {
   if (reward.data.length !== sum.length) {
     throw new TensorError({
       reason: "shape",
@@ -72,7 +75,7 @@ function addTo(sum: Float64Array | BigInt64Array, reward: Tensor): void {
       received: `${reward.data.length} elements`,
     });
   }
-  if (sum instanceof BigInt64Array) {
+  if (Array.isArray(sum)) {
     for (let i = 0; i < sum.length; i++) {
       sum[i] = (sum[i] as bigint) + (reward.data[i] as bigint);
     }
@@ -81,7 +84,7 @@ function addTo(sum: Float64Array | BigInt64Array, reward: Tensor): void {
   }
 }
 
-function narrow(like: Tensor, sum: Float64Array | BigInt64Array): Tensor {
+function narrow(like: Tensor, sum: Sum): Tensor {
   const range = dtypes[like.dtype].range as
     | { min: number | bigint; max: number | bigint }
     | undefined;
