@@ -7,14 +7,14 @@ import type { ForagingSettings } from "./settings.ts";
 
 const foodAttempts = 1_000;
 
-/** Is one food of the sequence; its level is 0 once it is gone. */
+/** One food of the sequence; its level is 0 once it is gone. */
 export interface Food {
   readonly row: number;
   readonly col: number;
   level: number;
 }
 
-/** Is the grid and what stands on it; a cell is row · width + col. */
+/** The grid and what stands on it; a cell is row · width + col. */
 export interface Board {
   readonly height: number;
   readonly width: number;

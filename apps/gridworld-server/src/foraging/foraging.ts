@@ -27,7 +27,7 @@ import { drawText } from "./text.ts";
 import { tileSide } from "./tiles.ts";
 
 /**
- * Is a board of Level-Based Foraging and the agents that have joined it.
+ * A board of Level-Based Foraging and the agents that have joined it.
  *
  * An agent joins, then a reset or `enter` puts it on the board. Whatever depends on an order
  * goes by the order of joining. Every method that takes an agent throws a

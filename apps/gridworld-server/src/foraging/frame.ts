@@ -4,13 +4,13 @@ import { agentColour, type Colour, faintInk, foodBody, ground, ink } from "./pal
 import type { Forager } from "./roster.ts";
 import type { ForagingStatus } from "./rules.ts";
 
-/** Is what a frame shows of an agent. */
+/** What a frame shows of an agent. */
 export type FramedAgent = Pick<
   Forager,
   "onBoard" | "row" | "col" | "level" | "slot" | "name" | "reward"
 >;
 
-/** Holds what a frame shows. */
+/** What a frame shows. */
 export interface FrameSource {
   readonly board: Pick<Board, "height" | "width" | "food">;
   readonly foragers: readonly FramedAgent[];
@@ -19,7 +19,7 @@ export interface FrameSource {
   readonly status: ForagingStatus;
 }
 
-/** Is how a kind of frame writes a cell, as wide as all are. */
+/** How a kind of frame writes a cell, as wide as all are. */
 interface Style {
   readonly agent: (level: number, slot: number, width: number) => string;
   readonly food: (level: number, width: number) => string;

@@ -2,14 +2,14 @@
 import { ForagingError } from "./errors.ts";
 import { maxSide } from "./limits.ts";
 
-/** Is one agent or one food of a drawing: where it stands and its level, 1 or more. */
+/** One agent or one food of a drawing: where it stands and its level, 1 or more. */
 export interface LayoutItem {
   readonly row: number;
   readonly col: number;
   readonly level: number;
 }
 
-/** Is a drawing of the board, read; agents and food are in reading order. */
+/** A drawing of the board, read; agents and food are in reading order. */
 export interface Layout {
   readonly height: number;
   readonly width: number;

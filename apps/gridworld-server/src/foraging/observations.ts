@@ -2,13 +2,13 @@
 import type { Board } from "./board.ts";
 import type { Forager } from "./roster.ts";
 
-/** Is how many numbers a cell of the grid has: agent level, food level, accessible, self. */
+/** How many numbers a cell of the grid has: agent level, food level, accessible, self. */
 export const gridChannels = 4;
 
-/** Is how many numbers an agent has in `agents`: row, col, level, present. */
+/** How many numbers an agent has in `agents`: row, col, level, present. */
 export const agentFields = 4;
 
-/** Is how many numbers a food has in `food`: row, col, level. */
+/** How many numbers a food has in `food`: row, col, level. */
 export const foodFields = 3;
 
 /**

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Is red, green and blue, each 0…255. */
+/** Red, green and blue, each 0…255. */
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** Is the ground of an empty cell. */
+/** The ground of an empty cell. */
 export const ground: Colour = [38, 46, 41];
 
-/** Is the thin line between cells, and the ground around what stands on one. */
+/** The thin line between cells, and the ground around what stands on one. */
 export const groundEdge: Colour = [29, 35, 31];
 
-/** Is the ground around the agent whose picture it is. */
+/** The ground around the agent whose picture it is. */
 export const highlight: Colour = [255, 221, 87];
 
-/** Is an apple. */
+/** An apple. */
 export const foodBody: Colour = [196, 52, 48];
 
-/** Is an apple's leaf. */
+/** An apple's leaf. */
 export const foodLeaf: Colour = [126, 200, 80];
 
-/** Is the writing on agents and food. */
+/** The writing on agents and food. */
 export const ink: Colour = [255, 255, 255];
 
-/** Is the writing on empty ground. */
+/** The writing on empty ground. */
 export const faintInk: Colour = [96, 110, 100];
 
 const agentBodies: readonly Colour[] = [

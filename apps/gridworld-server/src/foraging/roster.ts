@@ -3,10 +3,10 @@ import { ForagingError } from "./errors.ts";
 import { maxLevel, maxNameLength } from "./limits.ts";
 import { integer } from "./settings.ts";
 
-/** Is what may tell agents apart; the simulation only compares it. */
+/** What may tell agents apart; the simulation only compares it. */
 export type AgentKey = string | number | bigint;
 
-/** Holds what an agent gives as it joins. */
+/** What an agent gives as it joins. */
 export interface JoinOptions {
   /** Its level, 1…85, in every sequence; default drawn, or the layout's. */
   readonly level?: number | undefined;
@@ -14,7 +14,7 @@ export interface JoinOptions {
   readonly name?: string | undefined;
 }
 
-/** Is one joined agent's body; row, col and level mean something only on the board. */
+/** One joined agent's body; row, col and level mean something only on the board. */
 export interface Forager {
   readonly name: string;
   /** Its row in the `agents` observation, stable while it is joined. */
@@ -31,7 +31,7 @@ export interface Forager {
   loading: boolean;
 }
 
-/** Holds who has joined; `inOrder` is in the order of joining, the order of all that follows. */
+/** Who has joined; `inOrder` is in the order of joining, the order of all that follows. */
 export interface Roster<Agent extends AgentKey> {
   readonly inOrder: Forager[];
   readonly byKey: Map<Agent, Forager>;

@@ -4,7 +4,7 @@ import { type Layout, parseLayout } from "./layout.ts";
 import { maxInt32, maxLevel, maxSide } from "./limits.ts";
 
 /**
- * Holds what a board is made by, complete.
+ * What a board is made by, complete.
  *
  * Source: Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021; ranges are ours.
  */
@@ -39,12 +39,12 @@ export interface ForagingSettings {
   readonly layout?: string;
 }
 
-/** Is a part of the settings, as a caller gives it: what is absent or undefined takes its default. */
+/** A part of the settings, as a caller gives it: what is absent or undefined takes its default. */
 export type ForagingSettingsInput = {
   readonly [Key in keyof ForagingSettings]?: ForagingSettings[Key] | undefined;
 };
 
-/** Is complete settings and the drawing in them, read. */
+/** Complete settings and the drawing in them, read. */
 export interface ResolvedSettings {
   readonly settings: ForagingSettings;
   readonly layout: Layout | undefined;

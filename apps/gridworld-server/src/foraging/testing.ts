@@ -17,7 +17,7 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** Is a source for scenes in which nothing is left to chance. */
+/** A source for scenes in which nothing is left to chance. */
 export const noRandom: Random = () => {
   throw new Error("expected nothing to be drawn");
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Is the pixels along a side of a cell's tile. */
+/** The pixels along a side of a cell's tile. */
 export const tileSide = 8;
 
-/** Is a tile's shape, 8 rows of 8: `#` body, `^` leaf, `+` corner, anything else bare ground. */
+/** A tile's shape, 8 rows of 8: `#` body, `^` leaf, `+` corner, anything else bare ground. */
 export type Tile = readonly string[];
 
-/** Is an agent: a rounded square, a pixel short of the tile so that neighbours stay apart. */
+/** An agent: a rounded square, a pixel short of the tile so that neighbours stay apart. */
 export const agentTile: Tile = [
   "+#####+.",
   "#######.",
@@ -18,7 +18,7 @@ export const agentTile: Tile = [
   "........",
 ];
 
-/** Is food: an apple with its leaf. */
+/** Food: an apple with its leaf. */
 export const foodTile: Tile = [
   "...^^...",
   ".#####..",
@@ -30,7 +30,7 @@ export const foodTile: Tile = [
   "........",
 ];
 
-/** Is an empty cell. */
+/** An empty cell. */
 export const emptyTile: Tile = [
   "#######.",
   "#######.",
@@ -42,7 +42,7 @@ export const emptyTile: Tile = [
   "........",
 ];
 
-/** Is the shapes of the digits 0…9, each 5 rows of 3. */
+/** The shapes of the digits 0…9, each 5 rows of 3. */
 const digits: readonly (readonly string[])[] = [
   ["###", "#.#", "#.#", "#.#", "###"],
   [".#.", "##.", ".#.", ".#.", "###"],
