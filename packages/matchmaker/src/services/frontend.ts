@@ -37,8 +37,8 @@ export function frontendService(
 ): ServiceImpl<typeof FrontendService> {
   const { view } = context;
   return {
-    async createTicket(request) {
-      return { ticket: ticketMessage(await createTicket(context, request)) };
+    async createTicket(request, { signal }) {
+      return { ticket: ticketMessage(await createTicket(context, request, signal)) };
     },
     async getTicket({ ticketId }) {
       await view.refresh([{ kind: "ticket", id: ticketId }]);
@@ -67,6 +67,7 @@ function found(view: View, id: string): Stored<Ticket> {
 async function createTicket(
   { view, settings, newId }: ServiceContext,
   request: CreateTicketRequest,
+  signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
   if (request.profile !== "" && view.get("profile", request.profile) === undefined) {
@@ -83,6 +84,8 @@ async function createTicket(
       `there is room for ${settings.maxTickets} tickets and all is in use; try again later (limit: maxTickets)`,
     );
   }
+  // Who has given up this call may have cancelled the ticket already.
+  signal.throwIfAborted();
   const { searchFields } = request;
   const ticket: Ticket = {
     id: request.ticketId === "" ? newId() : request.ticketId,

@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { House, reports } from "../../testing/house.ts";
+import { House, profile, reports } from "../../testing/house.ts";
 import { ManualTime } from "../../testing/manual-time.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-/** A house whose store holds up the next commit when it is told to. */
-async function slowHouse() {
+/** A house whose store holds up the next call of a kind when it is told to. */
+async function slowHouse(kind: "commit" | "read") {
   const time = new ManualTime();
   const inner = memoryStore({ time });
   let isSlow = (): void => {};
   let delay: Promise<void> | undefined;
+  const pass = async (call: typeof kind): Promise<void> => {
+    if (call !== kind || delay === undefined) return;
+    const held = delay;
+    delay = undefined;
+    isSlow();
+    await held;
+  };
   const store: Store = {
     ...inner,
     async commit(changes, fence) {
-      if (delay !== undefined) {
-        const held = delay;
-        delay = undefined;
-        isSlow();
-        await held;
-      }
+      await pass("commit");
       return await inner.commit(changes, fence);
+    },
+    async read(keys) {
+      await pass("read");
+      return await inner.read(keys);
     },
   };
   const house = await House.open({ time, store });
-  /** Holds up the next commit until it is told to go on. */
+  /** Holds up the next such call until it is told to go on. */
   const hold = () => {
     let goOn = (): void => {};
     const slow = new Promise<void>((resolve) => {
@@ -41,7 +47,7 @@ async function slowHouse() {
 const givenUp = /canceled|aborted/;
 
 it("a report whose server has given up the call does not replace the next one", async () => {
-  const { house, hold } = await slowHouse();
+  const { house, hold } = await slowHouse("commit");
   await using _closing = house;
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -62,7 +68,7 @@ it("a report whose server has given up the call does not replace the next one", 
 });
 
 it("a registration that its server has given up does not replace the next one", async () => {
-  const { house, hold } = await slowHouse();
+  const { house, hold } = await slowHouse("commit");
   await using _closing = house;
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -81,4 +87,22 @@ it("a registration that its server has given up does not replace the next one", 
   expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
   await house.report(server);
   expect(house.events.filter(({ kind }) => kind === "server-registered")).toHaveLength(2);
+});
+
+it("a ticket that was given up and cancelled before there was one is not created after that", async () => {
+  const { house, hold } = await slowHouse("read");
+  await using _closing = house;
+  const { slow, goOn } = hold();
+  const givingUp = new AbortController();
+  const { signal } = givingUp;
+  const ticket = { ticketId: "mine", profile: "new" };
+  const late = house.frontend.createTicket(ticket, { signal });
+  await slow;
+  givingUp.abort();
+  await expect(late).rejects.toThrow(givenUp);
+  await expect(house.frontend.cancelTicket(ticket)).rejects.toThrow(/not_found/);
+  await house.admin.putProfile({ profile: profile({ name: "new" }) });
+  goOn();
+  await house.settle();
+  await expect(house.ticket("mine")).rejects.toThrow(/not_found/);
 });
