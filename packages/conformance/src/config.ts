@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 
-/** The clocks that checks tell apart. */
+/** What a config may call the clock of a server: the clocks that checks tell apart. */
 export const clockNames = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
 
 /** How a server's worlds move. */

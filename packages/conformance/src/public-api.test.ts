@@ -6,6 +6,7 @@ import * as vitest from "./vitest.ts";
 it("exports these names and no others", () => {
   expect(Object.keys(api).sort()).toEqual([
     "allChecks",
+    "clockNames",
     "jsonReport",
     "junitReport",
     "parseConfig",
