@@ -119,7 +119,9 @@ describe("pack", () => {
 
   test("needs a dtype where the value has none", () => {
     expect(() => pack([])).toThrow(refusal("dtype", "give a dtype"));
-    expect(() => pack(new DataView(new ArrayBuffer(1)) as never)).toThrow(refusal("dtype", "give a dtype"));
+    expect(() => pack(new DataView(new ArrayBuffer(1)) as never)).toThrow(
+      refusal("dtype", "give a dtype"),
+    );
     expect(pack([], { dtype: "float32" })).toEqual(tensor("float32", [0], new Float32Array(0)));
     expect(pack([[], []], { dtype: "string" })).toEqual(tensor("string", [2, 0], []));
   });
