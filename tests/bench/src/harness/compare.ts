@@ -33,6 +33,7 @@ export interface Effort {
   /** Turns in each launch. */
   readonly repetitions: number;
   readonly turnMs: number;
+  /** Play of a Node process in each mode before it is measured. */
   readonly warmUpMs: number;
 }
 
@@ -128,7 +129,7 @@ async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<voi
     if (!shares) await serve(entrant, load);
     for (const mode of modes) {
       await connect(entrant, mode, load);
-      await warmUp(entrant, mode, effort.warmUpMs, mode === modes[0]);
+      await warmUp(entrant, mode, effort);
     }
   }
 }
@@ -182,17 +183,13 @@ async function connect({ contender, client, port }: Entrant, mode: Mode, load: s
   await client.ask("connect", { group, peer, load, port, connections, inFlight });
 }
 
-/** Steps after which the compiler has seen enough. */
-const warmSteps = 30_000;
-const mostWarmUps = 3;
-
-/** Plays without measuring: the first time for longer, where a compiler has to warm up too. */
-async function warmUp(entrant: Entrant, mode: Mode, warmUpMs: number, first: boolean) {
-  const turns = first && entrant.contender.client.runtime === "node" ? mostWarmUps : 1;
-  let steps = 0;
-  for (let turn = 0; turn < turns && steps < warmSteps; turn++) {
-    steps += (await play(entrant, mode, warmUpMs)).steps;
-  }
+/**
+ * Plays without measuring, until the compiler has had its time: a Node process gets faster for some two seconds of
+ * play in each mode, threefold and more where many steps are in flight.
+ */
+async function warmUp(entrant: Entrant, mode: Mode, { warmUpMs, turnMs }: Effort) {
+  const { runtime } = entrant.contender.client;
+  await play(entrant, mode, runtime === "node" ? warmUpMs : turnMs);
 }
 
 async function play(

@@ -26,6 +26,10 @@ export async function lockStep(
   return tick - before;
 }
 
+function* movesFrom(tick: number): Generator<{ move: number }> {
+  for (let i = 0; i < batch; i++) yield { move: moveAt(tick + i) };
+}
+
 /** `stepMany` after `stepMany`; how many are in flight is up to the connection. */
 export async function stepsInBatches(
   env: Environment,
@@ -33,19 +37,16 @@ export async function stepsInBatches(
   { until }: Turn,
   before: number,
 ): Promise<number> {
-  let asked = before;
-  function* actions(): Generator<{ move: number }> {
-    for (let i = 0; i < batch; i++) {
-      yield { move: moveAt(asked) };
-      asked += 1;
-    }
-  }
   let tick = before;
-  let next = env.stepMany(actions());
+  let asked = before + batch;
+  let next = env.stepMany(movesFrom(before));
   for (let over = false; !over; ) {
     over = performance.now() >= until;
     const current = next;
-    if (!over) next = env.stepMany(actions());
+    if (!over) {
+      next = env.stepMany(movesFrom(asked));
+      asked += batch;
+    }
     for (const step of await current) {
       tick += 1;
       load.check(tick, step);
