@@ -15,6 +15,7 @@ import { inflate, inflatedBytes } from "./inflation.ts";
 import { highWaterBytes } from "./limits.ts";
 import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
+import { turnBatch } from "./turn-batch.ts";
 
 /** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
 const holdBytes = 64 * 1024;
@@ -144,7 +145,7 @@ export abstract class Http2MessageStream<
       return true; // Dropped. What tells the sender is onClose, which comes in any case.
     }
     this.#outbox.add(message);
-    if (!this.#flushScheduled) {
+    if (!this.#delivering && !this.#flushScheduled) {
       this.#flushScheduled = true;
       process.nextTick(this.#flushLater);
     }
@@ -275,6 +276,10 @@ export abstract class Http2MessageStream<
     }
     this.#deframer.push(chunk);
     if (!this.#isBlocked()) {
+      if (turnBatch.takes(chunk.length, this.#goOn)) {
+        this.#yielding = true;
+        return;
+      }
       this.#deliver();
     }
     if (this.#isBlocked()) {
@@ -358,6 +363,7 @@ export abstract class Http2MessageStream<
     } finally {
       this.#delivering = false;
     }
+    this.flush();
     this.#keepAccount();
     if (this.discarding || this.#isBlocked()) {
       return;

@@ -43,7 +43,8 @@ export interface MessageStream<Received, Sent> {
   start(receiver: StreamReceiver<Received>): void;
   /**
    * Sends a message. It is encoded before the call returns, so its tensors may be
-   * reused. Messages sent in one turn of the event loop go out in one write.
+   * reused. Messages sent while others are delivered go out in one write, as do those of
+   * one turn of the event loop.
    *
    * Returns false when more is buffered than the peer takes: stop until `onDrain`.
    * On a stream that is closed or ended the message is dropped.
