@@ -100,7 +100,7 @@ export class Deframer {
         at = this.#at;
       } else {
         this.#flags = chunk[at] ?? 0;
-        this.#bodySize = chunk.readUInt32BE(at + 1);
+        this.#bodySize = readLength(chunk, at + 1);
         at += headerBytes;
         this.#at = at;
       }
@@ -152,7 +152,7 @@ export class Deframer {
   }
 
   #nextChunk(): boolean {
-    const next = this.#waiting.shift();
+    const next = this.#waiting.length > 0 ? this.#waiting.shift() : undefined;
     this.#at = 0;
     if (next === undefined) {
       // What was read must not be kept alive by a stream that has gone quiet.
@@ -230,6 +230,13 @@ export class Deframer {
     this.assembled = true;
     return true;
   }
+}
+
+/** Four bytes, big-endian. */
+function readLength(chunk: Buffer, at: number): number {
+  const high = ((chunk[at] as number) << 8) | (chunk[at + 1] as number);
+  const low = ((chunk[at + 2] as number) << 8) | (chunk[at + 3] as number);
+  return high * 0x10000 + low;
 }
 
 /** The error for a message beyond the limit; `came` says how large it is, as far as known. */

@@ -127,7 +127,10 @@ export class Outbox<T> {
 
   #frame(message: T, size: number, target: Buffer, at: number): void {
     target[at] = 0;
-    target.writeUInt32BE(size, at + 1);
+    target[at + 1] = size >>> 24;
+    target[at + 2] = size >>> 16;
+    target[at + 3] = size >>> 8;
+    target[at + 4] = size;
     const end = this.#encoder.write(message, target, at + headerBytes);
     if (end !== at + headerBytes + size) {
       throw new Error(
