@@ -103,8 +103,8 @@ export function layoutOf<S>(
 /** Layouts are learned at once until so many of them came to nothing, then now and then. */
 const PATIENCE = 16;
 const PAUSE = 1024;
-/** Layouts that are kept: a server's codec is for the agents of all its worlds. */
-const KEPT = 4;
+/** Layouts that are kept: a server's codec is for the agents of all its worlds, a client's for all its connections. */
+const KEPT = 16;
 
 /** The layouts that messages had lately. */
 export class Layouts<L> {

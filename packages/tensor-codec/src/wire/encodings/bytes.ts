@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { tooManyElements } from "../../limits.ts";
+import { bufferOf } from "../buffer-of.ts";
 import type { ReadOptions } from "../read-options.ts";
 import type { Reader } from "../reader.ts";
 import type { PackedEncoding } from "./encoding.ts";
@@ -74,7 +75,8 @@ export function viewBytes(
   end: number,
   copy: boolean,
 ): Uint8Array {
-  const { buffer, byteOffset } = source;
+  const { byteOffset } = source;
+  const buffer = bufferOf(source);
   return copy
     ? new Uint8Array(buffer.slice(byteOffset + start, byteOffset + end))
     : new Uint8Array(buffer, byteOffset + start, end - start);
