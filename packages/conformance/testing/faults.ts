@@ -75,21 +75,18 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["43.drop-pays"],
   },
   "actions of any shape": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
-    by: "toValue(unpackFor(tensor, { ...entry.spec, shape: tensor.shape }, entry.name), entry.spec)",
+    replace: "toValue(unpackFor(tensor, spec, name, this.#limits), spec)",
+    by: "toValue(unpackFor(tensor, { ...spec, shape: tensor.shape }, name), spec)",
     foundBy: "10.wrong-shape",
   },
   "actions of any dtype": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
-    by: "toValue(unpackFor(tensor, { ...entry.spec, dtype: tensor.dtype }, entry.name), entry.spec)",
+    replace: "toValue(unpackFor(tensor, spec, name, this.#limits), spec)",
+    by: "toValue(unpackFor(tensor, { ...spec, dtype: tensor.dtype }, name), spec)",
     foundBy: "13.no-cast",
   },
   "bounds that are not enforced": {
-    replace: "toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec)",
-    by: `toValue(
-           unpackFor(tensor, { dtype: entry.spec.dtype, shape: entry.spec.shape }, entry.name),
-           entry.spec,
-         )`,
+    replace: "toValue(unpackFor(tensor, spec, name, this.#limits), spec)",
+    by: "toValue(unpackFor(tensor, { dtype: spec.dtype, shape: spec.shape }, name), spec)",
     foundBy: "17.out-of-range",
   },
   "UIDs that are rounded": {
@@ -142,8 +139,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["32.first-step-of-the-next", "38.ignores-the-next-action"],
   },
   "unknown actions left out": {
-    replace: 'if (entry === undefined) throw unknownUid("action", uid, this.actions);',
-    by: "if (entry === undefined) continue;",
+    replace: 'if (action === undefined) throw unknownUid("action", uid, this.actions);',
+    by: "if (action === undefined) continue;",
     foundBy: "34.unknown-action",
   },
   "an observation that must not be asked for twice": {

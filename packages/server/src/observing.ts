@@ -48,16 +48,17 @@ export class Observing {
   readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
   /** By the list that a step asks for, which is the same one as long as the agent asks for the same. */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
+  /** The last of them. */
+  #lastRequested: readonly SpecEntry[] | undefined;
+  #lastRecipes: readonly Recipe[] = [];
   #observed = 0;
+  /** Whether there can be rewards. */
+  readonly hasRewards: boolean;
 
   constructor(observe: object, checks: ObservationChecks) {
     this.#checks = checks;
     this.#collect(observe, "");
-  }
-
-  /** Whether there can be rewards. */
-  get hasRewards(): boolean {
-    return this.#observers.has("reward");
+    this.hasRewards = this.#observers.has("reward");
   }
 
   #collect(observe: object, prefix: string): void {
@@ -85,11 +86,14 @@ export class Observing {
   }
 
   #recipesFor(requested: readonly SpecEntry[]): readonly Recipe[] {
+    if (requested === this.#lastRequested) return this.#lastRecipes;
     let recipes = this.#recipes.get(requested);
     if (recipes === undefined) {
       recipes = requested.map((entry) => this.#recipe(entry));
       this.#recipes.set(requested, recipes);
     }
+    this.#lastRequested = requested;
+    this.#lastRecipes = recipes;
     return recipes;
   }
 

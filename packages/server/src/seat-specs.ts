@@ -20,11 +20,18 @@ export type ActionValues = Readonly<Record<string, unknown>>;
 /** Those of a step that gives none. */
 export const noActions: ActionValues = Object.freeze({});
 
+/** An action, and where its value goes. */
+interface Action extends SpecEntry {
+  readonly path: readonly string[];
+}
+
 /** What an agent can do and see, ready to read its steps by. */
 export class SeatSpecs {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
-  readonly #paths = new Map<Uid, readonly string[]>();
+  /** In the order of their UIDs, in which agents mostly give them. */
+  readonly #actions: readonly Action[];
+  readonly #byUid: ReadonlyMap<Uid, Action>;
   readonly #required: readonly string[];
   readonly #limits: { readonly maxElements: number };
   #message: ActionObservationSpecs | undefined;
@@ -37,7 +44,11 @@ export class SeatSpecs {
     this.#limits = { maxElements };
     this.actions = specTable(flattenSpecs(actions));
     this.observations = specTable(flattenSpecs(observations));
-    for (const { uid, name } of this.actions.entries) this.#paths.set(uid, name.split("."));
+    this.#actions = this.actions.entries.map((entry) => ({
+      ...entry,
+      path: entry.name.split("."),
+    }));
+    this.#byUid = new Map(this.#actions.map((action) => [action.uid, action]));
     this.#required = this.actions.entries
       .filter(({ spec }) => "required" in spec)
       .map(({ name }) => name);
@@ -61,10 +72,11 @@ export class SeatSpecs {
     const values: Record<string, unknown> = {};
     for (let i = 0; i < actions.length; i++) {
       const { uid, tensor } = actions[i] as (typeof actions)[number];
-      const entry = this.actions.byUid.get(uid);
-      if (entry === undefined) throw unknownUid("action", uid, this.actions);
-      const value = toValue(unpackFor(tensor, entry.spec, entry.name, this.#limits), entry.spec);
-      place(values, this.#paths.get(uid) as readonly string[], value);
+      const inOrder = this.#actions[i];
+      const action = inOrder?.uid === uid ? inOrder : this.#byUid.get(uid);
+      if (action === undefined) throw unknownUid("action", uid, this.actions);
+      const { spec, name, path } = action;
+      place(values, path, toValue(unpackFor(tensor, spec, name, this.#limits), spec));
     }
     for (const name of this.#required) {
       const uid = this.actions.byName.get(name)?.uid;
@@ -99,6 +111,7 @@ export class SeatSpecs {
 }
 
 function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
+  if (a === b) return true;
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;
