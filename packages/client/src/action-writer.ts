@@ -8,12 +8,12 @@ import {
   type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
 
-/** Values of an action that are kept packed: more than discrete actions mostly have. */
+/** An action has its values below this kept packed: more than discrete actions mostly have. */
 const MAX_KEPT = 64;
 
-/** An action, and what was packed for it: an integer is packed once, as long as there are few of them. */
+/** An action, and what was packed for it, by its value: a small integer is packed once. */
 interface Action extends SpecEntry {
-  readonly kept: Map<unknown, UidTensor> | undefined;
+  readonly kept: (UidTensor | undefined)[] | undefined;
 }
 
 /** Packs actions given by name for the specs of an agent. */
@@ -43,7 +43,7 @@ export class ActionWriter {
       if (value === undefined) continue;
       const name = prefix === "" ? key : `${prefix}.${key}`;
       const entry = this.#actions.get(name);
-      if (entry !== undefined) packed.push(entry.kept?.get(value) ?? pack(entry, value));
+      if (entry !== undefined) packed.push(pack(entry, value));
       else if (this.#nestings.has(name) && isRecord(value)) this.#write(value, name, packed);
       else throw this.#unfit(name, value);
     }
@@ -71,14 +71,17 @@ export class ActionWriter {
 function actionOf(entry: SpecEntry): Action {
   const { dtype, shape } = entry.spec;
   const isInteger = shape.length === 0 && dtypes[dtype].kind === "int";
-  return { ...entry, kept: isInteger ? new Map() : undefined };
+  return { ...entry, kept: isInteger ? new Array(MAX_KEPT).fill(undefined) : undefined };
 }
 
 function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {
-  const packed = { uid, tensor: packFor(value, spec, name) };
-  if (typeof value === "number" && kept !== undefined && kept.size < MAX_KEPT) {
-    kept.set(value, packed);
+  if (kept === undefined || typeof value !== "number" || !(value >= 0 && value < MAX_KEPT)) {
+    return { uid, tensor: packFor(value, spec, name) };
   }
+  const known = kept[value];
+  if (known !== undefined) return known;
+  const packed = { uid, tensor: packFor(value, spec, name) };
+  kept[value] = packed;
   return packed;
 }
 

@@ -34,6 +34,15 @@ export interface StreamTarget {
 }
 
 /**
+ * Those of all connections, so that what their messages have in common is in memory once. Of scalars
+ * environments keep the numbers, and `SendCall` copies them.
+ */
+const codecs = {
+  request: createRequestCodec(),
+  response: createResponseCodec({ lendScalars: true }),
+};
+
+/**
  * Connects to a server: to an address (`host:port`, `http://host:port` or `https://host:port`), or over
  * a stream that is there already, without a network.
  *
@@ -63,11 +72,6 @@ export async function connect(
       },
     );
   }
-  // Of scalars environments keep the numbers, and `SendCall` copies them.
-  const codecs = {
-    request: createRequestCodec(),
-    response: createResponseCodec({ lendScalars: true }),
-  };
   const openLine = async (signal: AbortSignal | undefined) => {
     const stream = await openStream(target, { codecs, ...open, signal });
     return { stream, address: stream.address, release: () => stream.close() };

@@ -77,7 +77,8 @@ export class ObservationReader {
       if (slot === undefined || slot.uid !== uid) slot = this.#byUid.get(uid);
       if (slot === undefined) throw this.#unasked(uid);
       const value = this.#value(unpackFor(tensor, slot.spec, slot.name), slot.spec);
-      if (slot.role !== undefined) observed[slot.role] = value;
+      if (slot.role === "reward") observed.reward = value;
+      else if (slot.role === "discount") observed.discount = value;
       if (slot.shown) (records[slot.record] as Writable)[slot.key] = value;
     }
     if (received.length !== this.#slots.length) throw this.#missing(received);
@@ -86,8 +87,7 @@ export class ObservationReader {
 
   #emptyRecords(): Writable[] {
     const shapes = this.#records;
-    const root: Writable = { ...(shapes[0] as RecordShape).template };
-    const records = [root];
+    const records = [{ ...(shapes[0] as RecordShape).template }];
     for (let i = 1; i < shapes.length; i++) {
       const { template, parent, key } = shapes[i] as RecordShape;
       const record = { ...template };
