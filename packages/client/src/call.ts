@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { ownScalars } from "@dm-env-rpc/tensor-codec/wire";
 import { copied } from "./copied.ts";
 import { type WaitOptions, watch } from "./wait.ts";
 
@@ -138,11 +139,7 @@ function kept(request: ProcessRequest): ProcessRequest {
 function withOwnScalars(response: ProcessResponse): ProcessResponse {
   if (response.case !== "step") return response;
   const { state, observations } = response.value;
-  const own = observations.map(({ uid, tensor }) => ({
-    uid,
-    tensor: tensor.dtype === "unset" || tensor.shape.length > 0 ? tensor : copied(tensor),
-  }));
-  return { case: "step", value: { state, observations: own } };
+  return { case: "step", value: { state, observations: ownScalars(observations) } };
 }
 
 /** What was thrown, as an error. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError, StepRequest } from "@dm-env-rpc/tensor-codec";
 import type { Done, PackedSettings } from "./hosted-world.ts";
+import { keptStep } from "./kept-request.ts";
 import { errorResponse } from "./responses.ts";
 import type { Reply, Seat } from "./seat.ts";
 import { resetSeat } from "./seat-resets.ts";
@@ -32,7 +33,8 @@ export class SeatRequests {
   /** A step of an agent; answered when the world's clock says so. */
   step(seat: Seat, request: StepRequest, reply: Reply): void {
     if (!this.#turnstile.tryEnter()) {
-      this.#turnstile.enter(() => this.#step(seat, request, reply));
+      const waiting = keptStep(request);
+      this.#turnstile.enter(() => this.#step(seat, waiting, reply));
       return;
     }
     try {

@@ -89,7 +89,11 @@ export async function serve(options: ServeOptions): Promise<Server> {
       host,
       port,
       tls,
-      codecs: { request: createRequestCodec(limits), response: createResponseCodec() },
+      // Of scalars worlds get the values, and requests that wait have their own.
+      codecs: {
+        request: createRequestCodec({ ...limits, lendScalars: true }),
+        response: createResponseCodec(),
+      },
       onStream: (stream) => environments.accept(stream),
       routes: (router) => {
         router.service(Health, health.service, { readMaxBytes: maxQuestionBytes });

@@ -16,6 +16,7 @@ import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { checkRequest, type Roles } from "./authorize.ts";
 import type { Joined } from "./hosted-world.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
+import { kept } from "./kept-request.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { RequestQueue } from "./request-queue.ts";
 import { answer, errorResponse } from "./responses.ts";
@@ -110,7 +111,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       this.#rest();
       return;
     }
-    this.#queue.add(message, bytes);
+    this.#queue.add(kept(message), bytes);
     this.#pump();
     if (this.#queue.isFull && !this.#paused) {
       this.#paused = true;

@@ -66,5 +66,6 @@ test("the wire's own door leads to the codecs alone", () => {
     "decodeMessage",
     "decodeTensor",
     "encodeTensor",
+    "ownScalars",
   ]);
 });

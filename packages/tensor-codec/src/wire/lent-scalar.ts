@@ -23,6 +23,18 @@ export function lentScalar({ uid, type, shape }: EntryLayout): LentScalar | unde
 }
 
 /**
+ * The same entries with scalars that are nobody else's: those that a codec lends (`lendScalars`) are
+ * what they are until its next message.
+ */
+export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
+  return entries.map((entry) => {
+    const { uid, tensor } = entry;
+    if (tensor.dtype === "unset" || tensor.shape.length > 0) return entry;
+    return { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor };
+  });
+}
+
+/**
  * Reads the `Tensor.*Array` between two positions with one element, as nearly all encoders write it, into a tensor.
  * Returns false when it is anything else, and has read nothing then.
  */
