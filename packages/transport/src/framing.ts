@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ChunkMemory } from "./chunk-memory.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
@@ -44,6 +45,9 @@ export class Deframer {
   readonly #maxMessageBytes: number;
   #chunk: Buffer = noBytes;
   #at = 0;
+  /** Whether a message was found that is a view of the chunk. */
+  #isViewed = false;
+  readonly #chunkMemory: ChunkMemory | undefined;
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #flags = 0;
@@ -54,8 +58,10 @@ export class Deframer {
   #bodyStart = 0;
   #trustedBytes = firstAllocationBytes;
 
-  constructor(maxMessageBytes: number) {
+  /** @param freesChunks Whether the memory of chunks is freed that were copied (`ChunkMemory`). Default false. */
+  constructor(maxMessageBytes: number, freesChunks: boolean = false) {
     this.#maxMessageBytes = maxMessageBytes;
+    this.#chunkMemory = freesChunks ? new ChunkMemory() : undefined;
   }
 
   /** Bytes that were pushed and are in no message yet, with what keeping them costs. */
@@ -73,6 +79,7 @@ export class Deframer {
     if (this.#at === this.#chunk.length && this.#waiting.length === 0) {
       this.#chunk = chunk;
       this.#at = 0;
+      this.#isViewed = false;
       return;
     }
     this.#waiting.push(chunk);
@@ -114,6 +121,7 @@ export class Deframer {
         this.end = end;
         this.assembled = false;
         this.#at = end;
+        this.#isViewed = true;
         return true;
       }
       this.#bodyStart = this.lead;
@@ -136,6 +144,7 @@ export class Deframer {
     this.#body = undefined;
     this.#bodyLength = 0;
     this.spare = undefined;
+    this.#chunkMemory?.clear();
   }
 
   #allocate(): Buffer {
@@ -162,6 +171,7 @@ export class Deframer {
     }
     this.#waitingBytes -= next.length + chunkOverheadBytes;
     this.#chunk = next;
+    this.#isViewed = false;
     return true;
   }
 
@@ -216,6 +226,9 @@ export class Deframer {
     }
     this.#chunk.copy(body, start + this.#bodyLength, this.#at, this.#at + length);
     this.#at += length;
+    if (this.#at === this.#chunk.length && !this.#isViewed) {
+      this.#chunkMemory?.copied(this.#chunk);
+    }
     this.#bodyLength = needed;
     if (needed < this.#bodySize) {
       return false;

@@ -42,6 +42,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly pool: BufferPool;
   /** Why the connection is gone or about to go, where that is known. */
   readonly connectionFailure: () => Error | undefined;
+  /** Whether what large messages came in is freed at once: of those a client gets more than it sends. */
+  readonly freesChunks: boolean;
   /** Opens an account of what the stream holds of messages that nobody has taken. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
@@ -114,7 +116,7 @@ export abstract class Http2MessageStream<
     this.#pool = options.pool;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
-    this.#deframer = new Deframer(options.maxMessageBytes);
+    this.#deframer = new Deframer(options.maxMessageBytes, options.freesChunks);
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {

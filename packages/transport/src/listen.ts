@@ -132,6 +132,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         encoder: codecs.response,
         maxMessageBytes,
         pool,
+        freesChunks: false,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
         peer: peerOf(connection, headers),

@@ -66,6 +66,7 @@ export async function openStream(
     encoder: codecs.request,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     pool: createBufferPool(pooledBytes),
+    freesChunks: true,
     connectionFailure: connection.failure,
     address: parsed.authority,
     cancel: () => controller.abort(),
