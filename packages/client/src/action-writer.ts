@@ -71,7 +71,7 @@ export class ActionWriter {
 function actionOf(entry: SpecEntry): Action {
   const { dtype, shape } = entry.spec;
   const isInteger = shape.length === 0 && dtypes[dtype].kind === "int";
-  return { ...entry, kept: isInteger ? new Array(MAX_KEPT).fill(undefined) : undefined };
+  return { ...entry, kept: isInteger ? [] : undefined };
 }
 
 function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
-import { type ClientStream, type OpenOptions, openStream } from "@dm-env-rpc/transport";
+import {
+  type CallCodecs,
+  type ClientStream,
+  type OpenOptions,
+  openStream,
+} from "@dm-env-rpc/transport";
 import type { Connection } from "./connection.ts";
 import { ConnectionState } from "./connection-state.ts";
 import type { ReconnectOptions } from "./reconnect.ts";
@@ -33,14 +38,10 @@ export interface StreamTarget {
   readonly reopen?: ((signal: AbortSignal) => Promise<ClientStream>) | undefined;
 }
 
-/**
- * Those of all connections, so that what their messages have in common is in memory once. Of scalars
- * environments keep the numbers, and `SendCall` copies them.
- */
-const codecs = {
-  request: createRequestCodec(),
-  response: createResponseCodec({ lendScalars: true }),
-};
+/** The codecs of a connection, or of several. Of scalars environments keep the numbers, and `SendCall` copies them. */
+export function connectionCodecs(): CallCodecs {
+  return { request: createRequestCodec(), response: createResponseCodec({ lendScalars: true }) };
+}
 
 /**
  * Connects to a server: to an address (`host:port`, `http://host:port` or `https://host:port`), or over
@@ -57,6 +58,7 @@ export async function connect(
     maxInFlight = defaultMaxInFlight,
     maxWaiting = defaultMaxWaiting,
     reconnect,
+    codecs = connectionCodecs(),
     ...open
   } = options;
   const limits = { maxInFlight, maxWaiting };
@@ -73,7 +75,7 @@ export async function connect(
     );
   }
   const openLine = async (signal: AbortSignal | undefined) => {
-    const stream = await openStream(target, { codecs, ...open, signal });
+    const stream = await openStream(target, { ...open, codecs, signal });
     return { stream, address: stream.address, release: () => stream.close() };
   };
   const line = await openLine(options.signal);

@@ -2,7 +2,7 @@
 import type { Malformed, ProcessRequest, StepRequest } from "@dm-env-rpc/tensor-codec";
 import { ownScalars } from "@dm-env-rpc/tensor-codec/wire";
 
-/** A request that may wait while others are read: it shares no memory with them. */
+/** A request that may wait while others are read: its scalars are not lent any more. */
 export function kept(request: ProcessRequest | Malformed): ProcessRequest | Malformed {
   return request.case === "step" ? { case: "step", value: keptStep(request.value) } : request;
 }

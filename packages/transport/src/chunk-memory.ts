@@ -17,22 +17,30 @@ const patienceBytes = 8 * 1024 * 1024;
  * garbage collection otherwise: collecting costs a client more than everything else that it does with large messages.
  *
  * What is read at a time is one ArrayBuffer, of which every chunk in it is a view. It is freed once a
- * chunk of the next one has come, so that node:http2 is done with it, and if it has no byte that anybody
- * else can see: nothing but what was copied and the headers of those frames.
+ * chunk of the next one has come, so that node:http2 is done with it, and if nobody else can see a byte of
+ * it: what was not copied are at most nine bytes for each chunk, the headers of their frames. A payload
+ * that somebody else sees has a header of its own, and is more than the one header that may be missing
+ * because it came with the read before.
  */
 export class ChunkMemory {
-  #buffer: ArrayBuffer | undefined;
+  #patience = patienceBytes;
+  #buffer: WeakRef<ArrayBuffer> | undefined;
   /** Of that buffer: bytes that were copied, and the chunks that they came in. */
   #copiedBytes = 0;
   #chunks = 0;
-  #patience = patienceBytes;
 
   /** A whole chunk was copied, and nobody has a view of it. */
   copied(chunk: Buffer): void {
+    if (this.#patience > 0) {
+      this.#patience -= chunk.length;
+      return;
+    }
     const buffer = chunk.buffer as ArrayBuffer;
-    if (buffer !== this.#buffer) {
-      this.#free();
-      this.#buffer = buffer;
+    if (buffer.byteLength < leastBytes) return;
+    const before = this.#buffer?.deref();
+    if (buffer !== before) {
+      if (before !== undefined) this.#free(before);
+      this.#buffer = new WeakRef(buffer);
       this.#copiedBytes = 0;
       this.#chunks = 0;
     }
@@ -40,16 +48,8 @@ export class ChunkMemory {
     this.#chunks += 1;
   }
 
-  /** Forgets what was copied; it is left to the garbage collector. */
-  clear(): void {
-    this.#buffer = undefined;
-  }
-
-  #free(): void {
-    const buffer = this.#buffer;
-    if (buffer === undefined || buffer.byteLength < leastBytes) return;
-    this.#patience -= this.#copiedBytes;
+  #free(buffer: ArrayBuffer): void {
     const others = buffer.byteLength - this.#copiedBytes;
-    if (this.#patience <= 0 && others <= this.#chunks * frameHeaderBytes) buffer.transfer(0);
+    if (others <= this.#chunks * frameHeaderBytes) buffer.transfer(0);
   }
 }

@@ -144,7 +144,6 @@ export class Deframer {
     this.#body = undefined;
     this.#bodyLength = 0;
     this.spare = undefined;
-    this.#chunkMemory?.clear();
   }
 
   #allocate(): Buffer {

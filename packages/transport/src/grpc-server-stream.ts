@@ -64,11 +64,12 @@ export class GrpcServerStream
     this.dropUnwritten();
     if (this.ended || this.http2.writableLength > 0) {
       // Trailers would have to wait for a peer that does not read.
+      this.finish(error);
       this.#reset(resetOf(error));
     } else {
       this.#endWith(error);
+      this.finish(error);
     }
-    this.finish(error);
   }
 
   protected override onHttp2End(): void {

@@ -10,18 +10,12 @@ import type {
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ByteAccount, ByteHolder } from "./buffered-bytes.ts";
-import { Deframer, tooLarge } from "./framing.ts";
-import { inflate, inflatedBytes } from "./inflation.ts";
-import { highWaterBytes } from "./limits.ts";
+import { Deframer } from "./framing.ts";
+import { inflate, inflatedSize } from "./inflation.ts";
+import { chunksPerBurst, highWaterBytes, holdBytes } from "./limits.ts";
 import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
-import { turnBatch } from "./turn-batch.ts";
-
-/** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
-const holdBytes = 64 * 1024;
-
-/** Chunks that node:http2 has buffered are taken in bursts of this many, then others get their turn. */
-const chunksPerBurst = 8;
+import type { TurnBatch } from "./turn-batch.ts";
 
 /**
  * Messages of one chunk that are delivered before what was sent meanwhile goes out: with many in flight, the
@@ -44,6 +38,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly connectionFailure: () => Error | undefined;
   /** Whether what large messages came in is freed at once: of those a client gets more than it sends. */
   readonly freesChunks: boolean;
+  /** The streams together with which it may be delivered to. Default: it is delivered to at once. */
+  readonly batch?: TurnBatch | undefined;
   /** Opens an account of what the stream holds of messages that nobody has taken. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
@@ -52,7 +48,7 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
  * A gRPC call over a node:http2 stream, the part that both sides share: framing,
  * backpressure, and the order of what the receiver is told.
  *
- * There are no promises between the bytes and the messages: a chunk is cut, decoded
+ * There are no promises between the bytes and the messages: what came is cut, decoded
  * and delivered in one go, and what is sent meanwhile is one write.
  */
 export abstract class Http2MessageStream<
@@ -94,6 +90,7 @@ export abstract class Http2MessageStream<
   /** Bytes of a message that is being inflated, or of one that the receiver has, but paused at. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
+  readonly #batch: TurnBatch | undefined;
   #yielding = false;
   #resumes = 0;
   #burst = 0;
@@ -114,6 +111,7 @@ export abstract class Http2MessageStream<
     this.connectionFailure = options.connectionFailure;
     this.#decoder = options.decoder;
     this.#pool = options.pool;
+    this.#batch = options.batch;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#deframer = new Deframer(options.maxMessageBytes, options.freesChunks);
@@ -147,15 +145,21 @@ export abstract class Http2MessageStream<
       return true; // Dropped. What tells the sender is onClose, which comes in any case.
     }
     this.#outbox.add(message);
-    if (!this.#delivering && !this.#flushScheduled) {
-      this.#flushScheduled = true;
-      process.nextTick(this.#flushLater);
+    if (!this.#delivering) {
+      this.#flushSoon();
     }
     if (this.#outbox.bytes + this.http2.writableLength < highWaterBytes) {
       return true;
     }
     this.#needsDrain = true;
     return false;
+  }
+
+  #flushSoon(): void {
+    if (!this.#flushScheduled) {
+      this.#flushScheduled = true;
+      process.nextTick(this.#flushLater);
+    }
   }
 
   pause(): void {
@@ -237,7 +241,7 @@ export abstract class Http2MessageStream<
     this.abort(error);
   }
 
-  /** Writes what was sent in this turn, in one go. */
+  /** Writes what was sent and not written yet, in one go. */
   protected flush(): void {
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
@@ -278,8 +282,7 @@ export abstract class Http2MessageStream<
     }
     this.#deframer.push(chunk);
     if (!this.#isBlocked()) {
-      if (turnBatch.takes(chunk.length, this.#goOn)) {
-        this.#yielding = true;
+      if (this.#waitsInBatch(chunk.length)) {
         return;
       }
       this.#deliver();
@@ -298,6 +301,11 @@ export abstract class Http2MessageStream<
         this.#yield();
       }
     }
+  }
+
+  #waitsInBatch(bytes: number): boolean {
+    this.#yielding = this.#batch?.takes(bytes, this.#goOn) === true;
+    return this.#yielding;
   }
 
   #keepAccount(): void {
@@ -331,6 +339,7 @@ export abstract class Http2MessageStream<
       return;
     }
     const deframer = this.#deframer;
+    let hasThrown = true;
     this.#delivering = true;
     try {
       const inflated = this.#inflated;
@@ -362,17 +371,22 @@ export abstract class Http2MessageStream<
           this.#hand(receiver, message, end - start);
         }
       }
+      hasThrown = false;
     } finally {
       this.#delivering = false;
+      if (hasThrown) {
+        this.#flushSoon();
+      }
+    }
+    this.#keepAccount();
+    if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {
+      this.fail(deframer.failure);
     }
     this.flush();
-    this.#keepAccount();
     if (this.discarding || this.#isBlocked()) {
       return;
     }
-    if (deframer.failure !== undefined) {
-      this.fail(deframer.failure);
-    } else if (!this.peerEnded) {
+    if (!this.peerEnded) {
       if (this.http2.isPaused()) {
         this.http2.resume();
       }
@@ -398,24 +412,9 @@ export abstract class Http2MessageStream<
   }
 
   #inflate(bytes: Buffer): void {
-    if (this.encoding !== "gzip") {
-      const named = this.encoding ?? "identity";
-      this.fail(
-        named === "identity"
-          ? new ConnectError(
-              "malformed gRPC frame: a message is compressed, but the call names no grpc-encoding",
-              Code.Internal,
-            )
-          : new ConnectError(
-              `compression not supported: expected gzip or identity, got ${named}`,
-              Code.Unimplemented,
-            ),
-      );
-      return;
-    }
-    const said = inflatedBytes(bytes);
-    if (said > this.#maxMessageBytes) {
-      this.fail(tooLarge(`${said} bytes after inflation`, this.#maxMessageBytes));
+    const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes);
+    if (said instanceof ConnectError) {
+      this.fail(said);
       return;
     }
     this.#heldBytes = said;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { gunzip } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { tooLarge } from "./framing.ts";
 
 /** What gzip cannot do better than: 1,032 bytes out of one. */
 const maxInflation = 1032;
@@ -10,8 +11,8 @@ const minGzipBytes = 18;
 const minChunkBytes = 1024;
 const maxChunkBytes = 1024 * 1024;
 
-/** What gzip says in its last four bytes of how much was compressed; `inflate` goes no further. */
-export function inflatedBytes(gzip: Buffer): number {
+/** What gzip says in its last four bytes of how much was compressed. */
+function inflatedBytes(gzip: Buffer): number {
   const isGzip = gzip.length >= minGzipBytes && gzip.readUInt16BE(0) === gzipMagic;
   return isGzip ? gzip.readUInt32LE(gzip.length - 4) : 0;
 }
@@ -38,4 +39,26 @@ export function inflate(gzip: Buffer, done: (result: Buffer | ConnectError) => v
 function chunkBytes(gzip: Buffer, said: number): number {
   const most = Math.min(maxChunkBytes, maxInflation * gzip.length);
   return Math.max(minChunkBytes, Math.min(said, most));
+}
+
+/** The bytes that a compressed message inflates to; an error where its encoding is unknown or they are too many. */
+export function inflatedSize(
+  bytes: Buffer,
+  encoding: string | undefined,
+  maxMessageBytes: number,
+): number | ConnectError {
+  if (encoding === undefined || encoding === "identity") {
+    return new ConnectError(
+      "malformed gRPC frame: a message is compressed, but the call names no grpc-encoding",
+      Code.Internal,
+    );
+  }
+  if (encoding !== "gzip") {
+    return new ConnectError(
+      `compression not supported: expected gzip or identity, got ${encoding}`,
+      Code.Unimplemented,
+    );
+  }
+  const said = inflatedBytes(bytes);
+  return said > maxMessageBytes ? tooLarge(`${said} bytes after inflation`, maxMessageBytes) : said;
 }

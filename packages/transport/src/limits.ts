@@ -31,3 +31,9 @@ export const highWaterBytes: number = 256 * 1024;
 
 /** The longest that a timer can wait, in ms; of more, and of Infinity, Node makes 1 ms. */
 export const maxTimeoutMs: number = 2 ** 31 - 1;
+
+/** Paused, a stream takes in this much itself before it stops node:http2, which costs more. */
+export const holdBytes: number = 64 * 1024;
+
+/** Chunks that node:http2 has buffered are taken in bursts of this many, then others get their turn. */
+export const chunksPerBurst = 8;

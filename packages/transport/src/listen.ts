@@ -21,6 +21,7 @@ import { isGrpcProcess, peerOf } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
 import { createRoutes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
+import { createTurnBatch } from "./turn-batch.ts";
 
 const defaults = {
   host: "127.0.0.1",
@@ -100,6 +101,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     onError,
   });
 
+  const batch = createTurnBatch();
   const onHttp2Stream = (
     http2: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -133,6 +135,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         maxMessageBytes,
         pool,
         freesChunks: false,
+        batch,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
         peer: peerOf(connection, headers),

@@ -43,8 +43,7 @@ export interface MessageStream<Received, Sent> {
   start(receiver: StreamReceiver<Received>): void;
   /**
    * Sends a message. It is encoded before the call returns, so its tensors may be
-   * reused. Messages sent while others are delivered go out in one write, as do those of
-   * one turn of the event loop.
+   * reused. What is sent in one turn of the event loop goes out in as few writes as may be.
    *
    * Returns false when more is buffered than the peer takes: stop until `onDrain`.
    * On a stream that is closed or ended the message is dropped.

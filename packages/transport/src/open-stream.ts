@@ -13,6 +13,7 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
 import { processPath } from "./process-call.ts";
+import type { TurnBatch } from "./turn-batch.ts";
 
 /** What a stream keeps of the memory of large requests. */
 const pooledBytes = 2 * 1024 * 1024;
@@ -25,6 +26,8 @@ export interface OpenOptions extends ConnectionOptions {
   readonly maxMessageBytes?: number | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
+  /** The streams together with which it may be delivered to, for programs with many. Default: it is delivered to at once. */
+  readonly batch?: TurnBatch | undefined;
 }
 
 /** A stream to a server with its connection. */
@@ -67,6 +70,7 @@ export async function openStream(
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     pool: createBufferPool(pooledBytes),
     freesChunks: true,
+    batch: options.batch,
     connectionFailure: connection.failure,
     address: parsed.authority,
     cancel: () => controller.abort(),

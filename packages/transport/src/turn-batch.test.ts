@@ -5,7 +5,7 @@ import { openStream } from "./open-stream.ts";
 import { answered, answerOf, named, nameOf } from "./testing/messages.ts";
 import { record } from "./testing/recorder.ts";
 import { serving } from "./testing/serving.ts";
-import { TurnBatch } from "./turn-batch.ts";
+import { createTurnBatch, type TurnBatch } from "./turn-batch.ts";
 
 /** Brings so many small chunks in each of some turns; how many of them were delivered at once, by turn. */
 async function atOnce(batch: TurnBatch, chunks: number, turns: number): Promise<number[]> {
@@ -30,25 +30,25 @@ async function atOnce(batch: TurnBatch, chunks: number, turns: number): Promise<
 const last = (found: readonly number[]): number | undefined => found.at(-1);
 
 test("many chunks in a turn are delivered together at its end, few at once", async () => {
-  const batch = new TurnBatch();
+  const batch = createTurnBatch();
   expect(last(await atOnce(batch, 16, 20))).toBe(0);
   expect(last(await atOnce(batch, 2, 600))).toBe(2);
   expect(last(await atOnce(batch, 16, 200))).toBe(0);
 });
 
 test("what is tried for few chunks in a turn is hardly ever in their way", async () => {
-  const found = await atOnce(new TurnBatch(), 1, 3_000);
+  const found = await atOnce(createTurnBatch(), 1, 3_000);
   expect(found.filter((delivered) => delivered === 0).length).toBeLessThan(150);
 });
 
 test("a large chunk never waits", async () => {
-  const batch = new TurnBatch();
+  const batch = createTurnBatch();
   await atOnce(batch, 16, 20);
   expect(batch.takes(5_000, () => {})).toBe(false);
 });
 
 test("where one of them throws, the others are delivered all the same", async () => {
-  const batch = new TurnBatch();
+  const batch = createTurnBatch();
   await atOnce(batch, 16, 20);
   const thrown = new Promise<unknown>((resolve) => {
     const before = process.listeners("uncaughtException");
@@ -75,9 +75,10 @@ test("messages of many streams at once come whole and in order", async () => {
   const streams = 48;
   const messages = 60;
   await using server = await serving();
+  const batch = createTurnBatch();
   const clients = await Promise.all(
     Array.from({ length: streams }, async (_, stream) => {
-      const client = await openStream(server.address);
+      const client = await openStream(server.address, { batch });
       const served = await server.next();
       record(served, {
         onMessage: (request) => served.send(answered(nameOf(request))),

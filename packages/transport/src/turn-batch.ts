@@ -11,13 +11,31 @@ const chunksOn = 1024;
 const chunksOfTrial = 64;
 const chunksOff = 2048;
 
+/** As it is now: whoever puts another in its place for a while must not keep a batch from its end. */
+const later = setImmediate;
+
 /**
- * Where many streams get a small chunk in the same turn of the event loop, their messages are
- * delivered together at its end: node:http2 then reads for all of them in a row, and we work for all of them
- * in a row, so that neither finds its code and data gone from the processor's caches each time. Few
- * streams are better off when each is delivered to at once. Which it is, is tried now and then.
+ * Streams whose messages may be delivered together at the end of a turn of the event loop.
+ *
+ * Where many streams get a small chunk in the same turn, node:http2 then reads for all of them in a row,
+ * and we work for all of them in a row, so that neither finds its code and data gone from the processor's
+ * caches each time. Few streams are better off when each is delivered to at once. Which it is, is
+ * tried now and then.
+ *
+ * What a peer sent right before it reset a stream may be dropped in a batch, and a receiver may be called in
+ * the asynchronous context (`AsyncLocalStorage`) of another stream; whoever awaits a promise keeps his own.
  */
-export class TurnBatch {
+export interface TurnBatch {
+  /** Whether a chunk of so many bytes waits for the end of the turn; `deliver` is called then. */
+  takes(bytes: number, deliver: () => void): boolean;
+}
+
+/** Makes a batch, for streams that are used by the same program. */
+export function createTurnBatch(): TurnBatch {
+  return new Batch();
+}
+
+class Batch implements TurnBatch {
   #isOn = false;
   /** Chunks until the next look, or the next trial. */
   #left = chunksOfTrial;
@@ -26,7 +44,6 @@ export class TurnBatch {
   #turns = 0;
   #waiting: (() => void)[] = [];
 
-  /** Whether a chunk that has come waits for the end of the turn; `deliver` is called then. */
   takes(bytes: number, deliver: () => void): boolean {
     if (bytes > smallBytes) return false;
     this.#left -= 1;
@@ -35,7 +52,7 @@ export class TurnBatch {
       this.#isOn = true;
       this.#left = chunksOfTrial;
     }
-    if (this.#waiting.length === 0) setImmediate(this.#deliver);
+    if (this.#waiting.length === 0) later(this.#deliver);
     this.#waiting.push(deliver);
     return true;
   }
@@ -51,7 +68,7 @@ export class TurnBatch {
       while (next < waiting.length) (waiting[next++] as () => void)();
     } finally {
       // That one throws is no reason to leave out the others.
-      for (; next < waiting.length; next++) setImmediate(waiting[next] as () => void);
+      for (; next < waiting.length; next++) later(waiting[next] as () => void);
     }
   };
 
@@ -62,6 +79,3 @@ export class TurnBatch {
     this.#turns = 0;
   }
 }
-
-/** That of all streams of this process, which share its event loop. */
-export const turnBatch: TurnBatch = new TurnBatch();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
-import { type ConnectOptions, connect } from "../connect.ts";
+import { createTurnBatch } from "@dm-env-rpc/transport";
+import { type ConnectOptions, connect, connectionCodecs } from "../connect.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../definition.ts";
 import type { JoinOptions } from "../environment.ts";
 import type { SlotFactory, SlotRequest } from "./vector-environment.ts";
@@ -32,9 +33,15 @@ export function remoteSlots<
 ): SlotFactory<ActionOf<A>, ObservationOf<O, N>> {
   const all = typeof addresses === "string" ? [addresses] : addresses;
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
+  // The messages of slots have much in common, and many of them come at a time.
+  const inCommon = { codecs: connectionCodecs(), batch: createTurnBatch() };
   return async (request) => {
     const { slot, signal, buffers } = request;
-    const connection = await connect(all[slot % all.length] ?? "", { ...connecting, signal });
+    const connection = await connect(all[slot % all.length] ?? "", {
+      ...inCommon,
+      ...connecting,
+      signal,
+    });
     try {
       const world =
         shared ??

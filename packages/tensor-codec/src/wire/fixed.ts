@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { bits, highHalf, littleEndianHost, lowHalf, swapBytes } from "./bits.ts";
-import { bufferOf } from "./buffer-of.ts";
 
 /** Floats are on the wire what they are in the memory of a little-endian machine. */
 export type FixedArray = Float32Array | Float64Array;
@@ -26,7 +24,7 @@ export function readFixed<T extends FixedArray>(
   const width = type.BYTES_PER_ELEMENT;
   const at = source.byteOffset + start;
   if (!copy && littleEndian && at % width === 0) {
-    return new type(bufferOf(source), at, byteLength / width);
+    return new type(source.buffer, at, byteLength / width);
   }
   const bytes = new Uint8Array(byteLength);
   bytes.set(source.subarray(start, start + byteLength));

@@ -38,7 +38,7 @@ export class LayoutReader<S> {
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as ReadLayout;
       if (layout.fixed.length === end - start && layout.fixed.match(source, start)) {
-        this.layouts.paid();
+        this.layouts.paid(i);
         return this.readBy(layout, reader, options);
       }
     }

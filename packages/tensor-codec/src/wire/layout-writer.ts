@@ -50,7 +50,7 @@ export class LayoutWriter<S> {
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as WrittenLayout;
       if (!this.fits(step, layout)) continue;
-      this.layouts.paid();
+      this.layouts.paid(i);
       this.found = layout;
       return layout.fixed.length;
     }

@@ -103,19 +103,27 @@ export function layoutOf<S>(
 /** Layouts are learned at once until so many of them came to nothing, then now and then. */
 const PATIENCE = 16;
 const PAUSE = 1024;
-/** Layouts that are kept: a server's codec is for the agents of all its worlds, a client's for all its connections. */
+/** Layouts that are kept: a server's codec is for the agents of all its worlds. */
 const KEPT = 16;
+/** Of these the first half are kept as long as they are found more often than others are learned. */
+const FIRST = KEPT / 2;
 
 /** The layouts that messages had lately. */
 export class Layouts<L> {
   readonly recent: L[] = [];
   private next = 0;
+  private promoted = 0;
   private fruitless = 0;
   private skipped = 0;
 
-  /** A message had a layout that is kept. */
-  paid(): void {
+  /** A message had a layout that is kept: the one with this index, which is another's then. */
+  paid(index: number): void {
     if (this.fruitless > 0) this.fruitless--;
+    if (index < FIRST) return;
+    const found = this.recent[index] as L;
+    this.recent[index] = this.recent[this.promoted] as L;
+    this.recent[this.promoted] = found;
+    this.promoted = (this.promoted + 1) % FIRST;
   }
 
   /** Whether learning a layout is worth while: not where hardly any message has that of another. */
@@ -125,11 +133,15 @@ export class Layouts<L> {
     return this.skipped === 0;
   }
 
-  /** Keeps a layout in place of the oldest; undefined is one that cannot be kept. */
+  /** Keeps a layout in place of the oldest that was not found again; undefined is one that cannot be kept. */
   learn(layout: L | undefined): void {
     this.fruitless++;
     if (layout === undefined) return;
-    this.recent[this.next] = layout;
-    this.next = (this.next + 1) % KEPT;
+    if (this.recent.length < KEPT) {
+      this.recent.push(layout);
+      return;
+    }
+    this.recent[FIRST + this.next] = layout;
+    this.next = (this.next + 1) % FIRST;
   }
 }

@@ -93,8 +93,8 @@ interface Sample {
 }
 
 /**
- * Compares contenders: all their processes stand ready, and in each repetition and mode
- * they play one after the other, there and back, so that a slow spell of the machine hits all of them.
+ * Compares contenders: all their processes stand ready, and in each mode, one mode after the other,
+ * they play in turns, there and back, so that a slow spell of the machine hits all of them.
  */
 export async function compare(comparison: Comparison): Promise<Measured[]> {
   const { contenders, modes, effort } = comparison;
@@ -117,33 +117,33 @@ export async function compare(comparison: Comparison): Promise<Measured[]> {
   );
 }
 
-/** Starts everybody's processes, and warms them up. */
+/** Starts everybody's processes. */
 async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<void> {
-  const { contenders, modes, effort, load, onProgress } = comparison;
+  const { contenders, load } = comparison;
   for (const contender of contenders) {
-    onProgress(`warming up ${contender.label}`);
     const [first] = entrants;
     const shares = first !== undefined && comparison.sharesProcesses === true;
     const entrant = shares ? { ...first, contender } : start(contender, comparison);
     entrants.push(entrant);
     if (!shares) await serve(entrant, load);
-    for (const mode of modes) {
-      await connect(entrant, mode, load);
-      await warmUp(entrant, mode, effort);
-    }
   }
 }
 
 async function takeTurns(
-  { modes, effort, onProgress }: Comparison,
+  { modes, effort, load, onProgress }: Comparison,
   entrants: readonly Entrant[],
   launch: number,
   samples: Map<string, Sample[]>,
 ): Promise<void> {
   const { launches, repetitions, turnMs } = effort;
   const thereAndBack = [entrants, [...entrants].reverse()];
-  for (let repetition = 0; repetition < repetitions; repetition++) {
-    for (const mode of modes) {
+  for (const mode of modes) {
+    onProgress(`warming up ${mode.label}`);
+    for (const entrant of entrants) {
+      await connect(entrant, mode, load);
+      await warmUp(entrant, mode, effort);
+    }
+    for (let repetition = 0; repetition < repetitions; repetition++) {
       const turn = (launch - 1) * repetitions + repetition + 1;
       onProgress(`turn ${turn} of ${launches * repetitions}: ${mode.label}`);
       for (const entrant of thereAndBack[repetition % 2] ?? []) {
@@ -188,8 +188,9 @@ async function connect({ contender, client, port }: Entrant, mode: Mode, load: s
  * play in each mode, threefold and more where many steps are in flight.
  */
 async function warmUp(entrant: Entrant, mode: Mode, { warmUpMs, turnMs }: Effort) {
-  const { runtime } = entrant.contender.client;
-  await play(entrant, mode, runtime === "node" ? warmUpMs : turnMs);
+  const { server, client } = entrant.contender;
+  const isInNode = server?.runtime === "node" || client.runtime === "node";
+  await play(entrant, mode, isInNode ? warmUpMs : turnMs);
 }
 
 async function play(

@@ -72,7 +72,7 @@ function readAny(reader: Reader, options: ReadOptions): Any {
     if (tag === TYPE_URL) typeUrl = readString(reader, options);
     else if (tag === VALUE) {
       const stop = reader.delimited();
-      value = viewBytes(reader.source, reader.pos, stop, options.copy);
+      value = viewBytes(reader, reader.pos, stop, options.copy);
       reader.pos = stop;
     } else reader.skip(tag);
   }

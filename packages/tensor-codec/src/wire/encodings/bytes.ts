@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { tooManyElements } from "../../limits.ts";
-import { bufferOf } from "../buffer-of.ts";
 import type { ReadOptions } from "../read-options.ts";
 import type { Reader } from "../reader.ts";
 import type { PackedEncoding } from "./encoding.ts";
@@ -62,21 +61,17 @@ export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos
 }
 
 /** The bytes from the reader's position to its end, an element each. */
-export function readBytes({ source, pos, end }: Reader, options: ReadOptions): Uint8Array {
+export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
+  const { pos, end } = reader;
   const { maxElements, copy } = options;
   if (end - pos > maxElements) throw tooManyElements(end - pos, maxElements);
-  return viewBytes(source, pos, end, copy);
+  return viewBytes(reader, pos, end, copy);
 }
 
-/** Bytes as they are: never a Buffer, whatever the source is. */
-export function viewBytes(
-  source: Uint8Array,
-  start: number,
-  end: number,
-  copy: boolean,
-): Uint8Array {
-  const { byteOffset } = source;
-  const buffer = bufferOf(source);
+/** Bytes of the reader's source as they are: never a Buffer, whatever the source is. */
+export function viewBytes(reader: Reader, start: number, end: number, copy: boolean): Uint8Array {
+  const { byteOffset } = reader.source;
+  const { buffer } = reader;
   return copy
     ? new Uint8Array(buffer.slice(byteOffset + start, byteOffset + end))
     : new Uint8Array(buffer, byteOffset + start, end - start);
