@@ -13,6 +13,7 @@ import type { MessageCodec, ProcessRequest, ProcessResponse, UidTensor } from ".
 import { pack } from "../pack.ts";
 import { elementCount, type Tensor } from "../tensor.ts";
 import { createRequestCodec, createResponseCodec } from "./index.ts";
+import { Layouts } from "./layout.ts";
 import { LayoutWriter } from "./layout-writer.ts";
 import { Reader } from "./reader.ts";
 import { stepResponseCodec } from "./response.ts";
@@ -176,4 +177,20 @@ test("a layout that was written once is known, and no other", () => {
     expect(writer.size({ state: 1, observations: [reward, other] })).toBe(-1);
   }
   expect(writer.size({ state: 1, observations: [reward] })).toBe(-1);
+});
+
+test("a layout that is found again stays, however many are learned that are not", () => {
+  const layouts = new Layouts<string>();
+  const found = (layout: string): void => {
+    const index = layouts.recent.indexOf(layout);
+    if (index < 0) layouts.learn(layout);
+    else layouts.paid(index);
+  };
+  for (let i = 0; i < 20; i++) {
+    found(`once, at first ${i}`);
+    found("again");
+  }
+  for (let i = 0; i < 1_000; i++) found(`once, later ${i}`);
+  expect(layouts.recent).toContain("again");
+  expect(layouts.recent).toHaveLength(16);
 });
