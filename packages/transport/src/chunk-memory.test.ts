@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
 import { ChunkMemory } from "./chunk-memory.ts";
-import { openStream } from "./open-stream.ts";
+import { answering } from "./testing/answering.ts";
 import { stepRequest, stepResponse } from "./testing/messages.ts";
-import { record } from "./testing/recorder.ts";
-import { serving } from "./testing/serving.ts";
 
 const frame = 16 * 1024;
 
@@ -56,35 +54,19 @@ test("a few large messages are left to the garbage collector", () => {
   expect(reads.some(isFreed)).toBe(false);
 });
 
-/** A stream whose server answers a step as its action says. */
-async function connected(answer: (action: Uint8Array) => ProcessResponse) {
-  const server = await serving();
-  const stream = await openStream(server.address);
-  const seen = record(stream);
-  const served = await server.next();
-  record(served, {
-    onMessage(request) {
-      if (request.case !== "step") return;
-      served.send(answer(request.value.actions[0]?.tensor.data as Uint8Array));
-    },
-    onEnd: () => served.end(),
-  });
-  return {
-    stream,
-    seen,
-    async [Symbol.asyncDispose]() {
-      await stream.close();
-      await server[Symbol.asyncDispose]();
-    },
-  };
-}
+const actionOf = (request: unknown): Uint8Array =>
+  (request as Extract<ProcessRequest, { case: "step" }>).value.actions[0]?.tensor
+    .data as Uint8Array;
 
 const dataOf = (message: unknown): Uint8Array =>
   (message as Extract<ProcessResponse, { case: "step" }>).value.observations[0]?.tensor
     .data as Uint8Array;
 
 test("large and small messages that come at once are all what was sent, and stay so", async () => {
-  await using pair = await connected((action) => stepResponse(1_000 * action.length, action[0]));
+  await using pair = await answering((request) => {
+    const action = actionOf(request);
+    return stepResponse(1_000 * action.length, action[0]);
+  });
   const { stream, seen } = pair;
   const sizes = Array.from({ length: 400 }, (_, i) => (i % 3 === 0 ? 90 : i % 7 === 0 ? 20 : 1));
   for (const [i, size] of sizes.entries()) stream.send(stepRequest(size, i % 251));
@@ -98,7 +80,7 @@ test("large and small messages that come at once are all what was sent, and stay
 
 test("a client that gives back large observations holds no more memory the more come", async () => {
   const answer = stepResponse(200_000, 7);
-  await using pair = await connected(() => answer);
+  await using pair = await answering(() => answer);
   const { stream, seen } = pair;
   const held: number[] = [];
   for (let i = 0; i < 260; i++) {

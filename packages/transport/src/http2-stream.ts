@@ -36,8 +36,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly pool: BufferPool;
   /** Why the connection is gone or about to go, where that is known. */
   readonly connectionFailure: () => Error | undefined;
-  /** Whether what large messages came in is freed at once: of those a client gets more than it sends. */
-  readonly freesChunks: boolean;
+  /** Whether what large messages came in is freed at once; for a client, which gets more of those than it sends. Default false. */
+  readonly freesChunks?: boolean | undefined;
   /** The streams together with which it may be delivered to. Default: it is delivered to at once. */
   readonly batch?: TurnBatch | undefined;
   /** Opens an account of what the stream holds of messages that nobody has taken. Default: none. */
@@ -145,21 +145,15 @@ export abstract class Http2MessageStream<
       return true; // Dropped. What tells the sender is onClose, which comes in any case.
     }
     this.#outbox.add(message);
-    if (!this.#delivering) {
-      this.#flushSoon();
+    if (!this.#delivering && !this.#flushScheduled) {
+      this.#flushScheduled = true;
+      process.nextTick(this.#flushLater);
     }
     if (this.#outbox.bytes + this.http2.writableLength < highWaterBytes) {
       return true;
     }
     this.#needsDrain = true;
     return false;
-  }
-
-  #flushSoon(): void {
-    if (!this.#flushScheduled) {
-      this.#flushScheduled = true;
-      process.nextTick(this.#flushLater);
-    }
   }
 
   pause(): void {
@@ -339,7 +333,6 @@ export abstract class Http2MessageStream<
       return;
     }
     const deframer = this.#deframer;
-    let hasThrown = true;
     this.#delivering = true;
     try {
       const inflated = this.#inflated;
@@ -371,12 +364,8 @@ export abstract class Http2MessageStream<
           this.#hand(receiver, message, end - start);
         }
       }
-      hasThrown = false;
     } finally {
       this.#delivering = false;
-      if (hasThrown) {
-        this.#flushSoon();
-      }
     }
     this.#keepAccount();
     if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {

@@ -134,7 +134,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         encoder: codecs.response,
         maxMessageBytes,
         pool,
-        freesChunks: false,
         batch,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
-import type { ClientStream } from "./message-stream.ts";
-import { openStream } from "./open-stream.ts";
+import { type Answered, answering } from "./testing/answering.ts";
 import { answered, answerOf, named, stepRequest, stepResponse } from "./testing/messages.ts";
-import { type Recorder, record } from "./testing/recorder.ts";
-import { serving } from "./testing/serving.ts";
 
 /** More than a chunk of node:http2, so that it is put together. */
 const large = 300_000;
 
-type Client = { readonly stream: ClientStream; readonly seen: Recorder<ProcessResponse> };
-
 /** Asks for a step and waits for its answer. */
-async function step({ stream, seen }: Client, fill: number): Promise<Uint8Array> {
+async function step({ stream, seen }: Answered, fill: number): Promise<Uint8Array> {
   const { length } = seen.messages;
   stream.send(stepRequest(1, fill));
   await seen.seen("message", length + 1);
@@ -26,32 +21,14 @@ function dataOf(message: ProcessResponse | Malformed | undefined): Uint8Array {
 }
 
 /** A client of a server that answers a step with a large observation, filled with the action. */
-async function connected() {
-  const server = await serving();
-  const stream = await openStream(server.address);
-  const seen = record(stream);
-  const served = await server.next();
-  record(served, {
-    onMessage(request) {
-      if (request.case === "step") {
-        const fill = request.value.actions[0]?.tensor.data[0] as number;
-        served.send(stepResponse(large, fill));
-      } else served.send(answered("x".repeat(large)));
-    },
-    onEnd: () => served.end(),
+const connected = (): Promise<Answered> =>
+  answering((request) => {
+    if (request.case !== "step") return answered("x".repeat(large));
+    return stepResponse(large, request.value.actions[0]?.tensor.data[0] as number);
   });
-  return {
-    client: { stream, seen },
-    async [Symbol.asyncDispose]() {
-      await stream.close();
-      await server[Symbol.asyncDispose]();
-    },
-  };
-}
 
 test("the memory of a step serves again once it was given back", async () => {
-  await using pair = await connected();
-  const { client } = pair;
+  await using client = await connected();
   client.stream.recycle?.();
   const first = await step(client, 1);
   expect(first.every((byte) => byte === 1)).toBe(true);
@@ -62,8 +39,7 @@ test("the memory of a step serves again once it was given back", async () => {
 });
 
 test("without that, every step has memory of its own", async () => {
-  await using pair = await connected();
-  const { client } = pair;
+  await using client = await connected();
   const never = [await step(client, 1), await step(client, 2)];
   client.stream.recycle?.();
   // Only what was delivered before the last call serves again.
@@ -76,8 +52,7 @@ test("without that, every step has memory of its own", async () => {
 });
 
 test("what is no step keeps its memory", async () => {
-  await using pair = await connected();
-  const { client } = pair;
+  await using client = await connected();
   client.stream.recycle?.();
   const first = await step(client, 1);
   client.stream.send(named("any"));

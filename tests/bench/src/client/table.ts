@@ -49,6 +49,6 @@ export const clientSteps: RpcTable = {
   contenders,
   modes,
   bars,
-  quick: { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 300 },
-  thorough: { launches: 4, repetitions: 12, turnMs: 80, warmUpMs: 500 },
+  quick: { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 1000 },
+  thorough: { launches: 4, repetitions: 12, turnMs: 80, warmUpMs: 2500 },
 };

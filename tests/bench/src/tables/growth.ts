@@ -66,8 +66,8 @@ const both = (id: string, peer: string): Contender => ({
 });
 const contenders = [both("ours", "ours-each"), both("floor", "http2-echo")];
 
-const quick: Effort = { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 300 };
-const thorough: Effort = { launches: 1, repetitions: 15, turnMs: 130, warmUpMs: 1_000 };
+const quick: Effort = { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 1000 };
+const thorough: Effort = { launches: 1, repetitions: 15, turnMs: 130, warmUpMs: 2000 };
 
 /** Measures how speed, latency and memory go as things grow; every size in processes of its own. */
 export async function runGrowth(

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { type OpenedStream, openStream } from "../open-stream.ts";
+import { type Recorder, record } from "./recorder.ts";
+import { serving } from "./serving.ts";
+
+/** A client's stream with what came on it. */
+export interface Answered extends AsyncDisposable {
+  readonly stream: OpenedStream;
+  readonly seen: Recorder<ProcessResponse>;
+}
+
+/** Opens a stream to a server that answers each request as a test says. */
+export async function answering(
+  answer: (request: ProcessRequest) => ProcessResponse,
+): Promise<Answered> {
+  const server = await serving();
+  const stream = await openStream(server.address);
+  const seen = record(stream);
+  const served = await server.next();
+  record(served, {
+    onMessage(request) {
+      if (request.case !== "malformed") served.send(answer(request));
+    },
+    onEnd: () => served.end(),
+  });
+  return {
+    stream,
+    seen,
+    async [Symbol.asyncDispose]() {
+      await stream.close();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
