@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { TimeSource } from "../src/time-source.ts";
+import type { TimeSource } from "../src/engine/time-source.ts";
 
 /** A time that stands still until a test moves it. */
 export interface ManualTime extends TimeSource {

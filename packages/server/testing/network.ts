@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type OpenOptions, openStream } from "@dm-env-rpc/transport";
-import { type ServeOptions, type Server, serve } from "../src/serve.ts";
+import { type ServeOptions, type Server, serve } from "../src/host/serve.ts";
 import { Peer } from "./peer.ts";
 
 /** A server on a free port; its disposal fails when it leaves a stream. */

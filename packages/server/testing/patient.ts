@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { UntypedWorld, UntypedWorldDefinition } from "../src/world.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../src/definition/world.ts";
 
 /** The functions of a world's author that may answer with a promise. */
 export type PatientCall = "create" | "join" | "start" | "step";

@@ -24,7 +24,7 @@ import {
   unpackSpecs,
 } from "@dm-env-rpc/tensor-codec";
 import { type ClientStream, memoryStreamPair } from "@dm-env-rpc/transport";
-import type { EnvironmentServer } from "../src/environment-server.ts";
+import type { EnvironmentServer } from "../src/host/environment-server.ts";
 
 const stateNames: Record<number, string> = Object.fromEntries(
   Object.entries(EnvironmentStateType).map(([name, state]) => [state, name]),

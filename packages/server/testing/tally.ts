@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
-import type { AgentId, SequenceState } from "../src/agent.ts";
 import type { Clock } from "../src/clocks/clock.ts";
 import { lockstep } from "../src/clocks/lockstep.ts";
-import { optional, withDefault } from "../src/settings.ts";
-import { defineWorld, type WorldDefinition } from "../src/world.ts";
+import type { AgentId, SequenceState } from "../src/definition/agent.ts";
+import { optional, withDefault } from "../src/definition/settings.ts";
+import { defineWorld, type WorldDefinition } from "../src/definition/world.ts";
 
 /** What happened in a tally world, in order. */
 export type TallyEvent =

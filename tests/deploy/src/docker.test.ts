@@ -55,7 +55,7 @@ describe("the Dockerfiles", () => {
 
   it("see the sources, and nothing that was built or installed from them", async () => {
     const files = await contextFiles(root);
-    expect(files).toContain("packages/server/src/serve.ts");
+    expect(files).toContain("packages/server/src/host/serve.ts");
     expect(files).toContain("deploy/docker/health.ts");
     const others = files.filter((file) =>
       /(^|\/)(dist|reports|\.turbo)\/|\.test\.ts$|^tests\//.test(file),

@@ -19,7 +19,7 @@ it.each([
 });
 
 it.each([
-  ["packages/server/src/limits.ts", defaultLimits],
+  ["packages/server/src/host/limits.ts", defaultLimits],
   ["packages/matchmaker/src/settings.ts", defaultSettings],
 ])("the docstrings of %s tell the defaults", (path, defaults) => {
   const fields = readFileSync(root + path, "utf8").matchAll(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AgentId } from "../agent.ts";
-import type { ActionValues } from "../seat-specs.ts";
+import type { AgentId } from "../definition/agent.ts";
+import type { ActionValues } from "../engine/seat-specs.ts";
 
 /** What happens to the agents that did not step before the deadline. */
 export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "leave";

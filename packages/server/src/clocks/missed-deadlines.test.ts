@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
-import { createEnvironmentServer } from "../environment-server.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { Clock, MissedDeadlinePolicy } from "./clock.ts";
 import { lockstep } from "./lockstep.ts";
 import { turns } from "./turns.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AgentId } from "../agent.ts";
-import type { ActionValues } from "../seat-specs.ts";
+import type { AgentId } from "../definition/agent.ts";
+import type { ActionValues } from "../engine/seat-specs.ts";
 import {
   type Clock,
   type ClockDriver,

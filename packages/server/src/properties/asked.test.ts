@@ -5,9 +5,9 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
-import { createEnvironmentServer } from "../environment-server.ts";
-import type { ServerEvent } from "../events.ts";
-import { defineWorld } from "../world.ts";
+import { defineWorld } from "../definition/world.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+import type { ServerEvent } from "../host/events.ts";
 import { property } from "./property.ts";
 
 const buggy = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { type Awaitable, isPromiseLike } from "../awaitable.ts";
-import { messageOf } from "../responses.ts";
-import { isRefusal } from "../world-calls.ts";
+import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import { messageOf } from "../engine/responses.ts";
+import { isRefusal } from "../engine/world-calls.ts";
 
 /** What one client asks of an author. */
 export interface Question {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
-import type { Setting, SettingSpecs } from "../settings.ts";
-import type { UntypedWorldDefinition } from "../world.ts";
+import type { Setting, SettingSpecs } from "../definition/settings.ts";
+import type { UntypedWorldDefinition } from "../definition/world.ts";
 import { type Property, type PropertyTree, property } from "./property.ts";
 
 /** What the properties that every server has are read from. */

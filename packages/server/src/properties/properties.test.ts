@@ -31,10 +31,10 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { connectPeer, type Peer } from "../../testing/peer.ts";
-import { createEnvironmentServer } from "../environment-server.ts";
-import { extension } from "../extension.ts";
-import { withDefault } from "../settings.ts";
-import { defineWorld } from "../world.ts";
+import { extension } from "../definition/extension.ts";
+import { withDefault } from "../definition/settings.ts";
+import { defineWorld } from "../definition/world.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
 import { property } from "./property.ts";
 
 function setUp() {

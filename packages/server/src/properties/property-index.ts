@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type TensorSpec } from "@dm-env-rpc/tensor-codec";
-import type { Awaitable } from "../awaitable.ts";
+import type { Awaitable } from "../definition/awaitable.ts";
 import type { Question } from "./asked.ts";
 import type { Property, PropertyTree } from "./property.ts";
 

@@ -15,11 +15,11 @@ import {
   toValue,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
-import type { AgentId } from "../agent.ts";
-import { type Roles, requireRole } from "../authorize.ts";
-import { exactly } from "../exact.ts";
-import { messageOf } from "../responses.ts";
-import { type TensorLimits, unpackLimited } from "../tensor-limits.ts";
+import type { AgentId } from "../definition/agent.ts";
+import { exactly } from "../definition/exact.ts";
+import { messageOf } from "../engine/responses.ts";
+import { type TensorLimits, unpackLimited } from "../engine/tensor-limits.ts";
+import { type Roles, requireRole } from "../host/authorize.ts";
 import {
   findProperty,
   listProperties,

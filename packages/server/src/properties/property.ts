@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PackableOf, TensorSpec, ValueOf } from "@dm-env-rpc/tensor-codec";
-import type { AgentId } from "../agent.ts";
-import type { Awaitable } from "../awaitable.ts";
+import type { AgentId } from "../definition/agent.ts";
+import type { Awaitable } from "../definition/awaitable.ts";
 
 /** What can be done with a property. */
 export interface PropertyAccess<T extends TensorSpec> {

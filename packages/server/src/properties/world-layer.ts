@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Awaitable } from "../awaitable.ts";
-import type { Done } from "../hosted-world.ts";
-import { clientError } from "../responses.ts";
-import type { Seat } from "../seat.ts";
-import type { Sequence } from "../sequence.ts";
-import type { WaitingRequests } from "../waiting-requests.ts";
-import type { UntypedWorld, UntypedWorldDefinition } from "../world.ts";
-import type { WorldCalls } from "../world-calls.ts";
+import type { Awaitable } from "../definition/awaitable.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
+import type { Done } from "../engine/hosted-world.ts";
+import { clientError } from "../engine/responses.ts";
+import type { Seat } from "../engine/seat.ts";
+import type { Sequence } from "../engine/sequence.ts";
+import type { WaitingRequests } from "../engine/waiting-requests.ts";
+import type { WorldCalls } from "../engine/world-calls.ts";
 import { asked, type OnFault, type Question } from "./asked.ts";
 import { worldProperties } from "./built-in.ts";
 import { indexProperties, type PropertyLayer } from "./property-index.ts";

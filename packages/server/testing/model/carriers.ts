@@ -7,7 +7,7 @@ import {
   openStream,
   type ServerStream,
 } from "@dm-env-rpc/transport";
-import type { EnvironmentServer } from "../../src/environment-server.ts";
+import type { EnvironmentServer } from "../../src/host/environment-server.ts";
 
 /** What carries the streams of a model's run. */
 export interface Carrier extends AsyncDisposable {

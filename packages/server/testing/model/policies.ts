@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LeavePolicy } from "../../src/world.ts";
+import type { LeavePolicy } from "../../src/definition/world.ts";
 import type { ClockOptions } from "./clock-models.ts";
 
 /** The choices of a world under test. */

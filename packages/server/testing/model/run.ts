@@ -8,7 +8,7 @@ import { lockstep } from "../../src/clocks/lockstep.ts";
 import { realtime } from "../../src/clocks/realtime.ts";
 import { turns } from "../../src/clocks/turns.ts";
 import { wakeUp } from "../../src/clocks/wake-up.ts";
-import type { EnvironmentServer } from "../../src/environment-server.ts";
+import type { EnvironmentServer } from "../../src/host/environment-server.ts";
 import type { ManualTime } from "../manual-time.ts";
 import { oracleOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import { flattenSpecs, packFor, specTable } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "../engine/responses.ts";
+import { joinTokenSetting } from "../host/join-tokens.ts";
+import type { PropertyTree } from "../properties/property.ts";
+import type { Extension } from "./extension.ts";
+import type { SettingSpecs } from "./settings.ts";
+import type { UntypedWorldDefinition } from "./world.ts";
+
+/** The create setting that says which kind of world, on servers that have several. */
+export const worldTypeSetting = "world_type";
+
+/**
+ * Checks, before a server takes anybody, what could otherwise only go wrong when a client comes.
+ *
+ * @throws Error naming the kind of world, and what to mend.
+ */
+export function checkDefinitions(definitions: readonly UntypedWorldDefinition[]): void {
+  const names = new Set<string>();
+  for (const definition of definitions) {
+    const { name } = definition;
+    if (names.has(name)) {
+      throw new Error(`expected worlds of different names, received two called "${name}"`);
+    }
+    names.add(name);
+    for (const check of checks) {
+      const wrong = check(definition);
+      if (wrong !== undefined) throw new Error(`the world "${name}": ${wrong}`);
+    }
+  }
+}
+
+/** What is wrong with a definition, if anything is. */
+type Check = (definition: UntypedWorldDefinition) => string | undefined;
+
+const checks: readonly Check[] = [
+  hasName,
+  hasRoomForAgents,
+  hasTimes,
+  leavesReservedSettings,
+  hasFittingDefaults,
+  hasSpecs,
+];
+
+function hasName({ name }: UntypedWorldDefinition): string | undefined {
+  return name === "" ? "its name is empty; call it something" : undefined;
+}
+
+function hasRoomForAgents({ agents = {} }: UntypedWorldDefinition): string | undefined {
+  if (typeof agents === "function") return undefined;
+  const { min = 1, max = Number.POSITIVE_INFINITY } = agents;
+  if (min >= 1 && max >= min) return undefined;
+  return `expected 1 ≤ agents.min ≤ agents.max, received ${min} and ${max}; its first sequence would never begin`;
+}
+
+function hasTimes({
+  clock,
+  drainDeadlineMs,
+  resetDeadlineMs,
+}: UntypedWorldDefinition): string | undefined {
+  const times = { "clock.deadlineMs": clock?.deadlineMs, drainDeadlineMs, resetDeadlineMs };
+  for (const [name, ms] of Object.entries(times)) {
+    if (ms !== undefined && !(ms > 0)) return `expected ${name} above 0, received ${ms}`;
+  }
+  return undefined;
+}
+
+function leavesReservedSettings({
+  settings = {},
+  joinSettings = {},
+}: UntypedWorldDefinition): string | undefined {
+  if (Object.hasOwn(settings, worldTypeSetting)) {
+    return `it declares the setting "${worldTypeSetting}", which is reserved for the kind of world to create; call it something else`;
+  }
+  if (Object.hasOwn(joinSettings, joinTokenSetting)) {
+    return `it declares the join setting "${joinTokenSetting}", which is reserved for join tokens; call it something else`;
+  }
+  return undefined;
+}
+
+function hasFittingDefaults({
+  settings,
+  joinSettings,
+}: UntypedWorldDefinition): string | undefined {
+  return defaultFault("setting", settings) ?? defaultFault("join setting", joinSettings);
+}
+
+function defaultFault(what: string, specs: SettingSpecs = {}): string | undefined {
+  for (const [name, spec] of Object.entries(specs)) {
+    if (!("default" in spec)) continue;
+    try {
+      packFor(spec.default, spec, name);
+    } catch (error) {
+      return `the default of its ${what} is no good: ${messageOf(error)}`;
+    }
+  }
+  return undefined;
+}
+
+function hasSpecs({ actions, observations, clock }: UntypedWorldDefinition): string | undefined {
+  for (const [what, specs] of Object.entries({ actions, observations })) {
+    if (typeof specs === "function") continue;
+    try {
+      specTable(flattenSpecs(specs));
+    } catch (error) {
+      return `its ${what} are no specs: ${messageOf(error)}`;
+    }
+  }
+  const needed = clock?.action;
+  if (needed === undefined || typeof actions === "function") return undefined;
+  if (Object.hasOwn(flattenSpecs(actions), needed)) return undefined;
+  return `its clock reads the action "${needed}", which is not among its actions; declare it there`;
+}
+
+/** @throws Error when two extensions answer one type, or a property would hide one that every server has. */
+export function checkServer(extensions: readonly Extension[], properties: PropertyTree): void {
+  const types = new Set<string>();
+  for (const { typeName } of extensions) {
+    if (types.has(typeName)) {
+      throw new Error(`expected one extension for each type, received two for "${typeName}"`);
+    }
+    types.add(typeName);
+  }
+  for (const name of ["server", "worlds", "types"]) {
+    if (Object.hasOwn(properties, name)) {
+      throw new Error(
+        `the property "${name}" is one that every server has; call yours something else`,
+      );
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { connectPeer } from "../../testing/peer.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+import { optional } from "./settings.ts";
+import { defineWorld } from "./world.ts";
+
+const world = defineWorld({
+  name: "seeded",
+  settings: { seed: optional(t.uint64()), size: optional(t.int8()) },
+  actions: {},
+  observations: {},
+  create: () => ({ step() {}, observe: {} }),
+});
+
+describe("behaviour 21: a number among the settings", () => {
+  it.each([[{ seed: 2 }], [{ seed: 2n ** 63n - 1n }], [{ size: -128 }]])(
+    "may come in any dtype that says it exactly: %o",
+    async (settings) => {
+      await connectPeer(createEnvironmentServer({ worlds: [world] })).createWorld(settings);
+    },
+  );
+
+  it.each([
+    [{ seed: 1.5 }, /"seed": expected uint64, received float64 with 1.5, which no uint64 is/],
+    [{ seed: -1 }, /"seed": expected uint64, received .* with -1/],
+    [{ size: 128 }, /"size": expected int8, received .* with 128/],
+    [{ seed: "7" }, /seed.*string.*nothing is cast/],
+    [{ ["x".repeat(100_000)]: 1 }, /unknown create setting "x{100}… \(100000 characters\)"/],
+  ])("is refused where it would become another: case %#", async (settings, why) => {
+    const peer = connectPeer(createEnvironmentServer({ worlds: [world] }));
+    await expect(peer.createWorld(settings)).rejects.toThrow(why);
+  });
+});
+
+it("behaviour 24: what a create returns that is no world is told by its name", async () => {
+  const nothing = Object.assign({}, world, { create: () => undefined });
+  const peer = connectPeer(createEnvironmentServer({ worlds: [nothing as never] }));
+  await expect(peer.createWorld()).rejects.toThrow(
+    /^13: .*"create" failed: expected it to return a world.*received undefined/,
+  );
+});

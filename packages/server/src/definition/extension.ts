@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
+import { DmEnvRpcError, decodeMessage, isTensorError, type Limits } from "@dm-env-rpc/tensor-codec";
+import type { Role } from "../host/authorize.ts";
+import type { AgentId } from "./agent.ts";
+import type { Awaitable } from "./awaitable.ts";
+
+/** Who sends an extension message. */
+export interface ExtensionContext {
+  /** The world that the connection has joined, if any. */
+  readonly worldName: string | undefined;
+  readonly agent: AgentId | undefined;
+  /** What the connection may do; an extension checks it where it matters. */
+  readonly roles: ReadonlySet<Role>;
+}
+
+/** A message of its own that a server, or a world, understands and answers. */
+export interface Extension {
+  /** Full name of the request's message type. */
+  readonly typeName: string;
+  /** @throws DmEnvRpcError what the client is told. */
+  answer(request: Any, context: ExtensionContext): Awaitable<Any>;
+}
+
+/**
+ * Registers a message type that clients may send as an extension, and how it is
+ * answered. A DmEnvRpcError that `answer` throws is told to the client. The message is held to the
+ * default limits of `decodeMessage`.
+ */
+export function extension<I extends DescMessage, O extends DescMessage>(
+  input: I,
+  output: O,
+  answer: (request: MessageShape<I>, context: ExtensionContext) => Awaitable<MessageInitShape<O>>,
+): Extension {
+  return {
+    typeName: input.typeName,
+    async answer(request, context) {
+      return packMessage(output, await answer(readMessage(input, request), context));
+    },
+  };
+}
+
+/** A message as an Any. */
+export function packMessage<T extends DescMessage>(type: T, message: MessageInitShape<T>): Any {
+  return create(AnySchema, {
+    typeUrl: `type.googleapis.com/${type.typeName}`,
+    value: toBinary(type, create(type, message)),
+  });
+}
+
+/**
+ * The message in an Any.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT when an Any does not hold bytes of its message.
+ * @throws TensorError `limit` when the message holds more than the limits allow.
+ */
+export function readMessage<I extends DescMessage>(
+  input: I,
+  request: Any,
+  limits?: Limits,
+): MessageShape<I> {
+  try {
+    return decodeMessage(input, request.value, limits);
+  } catch (error) {
+    if (isTensorError(error) && error.reason === "limit") throw error;
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `expected bytes of a ${input.typeName} in the extension, received others: ${String(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Full name of the message type in an Any. */
+export function typeNameOf({ typeUrl }: Any): string {
+  return typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { PackableOf, Specs, TensorSpec, ValueOf, ValuesOf } from "@dm-env-rpc/tensor-codec";
+import type { Clock } from "../clocks/clock.ts";
+import type { PropertyTree } from "../properties/property.ts";
+import type { AgentId, SequenceState } from "./agent.ts";
+import type { Awaitable } from "./awaitable.ts";
+import type { Extension } from "./extension.ts";
+import type { SeededRandom } from "./random.ts";
+import type { SettingSpecs, SettingValues } from "./settings.ts";
+
+/** An action that every step must give; without it, a step may leave it out. */
+export type RequiredAction<T extends TensorSpec> = T & { readonly required: true };
+
+/** Makes an action one that every step must give (reference.md, "StepRequest"). */
+export function required<const T extends TensorSpec>(spec: T): RequiredAction<T> {
+  return { ...spec, required: true };
+}
+
+/** The actions of an agent in one tick: those that it gave. */
+export type ActionsOf<A extends Specs> = {
+  readonly [K in keyof A]?: Required<A>[K] extends TensorSpec
+    ? ValueOf<Required<A>[K]>
+    : Required<A>[K] extends Specs
+      ? Partial<ValuesOf<Required<A>[K]>>
+      : never;
+};
+
+/** How each observation is made, each called only when an agent asks for it. */
+export type Observers<O extends Specs> = {
+  readonly [K in keyof O]: O[K] extends TensorSpec
+    ? (agent: AgentId) => PackableOf<O[K]>
+    : O[K] extends Specs
+      ? Observers<O[K]>
+      : never;
+};
+
+/** What a new sequence begins with. */
+export interface SequenceStart<Settings> {
+  /** The settings of the world, with what a reset of the world changed since. */
+  readonly settings: Settings;
+  /** The agents of the sequence, in the order in which they joined. */
+  readonly agents: readonly AgentId[];
+  /** The world's random source; another one after a reset of the world with a new seed. */
+  readonly random: SeededRandom;
+}
+
+/**
+ * A world: the simulation that agents share. Plain state and these functions;
+ * it sees no connection, UID or protobuf message. They are called one at a time.
+ * Those that are `Awaitable` may return a promise; the others are done when they return.
+ *
+ * A function that throws, a promise that rejects or takes too long, or one where none may
+ * be, ends the world: `destroy` is called, its agents are told, other worlds never notice.
+ */
+export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O extends Specs> {
+  /** An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError here refuses it. */
+  join?(agent: AgentId, settings: JoinSettings): Awaitable<void>;
+  /** An agent is gone for good. */
+  leave?(agent: AgentId): void;
+  /** A new sequence begins, with these agents in it. */
+  start?(start: SequenceStart<Settings>): Awaitable<void>;
+  /** An agent enters a sequence that others are in. Throwing as in `join` refuses its step. */
+  enter?(agent: AgentId): void;
+  /** An agent that had been reset is out of the sequence that others go on with. */
+  exit?(agent: AgentId): void;
+  /** An agent was reset with settings, for its next sequence. Throwing as in `join` refuses them. */
+  reset?(agent: AgentId, settings: ResetSettings): void;
+  /** One tick. Agents that have nothing to do in it are not in the map; actions that were not given are not in the record. */
+  step(actions: ReadonlyMap<AgentId, ActionsOf<A>>): Awaitable<void>;
+  /** The observations after the last tick. */
+  readonly observe: Observers<O>;
+  /**
+   * The agents that the last tick may have changed something for: only their `reward` and
+   * `status` are asked. Default: everybody. So a tick of a world with many agents that moves
+   * one of them (`freeRunning`) takes the time of that one.
+   */
+  affected?(): Iterable<AgentId>;
+  /** Where the sequence of an agent stands after the last tick; without it, it never ends. */
+  status?(agent: AgentId): SequenceState;
+  /** Properties for the agents that have joined, beside those that every world has under `world`. */
+  readonly properties?: PropertyTree;
+  /** Extension messages of the agents that have joined. */
+  readonly extensions?: readonly Extension[];
+  /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
+  turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
+  /**
+   * The world is over, because it was destroyed or has failed: then its last call may not have come to an end.
+   * Called once. Nobody waits for its promise; what it rejects with is told by the event `world-failed`.
+   */
+  destroy?(): Awaitable<void>;
+}
+
+/** How many agents a world has room for. */
+export interface AgentCounts {
+  /** The first sequence begins when as many have joined. Default 1. */
+  readonly min?: number;
+  /** Past it a join is refused with RESOURCE_EXHAUSTED. Default 1,000. */
+  readonly max?: number;
+}
+
+/** What specs that depend on settings are made from. */
+export interface SpecSettings<
+  S extends SettingSpecs,
+  J extends SettingSpecs,
+  R extends SettingSpecs,
+> {
+  readonly create: SettingValues<S>;
+  /** Those of the agent, with what its resets changed since. */
+  readonly join: SettingValues<J> & Partial<SettingValues<R>>;
+}
+
+/** A value, or how it is made from settings. (A method's type, so that a definition fits where its settings are not known.) */
+export type FromSettings<T, Settings> =
+  | T
+  | {
+      /** Makes the value. */
+      make(settings: Settings): T;
+    }["make"];
+
+/** What a world is made from. */
+export interface WorldContext<Settings> {
+  readonly settings: Settings;
+  /** Seeded by the setting `seed` where the world has one, else at random. */
+  readonly random: SeededRandom;
+}
+
+/** What happens to the others when an agent leaves. */
+export type LeavePolicy = "continue" | "block" | "terminate";
+
+/** What happens when a world is destroyed with agents in it. */
+export type DestroyPolicy = "refuse" | "drain" | "force";
+
+/** A kind of world: its specs, its time, and how one is created. */
+export interface WorldDefinition<
+  S extends SettingSpecs = SettingSpecs,
+  J extends SettingSpecs = SettingSpecs,
+  R extends SettingSpecs = SettingSpecs,
+  W extends SettingSpecs = SettingSpecs,
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+> {
+  /** Unique among the worlds of a server. */
+  readonly name: string;
+  /** For people. */
+  readonly description?: string;
+  /** The author's version of it, for clients to record (behaviour 59). */
+  readonly version?: string;
+  /** Settings of a create. */
+  readonly settings?: S;
+  /** Settings of a join. */
+  readonly joinSettings?: J;
+  /** Settings of an agent's reset, all optional in the request. */
+  readonly resetSettings?: R;
+  /** Settings of a reset of the world, all optional in the request; they replace those of the create. */
+  readonly resetWorldSettings?: W;
+  /** What an agent can do; a function where it depends on the settings. */
+  readonly actions: FromSettings<A, SpecSettings<S, J, R>>;
+  /** What an agent can see; a function where it depends on the settings. `reward` adds up between responses. */
+  readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
+  /**
+   * Each agent that joins has a world of its own, made with the settings of the
+   * create and a seed of its own; `agents.min` means nothing then. Default false.
+   */
+  readonly perAgent?: boolean;
+  /** When the world advances and who is answered. Default `lockstep()`. */
+  readonly clock?: Clock;
+  readonly agents?: FromSettings<AgentCounts, SettingValues<S>>;
+  /**
+   * When an agent leaves the others `continue` (default); `block` until another
+   * has joined; or their sequence is cut short, INTERRUPTED (`terminate`).
+   */
+  readonly onLeave?: LeavePolicy;
+  /**
+   * A RUNNING agent's reset takes it out of the sequence at once (`respawn`,
+   * default), or is answered when the sequence of the others is over (`wait`).
+   */
+  readonly onReset?: "respawn" | "wait";
+  /** An agent whose first step comes while others are in a sequence enters `now` (default), or with the `next-sequence`. */
+  readonly lateEntry?: "now" | "next-sequence";
+  /**
+   * A destroy with agents joined is refused (`refuse`, default), waits for them to
+   * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
+   */
+  readonly onDestroy?: DestroyPolicy;
+  /** Default 30,000. */
+  readonly drainDeadlineMs?: number;
+  /** A reset of the world waits this long for agents to be told. Default 10,000. */
+  readonly resetDeadlineMs?: number;
+  /** Makes a world. */
+  create(
+    context: WorldContext<SettingValues<S>>,
+  ): Awaitable<
+    World<
+      SettingValues<S> & Partial<SettingValues<W>>,
+      SettingValues<J>,
+      Partial<SettingValues<R>>,
+      A,
+      O
+    >
+  >;
+}
+
+/**
+ * Defines a kind of world. The specs are the types of everything else: nothing
+ * needs a generic or a cast.
+ */
+export function defineWorld<
+  const S extends SettingSpecs = Record<never, never>,
+  const J extends SettingSpecs = Record<never, never>,
+  const R extends SettingSpecs = Record<never, never>,
+  const W extends SettingSpecs = Record<never, never>,
+  const A extends Specs = Specs,
+  const O extends Specs = Specs,
+>(definition: WorldDefinition<S, J, R, W, A, O>): WorldDefinition<S, J, R, W, A, O> {
+  return definition;
+}
+
+/** A definition whose specs are not known by type, as a server holds it. */
+export type UntypedWorldDefinition = WorldDefinition;
+
+/** A world whose specs are not known by type, as a server holds it. */
+export type UntypedWorld = World<
+  Readonly<Record<string, unknown>>,
+  Readonly<Record<string, unknown>>,
+  Readonly<Record<string, unknown>>,
+  Specs,
+  Specs
+>;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { defineWorld } from "../definition/world.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+import type { ServerEvent } from "../host/events.ts";
+
+const broken = (): Promise<never> => Promise.reject(new Error("the engine is gone"));
+
+/** A world with a function that must answer at once, and does not. */
+async function setUp(functions: object) {
+  const rejections: unknown[] = [];
+  const onRejection = (reason: unknown): unknown => rejections.push(reason);
+  process.on("unhandledRejection", onRejection);
+  onTestFinished(() => {
+    process.off("unhandledRejection", onRejection);
+  });
+  const events: ServerEvent[] = [];
+  const hasty = defineWorld({
+    name: "hasty",
+    actions: {},
+    observations: { seen: t.int32() },
+    onDestroy: "force",
+    create: () => Object.assign({ step() {}, observe: { seen: () => 1 } }, functions),
+  });
+  const server = createEnvironmentServer({
+    worlds: [hasty],
+    onEvent: (event) => void events.push(event),
+  });
+  const host = connectPeer(server);
+  const world = await host.createWorld();
+  const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+  const faults = (): readonly string[] =>
+    events.flatMap((event) => (event.kind === "world-failed" ? [event.error.message] : []));
+  return { server, host, world, one, two, faults, rejections };
+}
+
+const play = async (one: Peer, two: Peer): Promise<void> => {
+  await Promise.all([one.step(), two.step()]);
+  await one.reset();
+  await one.step();
+  await Promise.all([one.step(), two.step()]);
+  await one.leave();
+  await two.step();
+};
+
+describe("behaviour 24: a function of a world that must be done when it returns", () => {
+  it.each(["leave", "enter", "exit", "status"])(
+    "%s: a promise from it ends the world, and no more than that",
+    async (name) => {
+      const { server, one, two, faults, rejections } = await setUp({ [name]: broken });
+      const other = connectPeer(server);
+      await other.join(await other.createWorld());
+      await expect(play(one, two)).rejects.toThrow(new RegExp(`^13: .*"${name}" failed.*promise`));
+      await quiet();
+      expect(faults()[0]).toMatch(/"hasty-1" failed.*done when it returns, received a promise/);
+      expect(rejections).toEqual([]);
+    },
+  );
+
+  it("observe: a promise from it ends the world, and no more than that", async () => {
+    const { one, two, rejections } = await setUp({ observe: { seen: broken } });
+    await expect(play(one, two)).rejects.toThrow(/^13: .*"observe.seen" failed.*promise/);
+    await quiet();
+    expect(rejections).toEqual([]);
+  });
+
+  it("destroy: may take its time; what goes wrong in it the operator is told", async () => {
+    const { host, world, faults, rejections } = await setUp({ destroy: broken });
+    await host.destroyWorld(world);
+    await quiet();
+    expect(faults()).toEqual([expect.stringMatching(/"destroy" failed: the engine is gone/)]);
+    expect(rejections).toEqual([]);
+  });
+});

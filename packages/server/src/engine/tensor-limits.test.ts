@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { anyPack, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { ListPropertyRequestSchema, ReadPropertyRequestSchema } from "@dm-env-rpc/protocol";
+import { pack, t, type UidTensor } from "@dm-env-rpc/tensor-codec";
+import { expect, it } from "vitest";
+import { networkPeer, serving } from "../../testing/network.ts";
+import type { Peer } from "../../testing/peer.ts";
+import { tally } from "../../testing/tally.ts";
+import { extension } from "../definition/extension.ts";
+import { defineWorld } from "../definition/world.ts";
+import { serve } from "../host/serve.ts";
+import { property } from "../properties/property.ts";
+
+/** A world whose actions can be as large as an agent likes. */
+const wide = defineWorld({
+  name: "wide",
+  actions: { row: t.int32([-1]), text: t.string(), any: t.proto([-1]) },
+  observations: {},
+  create: () => ({ step() {}, observe: {} }),
+});
+
+/** What an action is answered with: "code: message", or the kind of the answer. */
+async function answerTo(peer: Peer, name: string, tensor: UidTensor["tensor"]): Promise<string> {
+  const uid = peer.actions?.byName.get(name)?.uid ?? 0;
+  const value = { actions: [{ uid, tensor }], requestedObservations: [] };
+  const answer = await peer.send({ case: "step", value });
+  return answer.case === "error"
+    ? `${answer.value.code}: ${answer.value.message}`
+    : `${answer.case}`;
+}
+
+it("limits of tensors hold for actions, broadcast ones too, and the stream lives on", async () => {
+  await using server = await serving({
+    worlds: [wide],
+    limits: { maxElements: 8, maxStringBytes: 16, maxEntries: 4 },
+  });
+  await using peer = await networkPeer(server);
+  await peer.join(await peer.createWorld());
+  await peer.step();
+  const any = { typeUrl: "", value: new Uint8Array(0), $typeName: "google.protobuf.Any" } as const;
+  expect(await answerTo(peer, "row", pack(new Int32Array(9)))).toMatch(/^8: .*\(maxElements\)/);
+  expect(
+    await answerTo(peer, "row", { dtype: "int32", shape: [9], data: Int32Array.of(1) }),
+  ).toMatch(/^8: .*"row".*\(maxElements\)/);
+  expect(await answerTo(peer, "text", pack("a".repeat(17)))).toMatch(/^8: .*\(maxStringBytes\)/);
+  expect(
+    await answerTo(peer, "any", { dtype: "proto", shape: [5], data: new Array(5).fill(any) }),
+  ).toMatch(/^8: .*\(maxEntries\)/);
+  expect(await answerTo(peer, "row", pack(new Int32Array(8)))).toBe("step");
+});
+
+it("maxEntries: bounds settings and keys, and the stream lives on", async () => {
+  await using server = await serve({ worlds: [tally()], limits: { maxEntries: 4 } });
+  await using peer = await networkPeer(server);
+  const codeOf = async (...[request]: Parameters<Peer["send"]>): Promise<number> => {
+    const answer = await peer.send(request);
+    return answer.case === "error" ? answer.value.code : 0;
+  };
+  const settings = { length: 1, cut: true, start: 1, min_agents: 1, max_agents: 1 };
+  await expect(peer.createWorld(settings)).rejects.toThrow(/^8: .*at most 4 entries.*maxEntries/);
+  const keys = new Array(5).fill("");
+  const list = (count: number) => create(ListPropertyRequestSchema, { keys: keys.slice(0, count) });
+  expect(await codeOf({ case: "listProperty", value: list(5) })).toBe(8);
+  expect(await codeOf({ case: "listProperty", value: list(4) })).toBe(0);
+  await peer.createWorld({ length: 1 });
+});
+
+it("maxEntries: bounds an extension's message by default", async () => {
+  const echo = extension(StructSchema, StructSchema, (message) => message);
+  await using server = await serve({ worlds: [tally()], extensions: [echo] });
+  await using peer = await networkPeer(server);
+  const struct = create(StructSchema);
+  for (let i = 0; i <= 65_536; i++) struct.fields[`${i}`] = create(ValueSchema);
+  const answer = await peer.send({ case: "extension", value: anyPack(StructSchema, struct) });
+  expect(answer).toMatchObject({ case: "error", value: { code: 8 } });
+});
+
+it("a key that is asked for many times at once is answered once", async () => {
+  let reads = 0;
+  const count = property(t.int32(), { read: () => ++reads });
+  await using server = await serve({ worlds: [tally()], properties: { count } });
+  await using peer = await networkPeer(server);
+  const keys = new Array(10_000).fill("count");
+  const read = await peer.send({
+    case: "readProperty",
+    value: create(ReadPropertyRequestSchema, { keys }),
+  });
+  expect(read.case === "readProperty" && Object.keys(read.value.properties)).toEqual(["count"]);
+  expect(reads).toBe(1);
+});

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Tensor as TensorMessage } from "@dm-env-rpc/protocol";
+import { type PackedTensor, TensorError, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import type { ServerLimits } from "../host/limits.ts";
+import type { PackedSettings } from "./hosted-world.ts";
+
+/** What a tensor may cost a server. */
+export type TensorLimits = Pick<ServerLimits, "maxElements" | "maxStringBytes" | "maxEntries">;
+
+/**
+ * A tensor of a request other than a step. Steps are held to the limits while they are
+ * read; of everything else only how much it is was counted before generated code read it.
+ *
+ * @throws TensorError naming the tensor, with the reason `limit`, `dtype` or `shape`.
+ */
+export function unpackLimited(
+  message: TensorMessage,
+  limits: TensorLimits,
+  name: string,
+): PackedTensor {
+  const packed = unpackTensor(message);
+  checkLimits(packed, limits, name);
+  return packed;
+}
+
+/**
+ * The settings of a request.
+ *
+ * @throws TensorError naming the setting, with the reason `limit`, `dtype` or `shape`.
+ */
+export function unpackSettings(
+  settings: Readonly<Record<string, TensorMessage>>,
+  limits: TensorLimits,
+): PackedSettings {
+  return new Map(
+    Object.entries(settings).map(([name, message]) => [name, unpackLimited(message, limits, name)]),
+  );
+}
+
+function checkLimits(packed: PackedTensor, limits: TensorLimits, name: string): void {
+  const { maxElements, maxStringBytes } = limits;
+  let count = 1;
+  for (const size of packed.shape) if (size >= 0) count *= size;
+  count = Math.max(count, packed.data.length);
+  if (count > maxElements) throw tooMuch(name, "elements", count, "maxElements", maxElements);
+  if (packed.dtype !== "string") return;
+  for (const text of packed.data as readonly string[]) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxStringBytes) {
+      throw tooMuch(name, "bytes in a string", bytes, "maxStringBytes", maxStringBytes);
+    }
+  }
+}
+
+function tooMuch(name: string, of: string, count: number, limit: string, max: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    name,
+    expected: `at most ${max} ${of} (limit: ${limit})`,
+    received: `${count}`,
+    remedy: `send less, or have the server's ${limit} raised`,
+  });
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import { inspect } from "node:util";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import type { Peer, ServerStream } from "@dm-env-rpc/transport";
+import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import type { TimeSource } from "../engine/time-source.ts";
+import type { Emit } from "./events.ts";
+
+/**
+ * What a connection may do: an `agent` joins worlds, steps and resets itself; an
+ * `operator` creates, resets and destroys worlds and writes properties. Either may
+ * leave, and read and list properties.
+ */
+export type Role = "agent" | "operator";
+
+/** The roles of a connection. */
+export type Roles = ReadonlySet<Role>;
+
+/** Those of every connection where nobody asks who it is. */
+const everyRole: Roles = new Set<Role>(["agent", "operator"]);
+
+/**
+ * Says what a connection may do, by the metadata of its call and its certificate
+ * (DER, for `new X509Certificate`). Undefined, or what is thrown, refuses it: its stream
+ * ends with UNAUTHENTICATED, and what was thrown is told to `onEvent` alone.
+ */
+export type Authorize = (peer: Peer) => Awaitable<readonly Role[] | undefined>;
+
+const roleOf: Partial<Record<NonNullable<ProcessRequest["case"]>, readonly [Role, string]>> = {
+  createWorld: ["operator", "create a world"],
+  joinWorld: ["agent", "join a world"],
+  step: ["agent", "step"],
+  reset: ["agent", "reset"],
+  resetWorld: ["operator", "reset a world"],
+  destroyWorld: ["operator", "destroy a world"],
+};
+
+/** @throws DmEnvRpcError PERMISSION_DENIED naming the role that a request takes. */
+export function checkRequest(roles: Roles, kind: ProcessRequest["case"] | "malformed"): void {
+  if (roles === everyRole || kind === undefined || kind === "malformed") return;
+  const needed = roleOf[kind];
+  if (needed !== undefined) requireRole(roles, ...needed);
+}
+
+/** @throws DmEnvRpcError PERMISSION_DENIED naming the role that something takes. */
+export function requireRole(roles: Roles, role: Role, what: string): void {
+  if (roles.has(role)) return;
+  const held = roles.size === 0 ? "none" : [...roles].map((own) => `"${own}"`).join(" and ");
+  throw new DmEnvRpcError(
+    "PERMISSION_DENIED",
+    `to ${what} takes the role "${role}", and this connection has ${held}; connect with credentials that the server grants it to`,
+  );
+}
+
+/** What an admission is made with. */
+export interface AdmissionOptions {
+  readonly authorize: Authorize | undefined;
+  readonly authorizeMs: number;
+  readonly time: TimeSource;
+  readonly emit: Emit;
+}
+
+/** Finds out what a stream may do; without roles it has been refused, and ended. */
+export type Admission = (stream: ServerStream, decided: (roles: Roles | undefined) => void) => void;
+
+/** Makes the way in for streams. */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { authorize, authorizeMs, time, emit } = options;
+  if (authorize === undefined) return (_stream, decided) => decided(everyRole);
+  return (stream, decided) => {
+    let open = true;
+    let cancel = (): void => {};
+    const decide = (finish: () => void): void => {
+      if (!open) return;
+      open = false;
+      cancel();
+      finish();
+    };
+    const refuse = (status: ConnectError, error: Error | undefined): void => {
+      emit({ kind: "connection-refused", address: stream.peer.address, error });
+      stream.abort(status);
+      decided(undefined);
+    };
+    const fail = (error: unknown): void =>
+      decide(() =>
+        refuse(unauthenticated(), error instanceof Error ? error : new Error(String(error))),
+      );
+    const grant = (roles: readonly Role[] | undefined): void => {
+      if (roles !== undefined && !areRoles(roles)) {
+        fail(new TypeError(`${expectedRoles}, received ${inspect(roles, { depth: 1 })}`));
+        return;
+      }
+      decide(() => {
+        if (roles === undefined) refuse(unauthenticated(), undefined);
+        else decided(new Set(roles));
+      });
+    };
+    try {
+      const roles = authorize(stream.peer);
+      if (!isPromiseLike(roles)) {
+        grant(roles);
+        return;
+      }
+      cancel = time.after(authorizeMs, () =>
+        decide(() => {
+          const late = overdue(authorizeMs);
+          refuse(late, late);
+        }),
+      );
+      roles.then(grant, fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+}
+
+const expectedRoles =
+  'expected "authorize" to return a list of "agent" and "operator", or undefined';
+
+function areRoles(roles: unknown): boolean {
+  return Array.isArray(roles) && roles.every((role) => everyRole.has(role));
+}
+
+function unauthenticated(): ConnectError {
+  return new ConnectError(
+    "this server does not let you in; check the credentials in the call's metadata, or your certificate",
+    Code.Unauthenticated,
+  );
+}
+
+function overdue(authorizeMs: number): ConnectError {
+  return new ConnectError(
+    `who you are could not be found out within ${authorizeMs} ms (limit: authorizeMs); try again later`,
+    Code.DeadlineExceeded,
+  );
+}

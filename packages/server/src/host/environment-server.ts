@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+import { randomBytes } from "node:crypto";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  packSettings,
+  type Settings,
+  unpackTensor,
+} from "@dm-env-rpc/tensor-codec";
+import type { ServerStream } from "@dm-env-rpc/transport";
+import { checkServer } from "../definition/definition-checks.ts";
+import type { Extension } from "../definition/extension.ts";
+import type { WorldDefinition } from "../definition/world.ts";
+import type { HostedWorld } from "../engine/hosted-world.ts";
+import type { ObservationChecks } from "../engine/observing.ts";
+import { systemTime, type TimeSource } from "../engine/time-source.ts";
+import { calledIn } from "../properties/asked.ts";
+import { serverProperties } from "../properties/built-in.ts";
+import type { PropertyTree } from "../properties/property.ts";
+import { createSideChannel } from "../properties/side-channel.ts";
+import { type Authorize, createAdmission } from "./authorize.ts";
+import { createEmit, type ServerEvent } from "./events.ts";
+import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
+import { limitsFrom, type ServerLimits } from "./limits.ts";
+import type { ServedWorld } from "./served-worlds.ts";
+import { Sessions } from "./sessions.ts";
+import { software } from "./software.ts";
+import { WorldRegistry } from "./world-registry.ts";
+
+/** A world that a server comes with (behaviour 23). */
+export interface PremadeWorld {
+  /** Which kind; the server's only one by default. */
+  readonly type?: string;
+  /** Settings of its create, nested or not. */
+  readonly settings?: Settings;
+}
+
+/** How worlds are offered, with or without a network. */
+export interface EnvironmentServerOptions {
+  /** The kinds of world; where there are several, the create setting `world_type` chooses. */
+  readonly worlds: readonly WorldDefinition[];
+  /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
+  readonly singleWorld?: boolean;
+  /** Worlds that are there from the start. */
+  readonly premade?: readonly PremadeWorld[];
+  /** Properties of the server, beside `server`, `worlds` and `types`, which every server has. */
+  readonly properties?: PropertyTree;
+  /** Extension messages that every connection may send. */
+  readonly extensions?: readonly Extension[];
+  readonly limits?: Partial<ServerLimits>;
+  /**
+   * Whether what worlds return is held to the bounds of their specs; a violation is the
+   * world's failure. Default `always`; `sampled` costs next to nothing with large observations.
+   */
+  readonly checkObservations?: ObservationChecks;
+  /** Says what each connection may do. Default: every connection may do everything. */
+  readonly authorize?: Authorize;
+  /**
+   * Takes the seat that an agent shows a join token for. Nobody joins whom it refuses;
+   * it may take as long as a world's join (limit `joinMs`). Default: every seat is free.
+   *
+   * The join setting `join_token` is reserved for tokens, and no world sees it, with
+   * this option or without: so an agent joins in the same way wherever it is sent.
+   */
+  readonly joinToken?: JoinToken;
+  /**
+   * Told of what happens, for logs. Called at once, so it must be quick; the same events
+   * are published on `node:diagnostics_channel` (see `channelName`).
+   */
+  readonly onEvent?: (event: ServerEvent) => void;
+  /** Default: the machine's time. */
+  readonly time?: TimeSource;
+  /** Seeds of worlds that are given none. Default: from the machine's entropy. */
+  readonly randomSeed?: () => bigint;
+}
+
+/** How long a close waits. */
+export interface CloseOptions {
+  /** Milliseconds for agents to be told that their sequences are over. Default 0: whoever is still there is cut off. */
+  readonly graceMs?: number;
+}
+
+/** Worlds that streams can be connected to. */
+export interface EnvironmentServer extends AsyncDisposable {
+  /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
+  accept(stream: ServerStream): void;
+  /** Names of the worlds that there are. */
+  worldNames(): readonly string[];
+  /** The worlds that there are and who is in them, as it is now. */
+  worlds(): readonly ServedWorld[];
+  /** Streams that are open. */
+  readonly sessionCount: number;
+  /** Makes the premade worlds; called by `serve`. */
+  readonly ready: Promise<void>;
+  /**
+   * Takes no more streams, worlds or joins, and cuts every sequence short: an agent
+   * that is RUNNING is told INTERRUPTED, with its final observations, at its next step.
+   * A stream whose agent has been told, or is owed nothing, ends in good order; what
+   * is left after `graceMs` is cut off with UNAVAILABLE. Then every world is destroyed.
+   *
+   * Further calls share the first one's end, and can only bring it nearer.
+   */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/**
+ * Makes an environment server without a network; `serve` puts one on a port.
+ *
+ * @throws Error naming what is wrong with a definition, an extension or a property: before anybody comes.
+ */
+export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
+  const { authorize, joinToken, time = systemTime, extensions = [], properties = {} } = options;
+  checkServer(extensions, properties);
+  const limits = limitsFrom(options.limits);
+  const emit = createEmit(options.onEvent);
+  const registry = new WorldRegistry({
+    definitions: options.worlds,
+    singleWorld: options.singleWorld ?? false,
+    limits,
+    checkObservations: options.checkObservations ?? "always",
+    time,
+    randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
+    emit,
+  });
+  const sideChannel = createSideChannel({
+    properties: {
+      ...properties,
+      ...serverProperties({
+        ...software,
+        definitions: options.worlds,
+        worldNames: () => registry.names(),
+      }),
+    },
+    extensions,
+    limits,
+    time,
+    onFault: (question, error) =>
+      emit({ kind: "answer-failed", worldName: undefined, what: calledIn(question), error }),
+  });
+  const sessions = new Sessions({
+    ...limits,
+    registry,
+    sideChannel,
+    takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
+    admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),
+    time,
+    emit,
+  });
+
+  const cancels: (() => void)[] = [];
+  let over = false;
+  const shutDown = async (): Promise<void> => {
+    const reason = new DmEnvRpcError(
+      "UNAVAILABLE",
+      "the server is shutting down; leave, and connect to another, or to this one later",
+    );
+    registry.drain(reason);
+    sessions.drain(reason);
+    await sessions.whenEmpty();
+    over = true;
+    for (const cancel of cancels) cancel();
+    registry.destroyAll();
+  };
+  let closed: Promise<void> | undefined;
+  let closingSinceMs = 0;
+  const close = ({ graceMs = 0 }: CloseOptions = {}): Promise<void> => {
+    if (closed === undefined) {
+      emit({ kind: "server-closing", graceMs });
+      closingSinceMs = time.now();
+      closed = shutDown();
+    }
+    const cut = (): void => sessions.abort(cutOff(time.now() - closingSinceMs));
+    if (over) return closed;
+    if (graceMs > 0) cancels.push(time.after(graceMs, cut));
+    else cut();
+    return closed;
+  };
+  return {
+    accept: (stream) => sessions.accept(stream),
+    worldNames: () => registry.names(),
+    worlds: () => registry.served(),
+    get sessionCount() {
+      return sessions.size;
+    },
+    ready: createAll(registry, options.premade ?? []),
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}
+
+/** The error of a stream that is still there at the end. Calls of `close` that came later may have shortened the wait. */
+function cutOff(waitedMs: number): ConnectError {
+  const waited = Math.round(waitedMs);
+  return new ConnectError(
+    `the server is shutting down${waited > 0 ? ` and waited ${waited} ms` : ""}; connect to another, or to this one later`,
+    Code.Unavailable,
+  );
+}
+
+async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[]): Promise<void> {
+  for (const { type, settings = {} } of worlds) {
+    const all = type === undefined ? settings : { ...settings, world_type: type };
+    const packed = Object.entries(packSettings(all)).map(
+      ([name, message]) => [name, unpackTensor(message)] as const,
+    );
+    const result = await new Promise<HostedWorld | DmEnvRpcError>((resolve) => {
+      registry.create(new Map(packed), resolve, true);
+    });
+    if (isDmEnvRpcError(result)) throw result;
+  }
+}

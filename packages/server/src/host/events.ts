@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import { channel } from "node:diagnostics_channel";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "../definition/agent.ts";
+import { tell } from "./tell.ts";
+
+/** A stream was taken: an agent's connection, or that of whoever creates worlds. */
+export interface ConnectionOpened {
+  readonly kind: "connection-opened";
+  /** Address and port of the peer. */
+  readonly address: string;
+}
+
+/** A stream is gone, and its agent has left. */
+export interface ConnectionClosed {
+  readonly kind: "connection-closed";
+  readonly address: string;
+  /** Why, unless it ended in good order. */
+  readonly error: Error | undefined;
+}
+
+/** `authorize` let a stream not in. */
+export interface ConnectionRefused {
+  readonly kind: "connection-refused";
+  readonly address: string;
+  /** What was thrown, where that is how it was refused; the peer is not told. */
+  readonly error: Error | undefined;
+}
+
+/** A world was created. */
+export interface WorldCreated {
+  readonly kind: "world-created";
+  readonly worldName: string;
+  /** The name of its definition. */
+  readonly worldType: string;
+}
+
+/** A world was destroyed. */
+export interface WorldDestroyed {
+  readonly kind: "world-destroyed";
+  readonly worldName: string;
+  readonly worldType: string;
+  /** A client asked for it, nobody was in it for `idleWorldMs`, or the server closed. */
+  readonly why: "requested" | "idle" | "closing";
+}
+
+/** A world's code threw, took too long or broke its own specs, and the world is gone; with `perAgent`, that of one agent. */
+export interface WorldFailed {
+  readonly kind: "world-failed";
+  readonly worldName: string;
+  readonly worldType: string;
+  /** What its agents are told; the cause has the author's own error. */
+  readonly error: DmEnvRpcError;
+}
+
+/** An agent joined a world. */
+export interface AgentJoined {
+  readonly kind: "agent-joined";
+  readonly worldName: string;
+  readonly agent: AgentId;
+}
+
+/** An agent left a world, or was taken out of it. */
+export interface AgentLeft {
+  readonly kind: "agent-left";
+  readonly worldName: string;
+  readonly agent: AgentId;
+  /** Why, unless it left by itself or its stream ended. */
+  readonly error: DmEnvRpcError | undefined;
+}
+
+/** The seat that an agent had by a join token could not be left, or given back. */
+export interface SeatFailed {
+  readonly kind: "seat-failed";
+  readonly worldName: string;
+  /** What its function threw. */
+  readonly error: unknown;
+}
+
+/** A property or an extension threw what is no DmEnvRpcError: whoever asked was told INTERNAL, and all else goes on. */
+export interface AnswerFailed {
+  readonly kind: "answer-failed";
+  /** Undefined for those of the server. */
+  readonly worldName: string | undefined;
+  /** Such as `property "speed"`. */
+  readonly what: string;
+  /** What was thrown. */
+  readonly error: unknown;
+}
+
+/** A sequence of a world began. */
+export interface SequenceStarted {
+  readonly kind: "sequence-started";
+  readonly worldName: string;
+}
+
+/** An agent did not step before its clock's deadline: told once for each beginning of a sequence or tick that it is late for. */
+export interface DeadlineMissed {
+  readonly kind: "deadline-missed";
+  readonly worldName: string;
+  readonly agent: AgentId;
+}
+
+/** Something went wrong on the network that no stream could be told of. */
+export interface TransportFailed {
+  readonly kind: "transport-error";
+  readonly error: Error;
+}
+
+/** The server began to close. */
+export interface ServerClosing {
+  readonly kind: "server-closing";
+  readonly graceMs: number;
+}
+
+/** What a server has to say that nobody asked for. */
+export type ServerEvent =
+  | ConnectionOpened
+  | ConnectionClosed
+  | ConnectionRefused
+  | WorldCreated
+  | WorldDestroyed
+  | WorldFailed
+  | AgentJoined
+  | AgentLeft
+  | SeatFailed
+  | AnswerFailed
+  | SequenceStarted
+  | DeadlineMissed
+  | TransportFailed
+  | ServerClosing;
+
+/** Tells an event to whoever listens. */
+export type Emit = (event: ServerEvent) => void;
+
+/**
+ * The name of the `node:diagnostics_channel` on which events of a kind are published:
+ * `dm-env-rpc:server:` and the kind. The message is the ServerEvent.
+ */
+export function channelName<K extends ServerEvent["kind"]>(kind: K): `dm-env-rpc:server:${K}` {
+  return `dm-env-rpc:server:${kind}`;
+}
+
+/**
+ * Makes the way out of a server's events: to `onEvent` first, then to the channel of
+ * their kind. What a listener throws never reaches the server: it is thrown again
+ * where it is an uncaught exception.
+ */
+export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined): Emit {
+  return (event) => {
+    if (onEvent !== undefined) tell(() => onEvent(event));
+    // A channel whose subscribers are gone is collected, so it is looked up each time.
+    const published = channel(channelName(event.kind));
+    if (published.hasSubscribers) published.publish(event);
+  };
+}

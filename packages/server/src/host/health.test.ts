@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
+import { describe, expect, it } from "vitest";
+import { networkPeer, serving } from "../../testing/network.ts";
+import { tally } from "../../testing/tally.ts";
+import { defineWorld } from "../definition/world.ts";
+import type { Server } from "./serve.ts";
+
+const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
+
+function healthOf(server: Server) {
+  return createClient(Health, createGrpcTransport({ baseUrl: server.url }));
+}
+
+const other = defineWorld({
+  name: "other",
+  actions: {},
+  observations: {},
+  create: () => ({ step() {}, observe: {} }),
+});
+
+describe("health", () => {
+  it("is told of the server, the service and each kind of world", async () => {
+    await using server = await serving({ worlds: [tally(), other] });
+    const health = healthOf(server);
+    for (const service of ["", "dm_env_rpc.v1.Environment", "tally", "other"]) {
+      expect((await health.check({ service })).status).toBe(SERVING);
+    }
+    await expect(health.check({ service: "chess" })).rejects.toThrow(/not_found.*"chess".*"tally"/);
+    const { statuses } = await health.list({});
+    expect(Object.keys(statuses).sort()).toEqual([
+      "",
+      "dm_env_rpc.v1.Environment",
+      "other",
+      "tally",
+    ]);
+  });
+
+  it("is watched until the server closes, and can be asked meanwhile", async () => {
+    await using server = await serving({ worlds: [tally()] });
+    await using agent = await networkPeer(server);
+    await agent.join(await agent.createWorld());
+    await agent.step();
+    const health = healthOf(server);
+    const [known, unknown] = ["tally", "chess"].map((service) =>
+      health.watch({ service })[Symbol.asyncIterator](),
+    );
+    expect((await known?.next())?.value.status).toBe(SERVING);
+    expect((await unknown?.next())?.value.status).toBe(SERVICE_UNKNOWN);
+    const closed = server.close({ graceMs: 30_000 });
+    expect((await known?.next())?.value.status).toBe(NOT_SERVING);
+    expect((await health.check({ service: "" })).status).toBe(NOT_SERVING);
+    expect((await agent.step()).state).toBe("INTERRUPTED");
+    expect(await agent.closed).toBeUndefined();
+    expect((await known?.next())?.done).toBe(true);
+    expect((await unknown?.next())?.done).toBe(true);
+    await closed;
+    await expect(health.check({ service: "" })).rejects.toThrow(/unavailable|refused/i);
+  });
+
+  it("forgets watchers that go away", async () => {
+    await using server = await serving({ worlds: [tally()] });
+    const controller = new AbortController();
+    const statuses = healthOf(server).watch({}, { signal: controller.signal });
+    const seen: number[] = [];
+    await expect(
+      (async () => {
+        for await (const { status } of statuses) {
+          seen.push(status);
+          controller.abort();
+        }
+      })(),
+    ).rejects.toThrow(/abort|cancel/i);
+    expect(seen).toEqual([SERVING]);
+    await server.close({ graceMs: 10_000 });
+  });
+});

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  type PackedTensor,
+  type TensorSpec,
+  toValue,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
+import type { Peer } from "@dm-env-rpc/transport";
+import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import type { Done } from "../engine/hosted-world.ts";
+import { clientError, messageOf } from "../engine/responses.ts";
+import type { TimeSource } from "../engine/time-source.ts";
+import { isRefusal } from "../engine/world-calls.ts";
+import type { Emit } from "./events.ts";
+
+/** The join setting in which a join token may come. */
+export const joinTokenSetting = "join_token";
+
+/**
+ * The seat that a join token was for. One of its functions is called, once. What they throw,
+ * and what a promise of theirs rejects with, is told by the event `seat-failed`; nobody waits for it.
+ */
+export interface TakenSeat {
+  /** The agent was in the world and is no more: it left, its stream ended, or the world did. */
+  leave(): void;
+  /** The agent never got in: the world refused it, or its stream ended before it was told. */
+  giveBack(): void;
+}
+
+/**
+ * Takes the seat that an agent shows a join token for, before its world is asked.
+ *
+ * @param token The string in the join setting `join_token`, else the bearer token in the stream's metadata
+ * (`authorization: Bearer …`); undefined without either.
+ * @throws DmEnvRpcError what the client is told, such as UNAUTHENTICATED or PERMISSION_DENIED; everything
+ * else is told as INTERNAL.
+ */
+export type JoinToken = (token: string | undefined, worldName: string) => Awaitable<TakenSeat>;
+
+/** Takes a seat; the result gives up waiting for it: then it is given back as soon as it is taken. */
+export type TakeSeat = (
+  token: string | undefined,
+  worldName: string,
+  done: Done<TakenSeat>,
+) => () => void;
+
+/** What seats are taken with. */
+export interface SeatTakingOptions {
+  /** Without it, every seat is free. */
+  readonly joinToken: JoinToken | undefined;
+  readonly joinMs: number;
+  readonly time: TimeSource;
+  readonly emit: Emit;
+}
+
+const freeSeat: TakenSeat = { leave() {}, giveBack() {} };
+
+/** Makes the way by which agents take their seats. */
+export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
+  if (joinToken === undefined) {
+    return (_token, _worldName, done) => {
+      done(freeSeat);
+      return () => {};
+    };
+  }
+  return (token, worldName, done) => {
+    let isOpen = true;
+    let cancel = (): void => {};
+    const settle = (result: TakenSeat | DmEnvRpcError): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      cancel();
+      done(result);
+    };
+    const taken = (seat: TakenSeat): void => {
+      const own = careful(seat, (error) => emit({ kind: "seat-failed", worldName, error }));
+      if (isOpen) settle(own);
+      else own.giveBack();
+    };
+    const failed = (error: unknown): void => settle(refusal(error));
+    try {
+      const seat = joinToken(token, worldName);
+      if (isPromiseLike(seat)) {
+        cancel = time.after(joinMs, () => settle(overdue(joinMs)));
+        seat.then(taken, failed);
+      } else taken(seat);
+    } catch (error) {
+      failed(error);
+    }
+    return () => {
+      isOpen = false;
+      cancel();
+    };
+  };
+}
+
+/**
+ * The token that an agent shows. That of the settings goes first: a stream has one
+ * metadata for all its joins, and its credentials may be for somebody else.
+ *
+ * @throws TensorError when the setting is no single string.
+ */
+export function shownToken(packed: PackedTensor | undefined, peer: Peer): string | undefined {
+  if (packed !== undefined) return toValue(unpackFor(packed, spec, joinTokenSetting), spec);
+  return /^Bearer +(\S+)$/i.exec(peer.metadata.get("authorization") ?? "")?.[1];
+}
+
+const spec = { dtype: "string", shape: [] } as const satisfies TensorSpec;
+
+/** The same seat, but what goes wrong in it is told. */
+function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
+  const call = async (run: () => unknown): Promise<void> => {
+    try {
+      await run();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  return {
+    leave: () => void call(() => seat.leave()),
+    giveBack: () => void call(() => seat.giveBack()),
+  };
+}
+
+function refusal(error: unknown): DmEnvRpcError {
+  if (isRefusal(error)) return clientError(error);
+  return new DmEnvRpcError(
+    "INTERNAL",
+    `the server could not check the join token: ${messageOf(error)}; try again later`,
+    { cause: error },
+  );
+}
+
+function overdue(joinMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `the join token was not checked within ${joinMs} ms (limit: joinMs); try again later`,
+  );
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { create } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
+import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
+import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
+import { type PackValue, pack, packTensor, t } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { manualTime } from "../../testing/manual-time.ts";
+import { networkPeer, serving, until } from "../../testing/network.ts";
+import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { tally } from "../../testing/tally.ts";
+import { defineWorld } from "../definition/world.ts";
+import { property } from "../properties/property.ts";
+import { createEnvironmentServer } from "./environment-server.ts";
+import type { ServerEvent } from "./events.ts";
+import { defaultLimits, limitsFrom } from "./limits.ts";
+
+const never = new Promise<never>(() => {});
+
+/** A world that takes for ever where it is told to. */
+const slow = defineWorld({
+  name: "slow",
+  settings: { where: t.string() },
+  actions: {},
+  observations: {},
+  create({ settings: { where } }) {
+    const world = {
+      join: () => (where === "join" ? never : undefined),
+      start: () => (where === "reset" ? never : undefined),
+      step: () => (where === "step" ? never : undefined),
+      observe: {},
+    };
+    return where === "create" ? never.then(() => world) : world;
+  },
+});
+
+describe("limits", () => {
+  it("takes what is given over the defaults, and nothing that is no limit", () => {
+    expect(limitsFrom({ maxWorlds: 3 })).toEqual({ ...defaultLimits, maxWorlds: 3 });
+    expect(limitsFrom({ idleStreamMs: 0 }).idleStreamMs).toBe(0);
+    expect(() => limitsFrom({ maxWorlds: 0 })).toThrow(
+      /maxWorlds: expected .* at least 1, received 0/,
+    );
+    expect(() => limitsFrom({ stepMs: Number.NaN })).toThrow(/stepMs.*NaN/);
+    expect(() => limitsFrom({ maxWorlds: 1.5 })).toThrow(/maxWorlds: expected a whole number.*1.5/);
+    expect(() => limitsFrom({ stepMs: Number.POSITIVE_INFINITY })).toThrow(
+      /stepMs: expected a number of milliseconds from 1 to 2147483647, received Infinity$/,
+    );
+    expect(() => limitsFrom({ idleWorldMs: 2 ** 31 })).toThrow(/received 2147483648; 0 is never/);
+    expect(() => limitsFrom({ maxStreamsPerConnection: Number.POSITIVE_INFINITY })).toThrow(
+      /from 1 to 4294967295, received Infinity/,
+    );
+    expect(() => limitsFrom({ maxWorld: 1 } as never)).toThrow(/no limit "maxWorld"; .*maxWorlds/);
+  });
+
+  it("maxWorlds: refuses a world more until one is destroyed", async () => {
+    await using server = createEnvironmentServer({ worlds: [tally()], limits: { maxWorlds: 2 } });
+    const peer = connectPeer(server);
+    const first = await peer.createWorld();
+    await peer.createWorld();
+    await expect(peer.createWorld()).rejects.toThrow(/^8: .*limit: maxWorlds/);
+    await peer.destroyWorld(first);
+    await peer.createWorld();
+  });
+
+  it("maxAgentsPerWorld: goes before what a world has room for", async () => {
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      limits: { maxAgentsPerWorld: 2 },
+    });
+    const host = connectPeer(server);
+    const world = await host.createWorld({ max_agents: 5 });
+    const [one] = await joinedPeers(server, world, 2);
+    await expect(host.join(world)).rejects.toThrow(/^8: .*room for 2 .*limit: maxAgentsPerWorld/);
+    await one?.leave();
+    await host.join(world);
+    const small = await one?.createWorld({ max_agents: 1 });
+    await joinedPeers(server, small ?? "", 1);
+    await expect(one?.join(small ?? "")).rejects.toThrow(/^8: .*limit: agents\.max/);
+  });
+
+  it.each([
+    ["create", "createMs"],
+    ["join", "joinMs"],
+    ["reset", "resetMs"],
+    ["step", "stepMs"],
+  ] as const)(
+    "a world that takes too long in %s fails alone, by the name of %s",
+    async (where, limit) => {
+      const time = manualTime();
+      const events: ServerEvent[] = [];
+      await using server = createEnvironmentServer({
+        worlds: [slow],
+        time,
+        limits: { [limit]: 1234, idleStreamMs: 0 },
+        onEvent: (event) => events.push(event),
+      });
+      const peer = connectPeer(server);
+      const run = async (): Promise<void> => {
+        const world = await peer.createWorld({ where });
+        await peer.join(world);
+        await peer.step();
+        await peer.step();
+      };
+      const failed = expect(run()).rejects.toThrow(
+        new RegExp(`^4: .*slow-1.*1234 ms \\(limit: ${limit}\\)`),
+      );
+      await quiet();
+      time.advance(1234);
+      await failed;
+      expect(server.worldNames()).toEqual([]);
+      expect(time.timers).toBe(0);
+      expect(events.filter(({ kind }) => kind === "world-failed")).toHaveLength(1);
+      const other = connectPeer(server);
+      expect(await other.createWorld({ where: "nowhere" })).toBe("slow-2");
+    },
+  );
+
+  it("idleStreamMs: ends a stream that has joined nothing and says nothing", async () => {
+    const time = manualTime();
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      time,
+      limits: { idleStreamMs: 1000 },
+    });
+    const [silent, talking, agent] = [0, 1, 2].map(() => connectPeer(server)) as [Peer, Peer, Peer];
+    await agent.join(await talking.createWorld());
+    for (let i = 0; i < 8; i++) {
+      time.advance(250);
+      await talking.leave();
+    }
+    expect(String(await silent.closed)).toMatch(/deadline_exceeded.*limit: idleStreamMs/);
+    expect(server.sessionCount).toBe(2);
+    expect((await agent.step()).state).toBe("RUNNING");
+  });
+
+  it("idleStreamMs: ends a stream whose world has ended, and which says nothing", async () => {
+    const time = manualTime();
+    const limits = { idleStreamMs: 1000 };
+    const worlds = [tally({ onDestroy: "force" })];
+    await using server = createEnvironmentServer({ worlds, time, limits });
+    const [host, silent] = [connectPeer(server), connectPeer(server)];
+    const world = await host.createWorld();
+    await silent.join(world);
+    await silent.step();
+    await host.destroyWorld(world);
+    await expect(silent.step()).rejects.toThrow(/^5: .*destroyed/);
+    for (let i = 0; i < 8; i++) time.advance(250);
+    expect(String(await silent.closed)).toMatch(/deadline_exceeded.*limit: idleStreamMs/);
+  });
+
+  it("keeps no world that has ended, whoever was in it", async () => {
+    const made: WeakRef<object>[] = [];
+    const heavy = defineWorld({
+      name: "heavy",
+      actions: {},
+      observations: {},
+      onDestroy: "force",
+      create: () => {
+        const world = { step() {}, observe: {} };
+        made.push(new WeakRef(world));
+        return world;
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [heavy] });
+    const [host, silent] = [connectPeer(server), connectPeer(server)];
+    const world = await host.createWorld();
+    await silent.join(world);
+    await silent.step();
+    await host.destroyWorld(world);
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    await until(() => {
+      collect();
+      return made.every((reference) => reference.deref() === undefined);
+    });
+    expect(server.sessionCount).toBe(2);
+  });
+
+  it("idleWorldMs: destroys a world that is left alone, and no other", async () => {
+    const time = manualTime();
+    const destroyed: ServerEvent[] = [];
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      premade: [{ settings: { length: 5 } }],
+      time,
+      limits: { idleWorldMs: 1000, idleStreamMs: 0 },
+      onEvent: (event) => {
+        if (event.kind === "world-destroyed") destroyed.push(event);
+      },
+    });
+    await server.ready;
+    const [host, agent] = [connectPeer(server), connectPeer(server)];
+    const [unused, used] = [await host.createWorld(), await host.createWorld()];
+    time.advance(999);
+    await agent.join(used);
+    time.advance(1);
+    await quiet();
+    expect(server.worldNames()).toEqual(["tally-1", used]);
+    expect(destroyed).toEqual([
+      { kind: "world-destroyed", worldName: unused, worldType: "tally", why: "idle" },
+    ]);
+    time.advance(5000);
+    await agent.leave();
+    time.advance(999);
+    await agent.join(used);
+    await agent.leave();
+    time.advance(999);
+    expect(server.worldNames()).toEqual(["tally-1", used]);
+    time.advance(1);
+    await quiet();
+    expect(server.worldNames()).toEqual(["tally-1"]);
+    await expect(agent.join(used)).rejects.toThrow(/^5: /);
+  });
+
+  it("idleWorldMs: by default a world stays", async () => {
+    const time = manualTime();
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      time,
+      limits: { idleStreamMs: 0 },
+    });
+    await connectPeer(server).createWorld();
+    expect(time.timers).toBe(0);
+  });
+
+  it("maxElements and maxStringBytes: refuse in-band, and the stream lives on", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      limits: { maxElements: 8, maxStringBytes: 16 },
+    });
+    await using peer = await networkPeer(server);
+    const world = await peer.createWorld();
+    await expect(peer.createWorld({ start: new Int32Array(9) })).rejects.toThrow(
+      /^8: .*maxElements/,
+    );
+    await expect(peer.join(world, { name: "a".repeat(17) })).rejects.toThrow(
+      /^8: .*maxStringBytes/,
+    );
+    await peer.join(world, { name: "a".repeat(16) });
+  });
+
+  it("maxElements and maxStringBytes: hold for what is written to properties", async () => {
+    const written: unknown[] = [];
+    const write = (value: unknown): void => void written.push(value);
+    const server = createEnvironmentServer({
+      worlds: [tally()],
+      properties: {
+        row: property(t.int32([-1]), { write }),
+        title: property(t.string(), { write }),
+      },
+      limits: { maxElements: 8, maxStringBytes: 16 },
+    });
+    const peer = connectPeer(server);
+    const ask = async (key: string, tensor: PackValue): Promise<readonly string[]> => {
+      const value = packTensor(pack(tensor));
+      const payload = { case: "writeProperty" as const, value: { key, value } };
+      const request = create(PropertyRequestSchema, { payload });
+      const legacy = create(WritePropertyRequestSchema, { properties: { [key]: value } });
+      const answers = [
+        await peer.send({ case: "extension", value: anyPack(PropertyRequestSchema, request) }),
+        await peer.send({ case: "writeProperty", value: legacy }),
+      ];
+      return answers.map((answer) =>
+        answer.case === "error" ? `${answer.value.code}: ${answer.value.message}` : "written",
+      );
+    };
+    const tooMany = expect.stringMatching(/^8: .*row.*limit: maxElements/);
+    const tooLong = expect.stringMatching(/^8: .*title.*limit: maxStringBytes/);
+    expect(await ask("row", new Int32Array(9))).toEqual([tooMany, tooMany]);
+    expect(await ask("title", "a".repeat(17))).toEqual([tooLong, tooLong]);
+    expect(written).toEqual([]);
+    expect(await ask("row", new Int32Array(8))).toEqual(["written", "written"]);
+  });
+
+  it("maxMessageBytes: ends a stream with RESOURCE_EXHAUSTED", async () => {
+    await using server = await serving({ worlds: [tally()], limits: { maxMessageBytes: 4096 } });
+    await using peer = await networkPeer(server);
+    peer.join("a".repeat(5000)).catch(() => {});
+    expect(String(await peer.closed)).toMatch(/resource_exhausted.*maxMessageBytes/);
+  });
+
+  it("maxConnections and maxStreams: refuse one more, and take it when there is room", async () => {
+    const errors: string[] = [];
+    await using server = await serving({
+      worlds: [tally()],
+      limits: { maxConnections: 2, maxStreams: 1 },
+      onEvent: (event) => {
+        if (event.kind === "transport-error") errors.push(event.error.message);
+      },
+    });
+    const first = await networkPeer(server);
+    await first.createWorld();
+    await using second = await networkPeer(server);
+    expect(String(await second.closed)).toMatch(/resource_exhausted.*limit: maxStreams/);
+    await first[Symbol.asyncDispose]();
+    await until(() => server.sessionCount === 0);
+    await using third = await networkPeer(server);
+    expect(await isBlocked(third.closed)).toBe(true);
+    expect(await third.createWorld()).toBe("tally-2");
+  });
+});

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ServerReflection, type ServerReflectionRequest } from "@dm-env-rpc/protocol/reflection";
+import { ServerReflection as V1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
+import { describe, expect, it } from "vitest";
+import { serving } from "../../testing/network.ts";
+import { tally } from "../../testing/tally.ts";
+
+type Question = Pick<ServerReflectionRequest, "messageRequest">["messageRequest"];
+
+async function ask(url: string, questions: readonly Question[], service = ServerReflection) {
+  const client = createClient(service, createGrpcTransport({ baseUrl: url }));
+  const requests = questions.map((messageRequest) => ({ host: "here", messageRequest }));
+  async function* stream() {
+    yield* requests;
+  }
+  const answers = [];
+  for await (const response of client.serverReflectionInfo(stream())) {
+    expect(response.validHost).toBe("here");
+    expect(response.originalRequest).toMatchObject({ host: "here" });
+    answers.push(response.messageResponse);
+  }
+  return answers;
+}
+
+function filesOf(answer: Awaited<ReturnType<typeof ask>>[number] | undefined): string[] {
+  if (answer?.case !== "fileDescriptorResponse") throw new Error(`received ${answer?.case}`);
+  return answer.value.fileDescriptorProto.map(
+    (bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name,
+  );
+}
+
+describe("reflection", () => {
+  it.each([
+    ["v1", ServerReflection],
+    ["v1alpha", V1Alpha as unknown as typeof ServerReflection],
+  ])("lists every service of the port, in %s", async (_version, service) => {
+    await using server = await serving({ worlds: [tally()] });
+    const [list] = await ask(server.url, [{ case: "listServices", value: "" }], service);
+    expect(
+      list?.case === "listServicesResponse" && list.value.service.map(({ name }) => name),
+    ).toEqual([
+      "dm_env_rpc.v1.Environment",
+      "grpc.health.v1.Health",
+      "grpc.reflection.v1.ServerReflection",
+      "grpc.reflection.v1alpha.ServerReflection",
+    ]);
+  });
+
+  it("answers a file, by its name or by what is in it, with all that it imports", async () => {
+    await using server = await serving({ worlds: [tally()] });
+    const symbols = [
+      "dm_env_rpc.v1.Environment",
+      "dm_env_rpc.v1.Environment.Process",
+      "dm_env_rpc.v1.Tensor",
+      "dm_env_rpc.v1.Tensor.shape",
+      "dm_env_rpc.v1.Tensor.FloatArray",
+      ".dm_env_rpc.v1.DataType",
+    ];
+    const answers = await ask(server.url, [
+      { case: "fileByFilename", value: "dm_env_rpc/v1/dm_env_rpc.proto" },
+      ...symbols.map((value) => ({ case: "fileContainingSymbol" as const, value })),
+    ]);
+    for (const answer of answers) {
+      expect(filesOf(answer)).toEqual([
+        "dm_env_rpc/v1/dm_env_rpc.proto",
+        "google/protobuf/any.proto",
+        "google/rpc/status.proto",
+      ]);
+    }
+    expect(answers).toHaveLength(7);
+  });
+
+  it("says what is not there, and goes on", async () => {
+    await using server = await serving({ worlds: [tally()] });
+    const missing = await ask(server.url, [
+      { case: "fileByFilename", value: "chess.proto" },
+      { case: "fileContainingSymbol", value: "dm_env_rpc.v1.Tensor.nothing" },
+      { case: "fileContainingSymbol", value: "" },
+      {
+        case: "fileContainingExtension",
+        value: { containingType: "dm_env_rpc.v1.Tensor", extensionNumber: 7 } as never,
+      },
+      { case: "allExtensionNumbersOfType", value: "chess.Board" },
+      { case: undefined },
+      { case: "allExtensionNumbersOfType", value: "dm_env_rpc.v1.Tensor" },
+    ]);
+    expect(
+      missing.map((answer) => answer.case === "errorResponse" && answer.value.errorCode),
+    ).toEqual([5, 5, 5, 5, 5, 3, false]);
+  });
+
+  it("tells the files of extensions: of properties, and those that it was given", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      descriptors: [file_google_protobuf_struct],
+    });
+    const symbols = [
+      "dm_env_rpc.v1.extensions.properties.PropertyRequest",
+      "google.protobuf.Struct",
+    ];
+    const answers = await ask(
+      server.url,
+      symbols.map((value) => ({ case: "fileContainingSymbol" as const, value })),
+    );
+    expect(answers.map((answer) => filesOf(answer)[0])).toEqual([
+      "dm_env_rpc/v1/extensions/properties.proto",
+      "google/protobuf/struct.proto",
+    ]);
+  });
+});

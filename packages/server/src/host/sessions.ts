@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ServerStream } from "@dm-env-rpc/transport";
+import type { TimeSource } from "../engine/time-source.ts";
+import { Session, type SessionHost } from "../session/session.ts";
+import type { Admission } from "./authorize.ts";
+import type { Emit } from "./events.ts";
+
+/** An idle stream is looked at this often before it is ended. */
+const idleChecks = 4;
+
+/** What the sessions of a server are made with. */
+export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
+  readonly admission: Admission;
+  readonly maxStreams: number;
+  readonly idleStreamMs: number;
+  readonly time: TimeSource;
+  readonly emit: Emit;
+}
+
+/** The streams of a server, from the moment that they come until they are gone. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #host: SessionHost;
+  readonly #sessions = new Set<Session>();
+  /** Streams that came and are not gone, sessions or not yet. */
+  #streams = 0;
+  #closing: DmEnvRpcError | undefined;
+  #cancelSweep: (() => void) | undefined;
+  #onEmpty: (() => void)[] = [];
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#host = { ...options, onClosed: (session, error) => this.#closed(session, error) };
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /** Takes a stream, or ends it with the reason why not. */
+  accept(stream: ServerStream): void {
+    const { maxStreams, admission } = this.#options;
+    if (this.#closing !== undefined) {
+      stream.abort(new ConnectError(this.#closing.message, Code.Unavailable));
+      return;
+    }
+    if (this.#streams >= maxStreams) {
+      stream.abort(
+        new ConnectError(
+          `this server takes ${maxStreams} streams at a time and has them; try again later (limit: maxStreams)`,
+          Code.ResourceExhausted,
+        ),
+      );
+      return;
+    }
+    this.#streams += 1;
+    admission(stream, (roles) => {
+      if (roles !== undefined && this.#closing === undefined) {
+        this.#start(new Session(stream, roles, this.#host));
+        return;
+      }
+      this.#streams -= 1;
+      if (this.#closing !== undefined) {
+        stream.abort(new ConnectError(this.#closing.message, Code.Unavailable));
+      }
+    });
+  }
+
+  #start(session: Session): void {
+    this.#sessions.add(session);
+    this.#options.emit({ kind: "connection-opened", address: session.address });
+    session.start();
+    this.#sweepLater();
+  }
+
+  #closed(session: Session, error: Error | undefined): void {
+    this.#sessions.delete(session);
+    this.#streams -= 1;
+    this.#options.emit({ kind: "connection-closed", address: session.address, error });
+    if (this.#sessions.size > 0) return;
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    for (const told of this.#onEmpty.splice(0)) told();
+  }
+
+  /** Ends streams in good order, each as soon as its agent has been told of its sequence's end. */
+  drain(reason: DmEnvRpcError): void {
+    this.#closing = reason;
+    for (const session of [...this.#sessions]) session.drain(reason);
+  }
+
+  /** Cuts what is left. */
+  abort(error: Error): void {
+    for (const session of [...this.#sessions]) session.abort(error);
+  }
+
+  /** Resolves when every stream is gone. */
+  async whenEmpty(): Promise<void> {
+    if (this.#sessions.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty.push(resolve);
+    });
+  }
+
+  /** Ends streams that joined nothing and say nothing, while there are any streams. */
+  #sweepLater(): void {
+    const { idleStreamMs, time } = this.#options;
+    if (idleStreamMs === 0 || this.#cancelSweep !== undefined) return;
+    this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
+      this.#cancelSweep = undefined;
+      for (const session of [...this.#sessions]) {
+        if (session.idleFor() > idleChecks) session.abort(idleTooLong(idleStreamMs));
+      }
+      if (this.#sessions.size > 0) this.#sweepLater();
+    });
+  }
+}
+
+function idleTooLong(idleStreamMs: number): ConnectError {
+  return new ConnectError(
+    `nothing was asked on this stream for ${idleStreamMs} ms, and it has joined no world; connect again when there is something to ask (limit: idleStreamMs)`,
+    Code.DeadlineExceeded,
+  );
+}

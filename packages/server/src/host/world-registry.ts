@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import { checkDefinitions, worldTypeSetting } from "../definition/definition-checks.ts";
+import { shorten } from "../definition/shorten.ts";
+import type { UntypedWorldDefinition } from "../definition/world.ts";
+import type { Done, HostedWorld, PackedSettings } from "../engine/hosted-world.ts";
+import type { ObservationChecks } from "../engine/observing.ts";
+import type { TimeSource } from "../engine/time-source.ts";
+import { WorldHost } from "../engine/world-host.ts";
+import type { Emit, WorldDestroyed } from "./events.ts";
+import { createIdleTimer } from "./idle-timer.ts";
+import type { ServerLimits } from "./limits.ts";
+import { PerAgentWorlds } from "./per-agent-worlds.ts";
+import type { ServedWorld } from "./served-worlds.ts";
+
+/** What a registry is made with. */
+export interface WorldRegistryOptions {
+  readonly definitions: readonly UntypedWorldDefinition[];
+  /** Whether there is one world at a time, whose name is empty. */
+  readonly singleWorld: boolean;
+  readonly limits: ServerLimits;
+  readonly checkObservations: ObservationChecks;
+  readonly time: TimeSource;
+  readonly randomSeed: () => bigint;
+  /** Told what becomes of worlds and of their agents. */
+  readonly emit: Emit;
+}
+
+/** The worlds of a server, by name. */
+export class WorldRegistry {
+  readonly #worlds = new Map<string, HostedWorld>();
+  /** Those that have been made and have not ended. */
+  readonly #served = new Map<string, ServedWorld>();
+  readonly #options: WorldRegistryOptions;
+  #created = 0;
+  /** Why no world is created any more. */
+  #closing: DmEnvRpcError | undefined;
+
+  /** @throws Error naming what is wrong with a definition. */
+  constructor(options: WorldRegistryOptions) {
+    checkDefinitions(options.definitions);
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#worlds.size;
+  }
+
+  names(): readonly string[] {
+    return [...this.#worlds.keys()];
+  }
+
+  served(): readonly ServedWorld[] {
+    return [...this.#served.values()].map((world) => ({ ...world }));
+  }
+
+  /** @throws DmEnvRpcError NOT_FOUND naming the worlds that are there. */
+  get(name: string): HostedWorld {
+    const host = this.#worlds.get(name);
+    if (host !== undefined) return host;
+    const names = this.names();
+    const known =
+      names.length === 0
+        ? "there are none; create one first"
+        : `there are: ${names
+            .slice(0, 16)
+            .map((known) => `"${known}"`)
+            .join(", ")}${names.length > 16 ? ` and ${names.length - 16} more` : ""}`;
+    throw new DmEnvRpcError("NOT_FOUND", `there is no world "${shorten(name)}"; ${known}`);
+  }
+
+  /**
+   * Creates a world.
+   *
+   * @param premade Whether the server comes with it: then it is never idle.
+   * @throws DmEnvRpcError when there is no room for it, or a setting is bad.
+   */
+  create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
+    if (this.#closing !== undefined) throw this.#closing;
+    const { singleWorld, limits, emit } = this.#options;
+    if (singleWorld && this.#worlds.size > 0) {
+      throw new DmEnvRpcError(
+        "ALREADY_EXISTS",
+        "this server has one world at a time, and it exists; join it, or destroy it first",
+      );
+    }
+    if (this.#worlds.size >= limits.maxWorlds) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `this server has room for ${limits.maxWorlds} worlds and all are in use; destroy one first (limit: maxWorlds)`,
+      );
+    }
+    const rest = new Map(settings);
+    const definition = this.#definition(rest);
+    this.#created += 1;
+    const worldName = singleWorld ? "" : `${definition.name}-${this.#created}`;
+    const worldType = definition.name;
+    const served = {
+      name: worldName,
+      type: worldType,
+      agents: 0,
+      joins: 0,
+      sequences: 0,
+      premade,
+    };
+    let why: WorldDestroyed["why"] = "requested";
+    const idle = createIdleTimer(this.#options.time, premade ? 0 : limits.idleWorldMs, () => {
+      why = "idle";
+      host.destroyIfEmpty();
+    });
+    const Host = definition.perAgent ? PerAgentWorlds : WorldHost;
+    const host: HostedWorld = new Host({
+      definition,
+      name: worldName,
+      settings: rest,
+      randomSeed: this.#options.randomSeed,
+      time: this.#options.time,
+      limits,
+      checkObservations: this.#options.checkObservations,
+      observer: {
+        agentJoined: (agent) => {
+          idle.stop();
+          why = "requested";
+          served.agents += 1;
+          served.joins += 1;
+          emit({ kind: "agent-joined", worldName, agent });
+        },
+        agentLeft: (agent, error) => {
+          served.agents -= 1;
+          emit({ kind: "agent-left", worldName, agent, error });
+        },
+        sequenceStarted: () => {
+          served.sequences += 1;
+          emit({ kind: "sequence-started", worldName });
+        },
+        emptied: () => idle.start(),
+        answerFailed: (what, error) => emit({ kind: "answer-failed", worldName, what, error }),
+        deadlineMissed: (agent) => emit({ kind: "deadline-missed", worldName, agent }),
+      },
+      onGone: (how) => {
+        idle.stop();
+        this.#worlds.delete(worldName);
+        this.#served.delete(worldName);
+        if (this.#closing !== undefined) why = "closing";
+        if (how === "destroyed") emit({ kind: "world-destroyed", worldName, worldType, why });
+      },
+      onFailure: (error) => emit({ kind: "world-failed", worldName, worldType, error }),
+    });
+    // The place is taken before the author's code runs, which may take its time.
+    this.#worlds.set(worldName, host);
+    host.create((result) => {
+      if (result === undefined) {
+        this.#served.set(worldName, served);
+        emit({ kind: "world-created", worldName, worldType });
+        idle.start();
+      }
+      done(result ?? host);
+    });
+  }
+
+  /** Creates no more worlds, and has those that there are take no more agents and end their sequences. */
+  drain(reason: DmEnvRpcError): void {
+    this.#closing = reason;
+    for (const host of this.#worlds.values()) host.drain(reason, () => {});
+  }
+
+  /** Destroys every world, whoever is in it. */
+  destroyAll(): void {
+    for (const host of [...this.#worlds.values()]) host.destroyNow();
+  }
+
+  #definition(settings: Map<string, PackedTensor>): UntypedWorldDefinition {
+    const { definitions } = this.#options;
+    const names = definitions.map(({ name }) => name).join(", ");
+    const packed = settings.get(worldTypeSetting);
+    const [only] = definitions;
+    if (packed === undefined) {
+      if (only !== undefined && definitions.length === 1) return only;
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `this server has several kinds of world; the create setting "${worldTypeSetting}" is required, one of: ${names}`,
+      );
+    }
+    settings.delete(worldTypeSetting);
+    const spec = { dtype: "string", shape: [] } as const;
+    const wanted = toValue(unpackFor(packed, spec, worldTypeSetting), spec);
+    const definition = definitions.find(({ name }) => name === wanted);
+    if (definition !== undefined) return definition;
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `unknown "${worldTypeSetting}" "${shorten(String(wanted))}"; expected one of: ${names}`,
+    );
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { describe, it } from "vitest";
+import { manualTime } from "../../testing/manual-time.ts";
+import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
+import { mishaps, type Scenario, scenarios } from "../../testing/model/operations.ts";
+import { clockOf, runScenario } from "../../testing/model/run.ts";
+import { callMs } from "../../testing/model/turns.ts";
+import { oracleOf, patient } from "../../testing/patient.ts";
+import { type TallyEvent, tally } from "../../testing/tally.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+
+/** No stream is looked at for being idle, which would be a timer that is always there. */
+const limits = {
+  idleStreamMs: 0,
+  createMs: callMs,
+  joinMs: callMs,
+  resetMs: callMs,
+  stepMs: callMs,
+};
+
+/** How many scenarios are run on each clock; more with the environment variable. */
+const runs = Number(process.env["MODEL_RUNS"] ?? 300);
+
+/**
+ * Where the scenarios come from: the same every time in a short run, others in every long one. The
+ * order in which requests of two connections are taken is not promised, and in one of some
+ * ten thousand scenarios an answer depends on it: a divergence is to be read, not counted.
+ */
+const seed =
+  process.env["MODEL_SEED"] ?? (process.env["MODEL_RUNS"] === undefined ? "1" : undefined);
+
+/** How many on worlds that answer with promises, and on those that break. */
+const patientRuns = Math.ceil(runs / 3);
+
+/** How many over HTTP/2. */
+const http2Runs = Number(process.env["MODEL_HTTP2_RUNS"] ?? 10);
+
+/** A long run takes as long as it takes. */
+const timeout = 60_000 + 100 * runs + 5000 * http2Runs;
+
+/** The clocks, each with a model of its own. */
+const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
+
+function tallyOf({ clock, ...policies }: Scenario["policies"], logs: TallyEvent[][]) {
+  return tally({ ...policies, clock: clockOf(clock), logs });
+}
+
+async function withPatience(scenario: Scenario): Promise<void> {
+  const logs: TallyEvent[][] = [];
+  const time = manualTime();
+  const worlds = [patient(tallyOf(scenario.policies, logs), oracleOf(scenario.mishap))];
+  const server = createEnvironmentServer({ worlds, time, limits });
+  await using carrier = memoryCarrier(server, true);
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: true });
+}
+
+async function overMemory(scenario: Scenario): Promise<void> {
+  const logs: TallyEvent[][] = [];
+  const time = manualTime();
+  const worlds = [tallyOf(scenario.policies, logs)];
+  const server = createEnvironmentServer({ worlds, time, limits });
+  await using carrier = memoryCarrier(server, false);
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: false });
+}
+
+async function overHttp2(scenario: Scenario): Promise<void> {
+  const logs: TallyEvent[][] = [];
+  const time = manualTime();
+  const worlds = [tallyOf(scenario.policies, logs)];
+  const server = createEnvironmentServer({ worlds, time, limits });
+  await using carrier = await http2Carrier(server);
+  await runScenario(scenario, { server, carrier, time, logs, oneByOne: false });
+}
+
+function check(
+  scenario: fc.Arbitrary<Scenario>,
+  numRuns: number,
+  run: (scenario: Scenario) => Promise<void>,
+  options: { readonly endOnFailure?: boolean } = {},
+): Promise<void> {
+  const property = fc.asyncProperty(scenario, run);
+  return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
+}
+
+describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
+  it("agrees with the server on random requests", { timeout }, async () => {
+    await check(scenarios(kind), runs, overMemory);
+  });
+
+  it("agrees over HTTP/2", { timeout }, async () => {
+    // Each answer that does not come is waited for, which is too long to look for a shorter scenario.
+    await check(scenarios(kind, 30), http2Runs, overHttp2, { endOnFailure: true });
+  });
+
+  it("agrees when the world answers with promises", { timeout }, async () => {
+    await check(scenarios(kind), patientRuns, withPatience);
+  });
+
+  it("behaviour 24: agrees when a world throws, rejects or hangs", { timeout }, async () => {
+    const broken = fc
+      .tuple(scenarios(kind), mishaps)
+      .map(([healthy, mishap]) => ({ ...healthy, mishap }));
+    await check(broken, patientRuns, withPatience);
+  });
+});

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { anyPack, EmptySchema } from "@bufbuild/protobuf/wkt";
+import { LeaveWorldRequestSchema } from "@dm-env-rpc/protocol";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { memoryStreamPair } from "@dm-env-rpc/transport";
+import { describe, expect, it } from "vitest";
+import { connectPeer, isBlocked, joinedPeers, Peer } from "../../testing/peer.ts";
+import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import {
+  createEnvironmentServer,
+  type EnvironmentServerOptions,
+} from "../host/environment-server.ts";
+
+function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOptions> = {}) {
+  return createEnvironmentServer({ worlds: [tally(options)], ...server });
+}
+
+describe("a session", () => {
+  it("behaviour 1: serves many streams at once, each an agent", async () => {
+    await using server = start();
+    const host = connectPeer(server);
+    const world = await host.createWorld({ max_agents: 100 });
+    const peers = await joinedPeers(server, world, 50);
+    expect(server.sessionCount).toBe(51);
+    const steps = await Promise.all(peers.map((peer) => peer.step()));
+    expect(steps.map(({ state }) => state)).toEqual(Array(50).fill("RUNNING"));
+  });
+
+  it("behaviour 2 and 3: answers requests in flight one by one, in order, each with its kind or an error", async () => {
+    await using server = start();
+    const peer = connectPeer(server);
+    const world = await peer.createWorld();
+    const requests: ProcessRequest[] = [
+      { case: "step", value: { actions: [], requestedObservations: [] } },
+      { case: "leaveWorld", value: create(LeaveWorldRequestSchema) },
+    ];
+    const answers = await Promise.all([
+      ...requests.map((request) => peer.send(request)),
+      peer.join(world).then(() => ({ case: "joined" })),
+      ...requests.map((request) => peer.send(request)),
+      peer.send(requests[0] as ProcessRequest),
+    ]);
+    expect(answers.map((answer) => answer.case)).toEqual([
+      "error",
+      "leaveWorld",
+      "joined",
+      "step",
+      "leaveWorld",
+      "error",
+    ]);
+    expect(peer.received).toBe(7);
+  });
+
+  it("behaviour 3: stops reading past its bound and loses nothing", async () => {
+    await using server = start({}, { limits: { maxQueuedRequests: 4 } });
+    const [slow, other] = [connectPeer(server), connectPeer(server)];
+    const world = await slow.createWorld({ length: 1_000_000 });
+    await slow.join(world);
+    await other.join(world);
+    const steps = Array.from({ length: 100 }, (_, i) => slow.step({ add: i }, ["total"]));
+    expect(await isBlocked(steps[0] as Promise<unknown>)).toBe(true);
+    const others = Array.from({ length: 100 }, () => other.step({}, []));
+    await Promise.all(others);
+    const totals = (await Promise.all(steps)).map(({ observations }) => observations["total"]);
+    expect(totals).toEqual(Array.from({ length: 100 }, (_, i) => (i * (i + 1)) / 2));
+  });
+
+  it("behaviour 3: reads ahead by bytes, too, and loses nothing", async () => {
+    await using server = start({}, { limits: { maxQueuedBytes: 10_000 } });
+    const [client, stream] = memoryStreamPair();
+    let taken = 0;
+    const begin = stream.start.bind(stream);
+    stream.start = (receiver) =>
+      begin({
+        onMessage(message, bytes) {
+          taken += 1;
+          receiver.onMessage(message, bytes);
+        },
+        onEnd: () => receiver.onEnd(),
+        onDrain: () => receiver.onDrain(),
+        onClose: (error) => receiver.onClose(error),
+      });
+    server.accept(stream);
+    const [slow, other] = [new Peer(client), connectPeer(server)];
+    const world = await slow.createWorld({ length: 1_000_000 });
+    await slow.join(world);
+    await other.join(world);
+    const before = taken;
+    const step = slow.step();
+    const large = Promise.allSettled(
+      Array.from({ length: 20 }, () => slow.createWorld({ ["x".repeat(4_000)]: 1 })),
+    );
+    expect(await isBlocked(step)).toBe(true);
+    expect(taken - before).toBe(1 + 3);
+    await other.step();
+    await step;
+    expect((await large).map(({ status }) => status)).toEqual(new Array(20).fill("rejected"));
+  });
+
+  it("behaviour 4: refuses a step and a reset while not joined", async () => {
+    await using server = start();
+    const peer = connectPeer(server);
+    const step = await peer.send({
+      case: "step",
+      value: { actions: [], requestedObservations: [] },
+    });
+    expect(step.case === "error" && step.value.message).toMatch(/joined none.*JoinWorldRequest/);
+    await expect(peer.reset()).rejects.toThrow(/^9: .*joined none/);
+  });
+
+  it("behaviour 5: never sends TERMINATED or INTERRUPTED twice without RUNNING between", async () => {
+    await using server = start();
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld({ length: 2 }));
+    const states = [];
+    for (let i = 0; i < 8; i++) states.push((await peer.step()).state);
+    expect(states).toEqual([
+      "RUNNING",
+      "RUNNING",
+      "TERMINATED",
+      "RUNNING",
+      "RUNNING",
+      "TERMINATED",
+      "RUNNING",
+      "RUNNING",
+    ]);
+  });
+
+  it("behaviour 6: an error changes nothing and the stream lives on", async () => {
+    await using server = start();
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld());
+    await peer.step();
+    await peer.step({ add: 5 });
+    await expect(peer.step({ add: 1001 })).rejects.toThrow(/add/);
+    await expect(peer.step({}, ["nonsense"])).rejects.toThrow(/999/);
+    const { observations } = await peer.step({ add: 1 });
+    expect(observations).toMatchObject({ total: 6, tick: 2 });
+  });
+
+  it("behaviour 8: a half-close is answered in full, then the agent leaves, then the stream ends", async () => {
+    const log: TallyEvent[] = [];
+    await using server = start({ log });
+    const [peer, other] = [connectPeer(server), connectPeer(server)];
+    const world = await peer.createWorld();
+    await peer.join(world);
+    await other.join(world);
+    const [first, second] = [peer.step(), peer.step({ add: 1 })];
+    peer.stream.end();
+    expect(await isBlocked(first)).toBe(true);
+    await other.step();
+    expect((await first).state).toBe("RUNNING");
+    await other.step();
+    expect((await second).observations["total"]).toBe(1);
+    expect(await peer.closed).toBeUndefined();
+    expect(log.at(-1)).toBe("leave 1");
+  });
+
+  it("behaviour 8: an abort drops the queue and frees the others at once", async () => {
+    const log: TallyEvent[] = [];
+    await using server = start({ log });
+    const world = await connectPeer(server).createWorld({ length: 100 });
+    const [dying, other] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await Promise.all([dying.step(), other.step()]);
+    const waiting = other.step({ add: 1 });
+    expect(await isBlocked(waiting)).toBe(true);
+    dying.drop();
+    expect((await waiting).observations["total"]).toBe(1);
+    expect(log).toContain("leave 1");
+    expect(server.sessionCount).toBe(2);
+  });
+
+  it("behaviour 9: answers requests without a payload, unknown extensions and malformed bytes with errors", async () => {
+    await using server = start();
+    const [client, stream] = memoryStreamPair();
+    server.accept(stream);
+    const peer = new Peer(client);
+    const empty = await peer.send({ case: undefined, value: undefined });
+    expect(empty.case === "error" && empty.value).toMatchObject({ code: 3 });
+    const extension = await peer.send({
+      case: "extension",
+      value: anyPack(EmptySchema, create(EmptySchema)),
+    });
+    expect(extension.case).toBe("error");
+    expect(await peer.createWorld()).toBe("tally-1");
+  });
+});

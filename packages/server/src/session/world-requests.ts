@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  CreateWorldResponseSchema,
+  DestroyWorldResponseSchema,
+  ResetWorldResponseSchema,
+} from "@dm-env-rpc/protocol";
+import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import type { Joined } from "../engine/hosted-world.ts";
+import { answer } from "../engine/responses.ts";
+import type { Reply } from "../engine/seat.ts";
+import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
+import type { WorldRegistry } from "../host/world-registry.ts";
+
+/** The requests about a world that take no seat in it. */
+export type WorldRequest = Extract<
+  ProcessRequest,
+  { case: "createWorld" | "resetWorld" | "destroyWorld" }
+>;
+
+/** What these requests need of the server. */
+export interface WorldRequestsHost extends TensorLimits {
+  readonly registry: WorldRegistry;
+}
+
+/**
+ * Answers a request about a world.
+ *
+ * @param joined Where the one who asks has a seat.
+ * @throws DmEnvRpcError, TensorError what the client is told at once.
+ */
+export function handleWorldRequest(
+  request: WorldRequest,
+  host: WorldRequestsHost,
+  joined: Joined | undefined,
+  reply: Reply,
+): void {
+  const { registry } = host;
+  switch (request.case) {
+    case "createWorld":
+      registry.create(unpackSettings(request.value.settings, host), (result) =>
+        answer(reply, result, ({ name: worldName }) => ({
+          case: "createWorld",
+          value: create(CreateWorldResponseSchema, { worldName }),
+        })),
+      );
+      return;
+    case "resetWorld": {
+      const { worldName, settings } = request.value;
+      const world = registry.get(worldName);
+      const caller = joined?.host.name === worldName ? joined.seat : undefined;
+      world.resetWorld(caller, unpackSettings(settings, host), (result) =>
+        answer(reply, result, () => ({
+          case: "resetWorld",
+          value: create(ResetWorldResponseSchema),
+        })),
+      );
+      return;
+    }
+    case "destroyWorld": {
+      const { worldName } = request.value;
+      const world = registry.get(worldName);
+      if (joined?.host.name === worldName) {
+        throw new DmEnvRpcError(
+          "FAILED_PRECONDITION",
+          `this connection has joined the world "${worldName}"; leave it before you destroy it`,
+        );
+      }
+      world.destroy((result) =>
+        answer(reply, result, () => ({
+          case: "destroyWorld",
+          value: create(DestroyWorldResponseSchema),
+        })),
+      );
+    }
+  }
+}
