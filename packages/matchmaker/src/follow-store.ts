@@ -2,17 +2,17 @@
 
 import { toError } from "./errors.ts";
 import type { Emit } from "./events.ts";
+import type { Replica } from "./replica.ts";
 import { isStoreError, type Store } from "./store/store.ts";
 import { pause, type TimeSource } from "./time-source.ts";
-import type { View } from "./view.ts";
 
 /** How long a store that cannot be reached is waited for. */
 const retryMs = 500;
 
-/** Keeps the view up with the store, whoever writes to it, until the signal aborts. Never rejects. */
+/** Keeps the replica up with the store, whoever writes to it, until the signal aborts. Never rejects. */
 export async function followStore(
   store: Store,
-  view: View,
+  replica: Replica,
   time: TimeSource,
   signal: AbortSignal,
   emit: Emit,
@@ -34,7 +34,7 @@ export async function followStore(
     isDue = false;
     if (signal.aborted) break;
     try {
-      await view.sync();
+      await replica.sync();
     } catch (error) {
       emit({ kind: "store-failed", error: toError(error) });
       if (!isStoreError(error)) continue;

@@ -11,17 +11,18 @@ import type { OpenTls } from "@dm-env-rpc/transport";
 import { checkProfile } from "./check-profile.ts";
 import type { Evaluate } from "./director/context.ts";
 import { Director } from "./director/director.ts";
-import { Picture } from "./director/picture.ts";
+import { MatchIndex } from "./director/match-index.ts";
 import { bestFirst } from "./director/proposals.ts";
 import type { Emit, MatchmakerEvent } from "./events.ts";
 import { followStore } from "./follow-store.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";
 import type { TicketState } from "./model.ts";
 import { profileRecord } from "./profile.ts";
+import { put, Replica } from "./replica.ts";
 import { adminService } from "./services/admin.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
-import { honestCodes } from "./services/honest-codes.ts";
+import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
 import { registryService } from "./services/registry.ts";
 import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
@@ -30,7 +31,6 @@ import type { Store } from "./store/store.ts";
 import { systemTime, type TimeSource } from "./time-source.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
-import { put, View } from "./view.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";
 
 /** How matches are made. */
@@ -118,9 +118,9 @@ async function start(
   for (const profile of profiles) checkProfile(profile, functions);
   const emit: Emit = (event) => onEvent?.(event);
   const issuer = await tokenIssuer(options.signingKey ?? (await sharedSigningKey(store)));
-  const view = new View(store);
-  await view.sync();
-  const picture = new Picture(view, functions, emit);
+  const replica = new Replica(store);
+  await replica.sync();
+  const matchIndex = new MatchIndex(replica, functions, emit);
   const servers =
     options.servers ??
     networkServers({
@@ -128,23 +128,23 @@ async function start(
       operatorToken: (serverId) =>
         issuer.operatorToken(
           serverId,
-          view.now() - 1_000,
-          view.now() + settings.worldCallMs + 60_000,
+          replica.now() - 1_000,
+          replica.now() + settings.worldCallMs + 60_000,
         ),
     });
   for (const profile of profiles) {
     const record = profileRecord(profile);
     while (
-      view.get("profile", profile.name)?.value.message !== record.message &&
-      !(await view.commit([
-        put("profile", profile.name, view.get("profile", profile.name), record),
+      replica.get("profile", profile.name)?.value.message !== record.message &&
+      !(await replica.commit([
+        put("profile", profile.name, replica.get("profile", profile.name), record),
       ]))
     );
   }
   const director = new Director({
     store,
-    view,
-    picture,
+    replica,
+    matchIndex,
     servers,
     issuer,
     settings,
@@ -153,9 +153,9 @@ async function start(
     emit,
     newId,
   });
-  const watch = new TicketWatch(view);
+  const watch = new TicketWatch(replica);
   const ended = new AbortController();
-  const running = [followStore(store, view, time, ended.signal, emit)];
+  const running = [followStore(store, replica, time, ended.signal, emit)];
   if (options.run !== false) running.push(director.run(ended.signal));
 
   let closing: Promise<void> | undefined;
@@ -164,7 +164,7 @@ async function start(
     watch.close();
     await Promise.all(running);
     await director.settled();
-    picture.close();
+    matchIndex.close();
     await servers.close();
     await store.close();
   };
@@ -172,15 +172,15 @@ async function start(
     closing ??= end();
     return closing;
   };
-  const shared = { view, settings, emit, newId };
+  const shared = { replica, settings, emit, newId };
   return {
     routes(router) {
       const forRole = (role: CallerRole) => ({
-        interceptors: [honestCodes, requireCallerRole(options.authorize, role)],
+        interceptors: [mapErrorsToConnectCodes, requireCallerRole(options.authorize, role)],
       });
       const frontend = frontendService(shared, watch);
       const registry = registryService({ ...shared, servers, issuer });
-      const admin = adminService({ ...shared, picture, functions });
+      const admin = adminService({ ...shared, matchIndex, functions });
       router.service(FrontendService, frontend, forRole("agent"));
       router.service(RegistryService, registry, forRole("operator"));
       router.service(AdminService, admin, forRole("operator"));
@@ -188,7 +188,7 @@ async function start(
     get isLeading() {
       return director.isLeading;
     },
-    counts: () => count(view),
+    counts: () => count(replica),
     tick: () => director.tick(),
     settled: () => director.settled(),
     close,
@@ -196,7 +196,7 @@ async function start(
   };
 }
 
-function count(view: View): MatchmakerCounts {
+function count(replica: Replica): MatchmakerCounts {
   const tickets: Record<TicketState, number> = {
     waiting: 0,
     matched: 0,
@@ -206,11 +206,11 @@ function count(view: View): MatchmakerCounts {
     cancelled: 0,
     failed: 0,
   };
-  for (const { value } of view.table("ticket").values()) tickets[value.state] += 1;
+  for (const { value } of replica.table("ticket").values()) tickets[value.state] += 1;
   return {
     tickets,
-    servers: view.table("server").size,
-    worlds: view.table("world").size,
-    matches: view.table("match").size,
+    servers: replica.table("server").size,
+    worlds: replica.table("world").size,
+    matches: replica.table("match").size,
   };
 }

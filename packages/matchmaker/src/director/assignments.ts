@@ -11,12 +11,12 @@ export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: s
 
 /** Signs a token for each ticket, and with it reserves a seat in a world until the profile's time is over. */
 export async function reserve(
-  { view, issuer, newId }: Pick<DirectorContext, "view" | "issuer" | "newId">,
+  { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
   world: OpenWorld,
   tickets: readonly string[],
 ): Promise<Seats> {
-  const nowMs = view.now();
+  const nowMs = replica.now();
   const expiresMs = nowMs + profile.seatMs;
   const entries = await Promise.all(
     tickets.map(async (ticketId) => {
@@ -51,12 +51,12 @@ export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
 
 /** Tells of an assignment. */
 export function announce(
-  { emit, view }: Pick<DirectorContext, "emit" | "view">,
+  { emit, replica }: Pick<DirectorContext, "emit" | "replica">,
   match: Match,
   world: OpenWorld,
   tickets: readonly Ticket[],
 ): void {
-  const now = view.now();
+  const now = replica.now();
   emit({
     kind: "assigned",
     matchId: match.id,

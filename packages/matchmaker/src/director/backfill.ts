@@ -2,26 +2,29 @@
 import { byAge, type WaitingTicket } from "../functions/match-function.ts";
 import type { Match, Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
+import { put } from "../replica.ts";
 import type { Stored } from "../store/store.ts";
-import { put } from "../view.ts";
 import { announce, assigned, reserve } from "./assignments.ts";
 import { type DirectorContext, leading } from "./context.ts";
 
 /** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
-  const { view, picture } = context;
+  const { replica, matchIndex } = context;
   const pools = new Map<string, Map<string, WaitingTicket[]>>();
-  const matches = [...picture.vacant]
-    .map((id) => view.get("match", id))
+  const matches = [...matchIndex.vacant]
+    .map((id) => replica.get("match", id))
     .filter((match) => match !== undefined)
     .sort((a, b) => a.value.createdMs - b.value.createdMs);
   for (const match of matches) {
-    const profile = picture.profiles.get(match.value.profile);
+    const profile = matchIndex.profiles.get(match.value.profile);
     if (profile?.backfill !== true || match.value.state !== "live") continue;
     let waiting = pools.get(profile.name);
     if (waiting === undefined) {
       waiting = new Map(
-        [...(picture.poolsOf(profile.name) ?? [])].map(([name, tickets]) => [name, [...tickets]]),
+        [...(matchIndex.poolsOf(profile.name) ?? [])].map(([name, tickets]) => [
+          name,
+          [...tickets],
+        ]),
       );
       pools.set(profile.name, waiting);
     }
@@ -35,10 +38,10 @@ async function fill(
   match: Stored<Match>,
   pools: Map<string, WaitingTicket[]>,
 ): Promise<void> {
-  const { view } = context;
-  const world = view.get("world", match.value.worldId);
+  const { replica } = context;
+  const world = replica.get("world", match.value.worldId);
   if (world?.value.state !== "open" || world.value.name === undefined) return;
-  if (view.get("server", world.value.serverId)?.value.state !== "serving") return;
+  if (replica.get("server", world.value.serverId)?.value.state !== "serving") return;
   if (context.isSuspect(world.value.serverId)) return;
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
@@ -72,7 +75,7 @@ async function fill(
     return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
   });
   // The world must still be as it was: one that drains takes nobody. After a conflict the next look tries again.
-  const made = await view.commit(
+  const made = await replica.commit(
     [
       put("match", filled.id, match, filled),
       put("world", world.value.id, world, world.value),
@@ -92,7 +95,7 @@ async function fill(
 
 /** The ticket that has waited longest, of one pool or of all, and is not in use. It may be in other pools, too. */
 function take(
-  { view, picture }: DirectorContext,
+  { replica, matchIndex }: DirectorContext,
   pools: Map<string, WaitingTicket[]>,
   pool: string | undefined,
   used: ReadonlySet<string>,
@@ -109,7 +112,7 @@ function take(
     const ticket = best?.shift();
     if (ticket === undefined) return undefined;
     if (used.has(ticket.id)) continue;
-    const stored = view.get("ticket", ticket.id);
-    if (stored?.value.state === "waiting" && picture.waiting.has(ticket.id)) return stored;
+    const stored = replica.get("ticket", ticket.id);
+    if (stored?.value.state === "waiting" && matchIndex.waiting.has(ticket.id)) return stored;
   }
 }

@@ -2,14 +2,14 @@
 
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
+import type { Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
 import type { TimeSource } from "../time-source.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
-import type { View } from "../view.ts";
 import type { WorldServers } from "../world-servers.ts";
-import type { Picture } from "./picture.ts";
+import type { MatchIndex } from "./match-index.ts";
 
 /** A match that a function proposed for a profile. */
 export interface Proposal extends MatchProposal {
@@ -24,8 +24,8 @@ export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 
 /** What the parts of the director share. */
 export interface DirectorContext {
-  readonly view: View;
-  readonly picture: Picture;
+  readonly replica: Replica;
+  readonly matchIndex: MatchIndex;
   readonly servers: WorldServers;
   readonly issuer: TokenIssuer;
   readonly settings: MatchmakerSettings;
@@ -48,7 +48,7 @@ export interface DirectorContext {
 const maxConflicts = 100;
 
 /**
- * Commits what `make` makes of the view, again and again until no other commit comes between.
+ * Commits what `make` makes of the replica, again and again until no other commit comes between.
  *
  * @param make Returns undefined when there is nothing to do any more.
  * @returns Whether it was committed.
@@ -61,7 +61,7 @@ export async function change(
   for (let attempt = 0; attempt < maxConflicts; attempt++) {
     const changes = make();
     if (changes === undefined || changes.length === 0) return false;
-    if (await context.view.commit(changes, leading(context))) return true;
+    if (await context.replica.commit(changes, leading(context))) return true;
   }
   throw new Error(`a change met another ${maxConflicts} times in a row`);
 }

@@ -3,9 +3,9 @@
 import { messageOf, toError } from "../errors.ts";
 import type { Match, Reason, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
+import { put } from "../replica.ts";
 import { type Change, isStoreError } from "../store/store.ts";
 import { pause } from "../time-source.ts";
-import { put } from "../view.ts";
 import { faultOf, isGone, isUnreachable } from "../world-servers.ts";
 import { announce, assigned, reserve, type Seats } from "./assignments.ts";
 import { change, type DirectorContext } from "./context.ts";
@@ -17,9 +17,9 @@ const storeRetryMs = 200;
 
 /** Starts the creates that are due: of matches that were placed, whoever placed them, and of worlds made ahead. */
 export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
-  const { view, picture, settings } = context;
-  for (const worldId of picture.inState.creating) {
-    const world = view.get("world", worldId)?.value;
+  const { replica, matchIndex, settings } = context;
+  for (const worldId of matchIndex.inState.creating) {
+    const world = replica.get("world", worldId)?.value;
     if (world === undefined || tasks.isRunning(worldId)) continue;
     if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) continue;
     tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
@@ -31,9 +31,9 @@ async function createWorld(
   tasks: WorldTasks,
   world: World,
 ): Promise<void> {
-  const { view, picture, servers, settings, emit } = context;
-  const server = view.get("server", world.serverId)?.value;
-  const profile = profileOfWorld(picture, view, world);
+  const { replica, matchIndex, servers, settings, emit } = context;
+  const server = replica.get("server", world.serverId)?.value;
+  const profile = profileOfWorld(matchIndex, replica, world);
   const mayCreate = server?.state === "serving" || server?.state === "draining";
   if (profile === undefined || !mayCreate) {
     const what = profile === undefined ? "the profile was deleted" : "its server is gone";
@@ -73,11 +73,11 @@ async function opened(
   profile: Profile,
   world: World & { readonly name: string },
 ): Promise<boolean> {
-  const { view, time } = context;
+  const { replica, time } = context;
   for (;;) {
     try {
-      const placed = world.matchId === undefined ? undefined : view.get("match", world.matchId);
-      const waiting = placed === undefined ? [] : ticketsOf(view, placed.value);
+      const placed = world.matchId === undefined ? undefined : replica.get("match", world.matchId);
+      const waiting = placed === undefined ? [] : ticketsOf(replica, placed.value);
       const ids = waiting.map(({ value }) => value.id);
       const seats = await reserve(context, profile, world, ids);
       let outcome: { readonly match: Match; readonly tickets: Ticket[] } | undefined;
@@ -89,17 +89,17 @@ async function opened(
       if (committed && outcome !== undefined) {
         announce(context, outcome.match, world, outcome.tickets);
       }
-      const now = view.get("world", world.id)?.value;
+      const now = replica.get("world", world.id)?.value;
       return committed || now?.name === world.name;
     } catch (error) {
       if (!isStoreError(error)) throw error;
       // An earlier attempt may have come through; and whoever leads now may have its own plans.
-      const known = await view.refresh([{ kind: "world", id: world.id }]).then(
+      const known = await replica.refresh([{ kind: "world", id: world.id }]).then(
         () => true,
         () => false,
       );
       if (known && error.reason === "fenced") {
-        return view.get("world", world.id)?.value.name === world.name;
+        return replica.get("world", world.id)?.value.name === world.name;
       }
       // Nobody knows: a world that nobody owns is found by its server's reports.
       if (!known && context.lease() === undefined) return true;
@@ -109,7 +109,7 @@ async function opened(
 }
 
 function openedChanges(
-  { view }: DirectorContext,
+  { replica }: DirectorContext,
   world: World & { readonly name: string },
   seats: Seats,
 ):
@@ -118,25 +118,25 @@ function openedChanges(
       readonly outcome: { match: Match; tickets: Ticket[] } | undefined;
     }
   | undefined {
-  const stored = view.get("world", world.id);
+  const stored = replica.get("world", world.id);
   if (stored?.value.state !== "creating") return undefined;
-  const report = view.get("report", world.serverId)?.value;
+  const report = replica.get("report", world.serverId)?.value;
   const open: World = {
     ...stored.value,
     state: "open",
     name: world.name,
     openedAt: report?.sequence ?? 0,
-    emptySinceMs: view.now(),
-    resetMs: view.now(),
+    emptySinceMs: replica.now(),
+    resetMs: replica.now(),
   };
   const changes: Change[] = [put("world", world.id, stored, open)];
   if (world.matchId === undefined) return { changes, outcome: undefined };
-  const placed = view.get("match", world.matchId);
+  const placed = replica.get("match", world.matchId);
   if (placed === undefined) return undefined;
   const match: Match = { ...placed.value, state: "live" };
   changes.push(put("match", match.id, placed, match));
   const tickets: Ticket[] = [];
-  for (const ticket of ticketsOf(view, match)) {
+  for (const ticket of ticketsOf(replica, match)) {
     const seat = seats.get(ticket.value.id);
     if (ticket.value.state !== "matched" || seat === undefined) continue;
     tickets.push(ticket.value);
@@ -157,14 +157,14 @@ async function createFailed(
   profile: Profile,
   error: unknown,
 ): Promise<void> {
-  const { view, settings } = context;
+  const { replica, settings } = context;
   const fault = faultOf(error);
   const why = messageOf(error);
   if (isUnreachable(error)) context.suspect(world.serverId);
   if (fault === "server") tasks.failed(world.serverId);
   else if (fault === "world") tasks.failed(typeKey(world.serverId, world.type));
   else tasks.failed(`profile ${profile.name}`);
-  const nowMs = view.now();
+  const nowMs = replica.now();
   const fails = (text: string): Reason => ({ code: "FAILED_PRECONDITION", message: text });
   await unplace(context, world.id, (ticket) => {
     if (fault === "settings") {
@@ -187,9 +187,9 @@ async function unplace(
   worldId: string,
   fate: (ticket: Ticket) => Ticket,
 ): Promise<void> {
-  const { view } = context;
+  const { replica } = context;
   await change(context, () => {
-    const world = view.get("world", worldId);
-    return world?.value.state === "creating" ? worldEnded(view, world, fate) : undefined;
+    const world = replica.get("world", worldId);
+    return world?.value.state === "creating" ? worldEnded(replica, world, fate) : undefined;
   });
 }

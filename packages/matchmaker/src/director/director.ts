@@ -92,17 +92,17 @@ export class Director {
 
   /** Looks once: takes or holds the lead, and does what is due. Never rejects. */
   async tick(): Promise<void> {
-    const { emit, time, picture } = this.#context;
+    const { emit, time, matchIndex } = this.#context;
     const beganMs = time.now();
     try {
       if (!(await this.#leadership.hold())) {
         this.#follow();
         return;
       }
-      await this.#context.view.sync();
+      await this.#context.replica.sync();
       if (!this.#isLeading) this.#lead();
       await this.#look();
-      emit({ kind: "ticked", tookMs: time.now() - beganMs, waiting: picture.waiting.size });
+      emit({ kind: "ticked", tookMs: time.now() - beganMs, waiting: matchIndex.waiting.size });
     } catch (error) {
       if (isStoreError(error, "fenced")) {
         this.#leadership.lose();
@@ -122,14 +122,14 @@ export class Director {
   }
 
   async #look(): Promise<void> {
-    const { picture, time, settings, view } = this.#context;
+    const { matchIndex, time, settings, replica } = this.#context;
     const isTimeToKeep = time.now() - this.#keptMs >= settings.tickMs;
-    for (const serverId of [...picture.reported]) await this.#takeReport(serverId);
+    for (const serverId of [...matchIndex.reported]) await this.#takeReport(serverId);
     if (isTimeToKeep) {
       this.#keptMs = time.now();
       await this.#step("servers", () => this.#watch.look());
       await this.#step("tickets", () => keepTickets(this.#context));
-      for (const serverId of [...view.table("server").keys()]) {
+      for (const serverId of [...replica.table("server").keys()]) {
         await this.#step(`policies of ${serverId}`, () =>
           followPolicies(this.#context, this.#tasks, serverId),
         );
@@ -141,8 +141,8 @@ export class Director {
     this.#suspicion.look();
     await this.#step("open seats", () => fillVacancies(this.#context));
     const placement = new Placement(
-      view,
-      picture,
+      replica,
+      matchIndex,
       (serverId, worldType) =>
         !this.#suspicion.isSuspect(serverId) &&
         !this.#tasks.isCooling(serverId) &&
@@ -157,7 +157,7 @@ export class Director {
   }
 
   async #takeReport(serverId: string): Promise<void> {
-    const { reported } = this.#context.picture;
+    const { reported } = this.#context.matchIndex;
     reported.delete(serverId);
     try {
       await this.#step(`report of ${serverId}`, () => takeReport(this.#context, serverId));
@@ -185,8 +185,8 @@ export class Director {
     this.#watch.reset();
     this.#orphans.reset();
     // What the last one had looked at, this one has not.
-    for (const id of this.#context.view.table("report").keys()) {
-      this.#context.picture.reported.add(id);
+    for (const id of this.#context.replica.table("report").keys()) {
+      this.#context.matchIndex.reported.add(id);
     }
     this.#context.emit({ kind: "leading" });
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "../errors.ts";
 import type { World } from "../model.ts";
-import { put } from "../view.ts";
+import { put } from "../replica.ts";
 import { isGone } from "../world-servers.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { ended, requeued, worldEnded } from "./outcomes.ts";
@@ -9,9 +9,9 @@ import type { WorldTasks } from "./world-tasks.ts";
 
 /** Starts the destroys that are due; what was begun by another matchmaker is gone on with. */
 export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
-  const { view, picture } = context;
-  for (const worldId of picture.inState.destroying) {
-    const world = view.get("world", worldId)?.value;
+  const { replica, matchIndex } = context;
+  for (const worldId of matchIndex.inState.destroying) {
+    const world = replica.get("world", worldId)?.value;
     if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) continue;
     tasks.start(worldId, () => destroyWorld(context, tasks, world));
   }
@@ -22,7 +22,7 @@ async function destroyWorld(
   tasks: WorldTasks,
   world: World,
 ): Promise<void> {
-  const { view, servers, settings, emit } = context;
+  const { replica, servers, settings, emit } = context;
   const { id, serverId, address, name } = world;
   if (name !== undefined) {
     try {
@@ -37,11 +37,11 @@ async function destroyWorld(
     emit({ kind: "world-destroyed", serverId, worldName: name });
   }
   tasks.succeeded(id);
-  const nowMs = view.now();
+  const nowMs = replica.now();
   await change(context, () => {
-    const stored = view.get("world", id);
+    const stored = replica.get("world", id);
     if (stored === undefined) return undefined;
-    return worldEnded(view, stored, (ticket) =>
+    return worldEnded(replica, stored, (ticket) =>
       ticket.state === "joined"
         ? ended(ticket, "completed", nowMs)
         : requeued(ticket, { code: "ABORTED", message: "its world was destroyed" }),
@@ -57,17 +57,17 @@ export function startReset(
   worldId: string,
   sequences: number,
 ): void {
-  const { view, servers, settings, emit } = context;
+  const { replica, servers, settings, emit } = context;
   const key = `reset ${worldId}`;
   if (tasks.isRunning(key)) return;
   tasks.start(key, async () => {
     const committed = await change(context, () => {
-      const world = view.get("world", worldId);
+      const world = replica.get("world", worldId);
       if (world?.value.state !== "open") return undefined;
-      const reset: World = { ...world.value, resetMs: view.now(), resetSequences: sequences };
+      const reset: World = { ...world.value, resetMs: replica.now(), resetSequences: sequences };
       return [put("world", worldId, world, reset)];
     });
-    const { serverId, address, name } = view.get("world", worldId)?.value ?? {};
+    const { serverId, address, name } = replica.get("world", worldId)?.value ?? {};
     if (!committed || serverId === undefined || address === undefined || name === undefined) return;
     try {
       await servers.reset({ id: serverId, address }, name, settings.worldCallMs);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { put, remove } from "../replica.ts";
 import type { Change } from "../store/store.ts";
-import { put, remove } from "../view.ts";
 import { type DirectorContext, leading } from "./context.ts";
 import { ended } from "./outcomes.ts";
 
@@ -9,15 +10,15 @@ const batchSize = 500;
 
 /** Lets tickets fail that have waited too long, and forgets those that ended long ago. */
 export async function keepTickets(context: DirectorContext): Promise<void> {
-  const { view, picture, settings, emit } = context;
-  const nowMs = view.now();
+  const { replica, matchIndex, settings, emit } = context;
+  const nowMs = replica.now();
   const message = `no match was found within ${settings.maxWaitMs} ms; create another ticket, with wider search fields`;
   const late: string[] = [];
-  for (const { id, createdMs } of picture.waiting.values()) {
+  for (const { id, createdMs } of matchIndex.waiting.values()) {
     if (nowMs - createdMs >= settings.maxWaitMs) late.push(id);
   }
   const fail = (id: string): Change | undefined => {
-    const ticket = view.get("ticket", id);
+    const ticket = replica.get("ticket", id);
     if (ticket?.value.state !== "waiting") return undefined;
     const reason = { code: "DEADLINE_EXCEEDED", message } as const;
     return put("ticket", id, ticket, ended(ticket.value, "failed", nowMs, reason));
@@ -26,11 +27,11 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
     emit({ kind: "ticket-ended", ticketId, state: "failed", reason: message }),
   );
   const old: string[] = [];
-  for (const [id, { endedMs = 0 }] of picture.ended) {
+  for (const [id, { endedMs = 0 }] of matchIndex.ended) {
     if (nowMs - endedMs >= settings.retainMs) old.push(id);
   }
   await inBatches(context, old, (id) => {
-    const ticket = view.get("ticket", id);
+    const ticket = replica.get("ticket", id);
     return ticket === undefined ? undefined : remove("ticket", id, ticket);
   });
 }
@@ -48,7 +49,7 @@ async function inBatches(
 ): Promise<void> {
   for (let start = 0; start < ids.length; start += batchSize) {
     const changes = ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []);
-    if (await context.view.commit(changes, leading(context))) {
+    if (await context.replica.commit(changes, leading(context))) {
       for (const { id } of changes) committed(id);
     } else context.wake();
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
+import { put } from "../replica.ts";
 import { type Change, keyText, type Stored } from "../store/store.ts";
-import { put } from "../view.ts";
 import { announce, assigned, type OpenWorld, reserve, rosterOf } from "./assignments.ts";
 import { type DirectorContext, leading, type Proposal } from "./context.ts";
 import type { Placement } from "./placement.ts";
@@ -29,10 +29,10 @@ export async function makeMatches(
   context: DirectorContext,
   placement: Placement,
 ): Promise<boolean> {
-  const { picture, settings } = context;
+  const { matchIndex, settings } = context;
   const proposals: Proposal[] = [];
   let isMore = false;
-  for (const profile of picture.profiles.values()) {
+  for (const profile of matchIndex.profiles.values()) {
     const room =
       placement.room(profile.worldType, profile.seats) + sparesFor(context, profile).length;
     const most = Math.min(room, settings.maxMatchesPerTick);
@@ -44,7 +44,7 @@ export async function makeMatches(
   const plans: Plan[] = [];
   for (const proposal of chosenOf(context, proposals)) {
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
-    if (ids.some((id) => used.has(id) || !picture.waiting.has(id))) continue;
+    if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) continue;
     const plan = await planFor(context, placement, proposal, used);
     if (plan === undefined) continue;
     for (const id of ids) used.add(id);
@@ -58,11 +58,11 @@ export async function makeMatches(
 
 /** Commits plans together. Those that met another change are left out; their tickets wait for the next look. */
 async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<boolean> {
-  const { view, emit } = context;
+  const { replica, emit } = context;
   let left = plans;
   while (left.length > 0) {
     const changes = left.flatMap((plan) => plan.changes);
-    if (await view.commit(changes, leading(context))) {
+    if (await replica.commit(changes, leading(context))) {
       for (const { match, ready } of left) {
         const { id: matchId, profile, serverId } = match;
         emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
@@ -70,7 +70,7 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
       }
       return left.length < plans.length;
     }
-    // The view knows now what stood in the way.
+    // The replica knows now what stood in the way.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
     // Where nothing looks wrong, it was put right meanwhile: the next look makes them anew.
     if (fit.length === left.length) return true;
@@ -79,21 +79,21 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
   return true;
 }
 
-function isCurrent({ view }: DirectorContext, change: Change): boolean {
-  return (view.get(change.kind, change.id)?.version ?? 0) === change.version;
+function isCurrent({ replica }: DirectorContext, change: Change): boolean {
+  return (replica.get(change.kind, change.id)?.version ?? 0) === change.version;
 }
 
 /** The worlds that are ready for a profile's match, its own first. */
 function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
-  const { view, picture } = context;
+  const { replica, matchIndex } = context;
   const found: Stored<World>[] = [];
   const takesAny = Object.keys(profile.settings).length === 0;
   for (const kind of takesAny ? [profile.name, ""] : [profile.name]) {
-    for (const id of picture.spares.get(kind) ?? []) {
-      const world = view.get("world", id);
+    for (const id of matchIndex.spares.get(kind) ?? []) {
+      const world = replica.get("world", id);
       if (world?.value.state !== "open" || world.value.type !== profile.worldType) continue;
       const { serverId } = world.value;
-      if (view.get("server", serverId)?.value.state !== "serving") continue;
+      if (replica.get("server", serverId)?.value.state !== "serving") continue;
       if (!context.isSuspect(serverId)) found.push(world);
     }
   }
@@ -106,7 +106,7 @@ async function planFor(
   proposal: Proposal,
   used: Set<string>,
 ): Promise<Plan | undefined> {
-  const profile = context.picture.profiles.get(proposal.profile);
+  const profile = context.matchIndex.profiles.get(proposal.profile);
   if (profile === undefined) return undefined;
   const spare = sparesFor(context, profile).find(
     ({ value }) => !used.has(keyText(worldKey(value))),
@@ -129,7 +129,7 @@ async function planInSpare(
   proposal: Proposal,
   spare: Stored<World>,
 ): Promise<Plan | undefined> {
-  const { view } = context;
+  const { replica } = context;
   const { id: worldId, serverId, address, name } = spare.value;
   if (name === undefined) return undefined;
   const world = { serverId, address, name };
@@ -142,11 +142,11 @@ async function planInSpare(
       ...spare.value,
       matchId: match.id,
       seats: Math.max(spare.value.seats, profile.seats),
-      emptySinceMs: view.now(),
+      emptySinceMs: replica.now(),
     }),
   ];
   for (const id of rosterOf(match)) {
-    const [ticket, seat] = [view.get("ticket", id), seats.get(id)];
+    const [ticket, seat] = [replica.get("ticket", id), seats.get(id)];
     if (ticket?.value.state !== "waiting" || seat === undefined) return undefined;
     tickets.push(ticket.value);
     changes.push(put("ticket", id, ticket, assigned(ticket.value, match, seat)));
@@ -161,7 +161,7 @@ function planOnServer(
   profile: Profile,
   proposal: Proposal,
 ): Plan | undefined {
-  const { view } = context;
+  const { replica } = context;
   const server = placement.take(profile.worldType, profile.seats);
   if (server === undefined) return undefined;
   const worldId = context.newId();
@@ -171,7 +171,7 @@ function planOnServer(
     put("world", worldId, undefined, newWorld(context, profile, server, worldId, match.id)),
   ];
   for (const id of rosterOf(match)) {
-    const ticket = view.get("ticket", id);
+    const ticket = replica.get("ticket", id);
     if (ticket?.value.state !== "waiting") return undefined;
     const matched = { ...ticket.value, state: "matched", matchId: match.id } as const;
     changes.push(put("ticket", id, ticket, { ...matched, reason: undefined }));
@@ -181,13 +181,13 @@ function planOnServer(
 
 /** A world that is to be created. */
 export function newWorld(
-  { view }: DirectorContext,
+  { replica }: DirectorContext,
   profile: Profile,
   server: { readonly id: string; readonly address: string },
   id: string,
   matchId: string | undefined,
 ): World {
-  const nowMs = view.now();
+  const nowMs = replica.now();
   return {
     id,
     serverId: server.id,
@@ -207,7 +207,7 @@ export function newWorld(
 }
 
 function matchOf(
-  { view, newId }: DirectorContext,
+  { replica, newId }: DirectorContext,
   { profile, teams }: Proposal,
   where: Pick<Match, "worldId" | "serverId" | "state">,
 ): Match {
@@ -220,6 +220,6 @@ function matchOf(
       tickets: tickets.map(({ id }) => id),
     })),
     vacancies: [],
-    createdMs: view.now(),
+    createdMs: replica.now(),
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "../errors.ts";
 import type { ReportedWorld, ServerRecord, World } from "../model.ts";
-import { put } from "../view.ts";
+import { put } from "../replica.ts";
 import { isGone } from "../world-servers.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { isEmpty } from "./presence.ts";
@@ -27,13 +27,13 @@ export class Orphans {
 
   /** Looks through the worlds of all servers. */
   async look(): Promise<void> {
-    const { view, picture } = this.#context;
+    const { replica, matchIndex } = this.#context;
     const present = new Set<string>();
-    for (const { value: server } of [...view.table("server").values()]) {
-      const report = view.get("report", server.id)?.value;
+    for (const { value: server } of [...replica.table("server").values()]) {
+      const report = replica.get("report", server.id)?.value;
       if (report?.epoch !== server.epoch || server.state === "gone") continue;
       for (const world of report.worlds) {
-        if (picture.worldNamed(server.id, world.name) !== undefined) continue;
+        if (matchIndex.worldNamed(server.id, world.name) !== undefined) continue;
         const key = `${server.id}\n${world.name}`;
         present.add(key);
         if (world.premade && !this.#destroyed.has(key)) await this.#adopt(server, world);
@@ -80,9 +80,9 @@ export class Orphans {
   }
 
   async #adopt(server: ServerRecord, world: ReportedWorld): Promise<void> {
-    const { view, newId, emit } = this.#context;
+    const { replica, newId, emit } = this.#context;
     const id = newId();
-    const nowMs = view.now();
+    const nowMs = replica.now();
     const adopted: World = {
       id,
       serverId: server.id,
@@ -93,14 +93,14 @@ export class Orphans {
       name: world.name,
       state: "open",
       createdMs: nowMs,
-      openedAt: view.get("report", server.id)?.value.sequence ?? 0,
+      openedAt: replica.get("report", server.id)?.value.sequence ?? 0,
       used: false,
       emptySinceMs: nowMs,
       resetMs: nowMs,
       resetSequences: world.sequences,
     };
     const committed = await change(this.#context, () => {
-      const known = this.#context.picture.worldNamed(server.id, world.name);
+      const known = this.#context.matchIndex.worldNamed(server.id, world.name);
       return known === undefined ? [put("world", id, undefined, adopted)] : undefined;
     });
     if (!committed) return;

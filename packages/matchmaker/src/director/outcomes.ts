@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hasEnded, type Match, type Reason, type Ticket, type World } from "../model.ts";
 import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
+import { put, type Replica, remove } from "../replica.ts";
 import type { Change, Stored } from "../store/store.ts";
-import { put, remove, type View } from "../view.ts";
-import type { Picture } from "./picture.ts";
+import type { MatchIndex } from "./match-index.ts";
 
 /** A ticket that goes back to its pools, in its old place. */
 export function requeued(ticket: Ticket, reason?: Reason): Ticket {
@@ -35,11 +35,11 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /** The tickets that are in a match now. */
-export function ticketsOf(view: View, match: Match): Stored<Ticket>[] {
+export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   const found: Stored<Ticket>[] = [];
   for (const { tickets } of match.teams) {
     for (const id of tickets) {
-      const ticket = view.get("ticket", id);
+      const ticket = replica.get("ticket", id);
       if (ticket?.value.matchId === match.id && !hasEnded(ticket.value)) found.push(ticket);
     }
   }
@@ -47,14 +47,19 @@ export function ticketsOf(view: View, match: Match): Stored<Ticket>[] {
 }
 
 /** The policy that a world is under. */
-export function policyOf(picture: Picture, view: View, world: World): WorldPolicy {
-  return profileOfWorld(picture, view, world)?.policy ?? orphanPolicy;
+export function policyOf(matchIndex: MatchIndex, replica: Replica, world: World): WorldPolicy {
+  return profileOfWorld(matchIndex, replica, world)?.policy ?? orphanPolicy;
 }
 
 /** The profile whose match is in a world, or that it waits for. */
-export function profileOfWorld(picture: Picture, view: View, world: World): Profile | undefined {
-  const match = world.matchId === undefined ? undefined : view.get("match", world.matchId)?.value;
-  return picture.profiles.get(match?.profile ?? world.profile);
+export function profileOfWorld(
+  matchIndex: MatchIndex,
+  replica: Replica,
+  world: World,
+): Profile | undefined {
+  const match =
+    world.matchId === undefined ? undefined : replica.get("match", world.matchId)?.value;
+  return matchIndex.profiles.get(match?.profile ?? world.profile);
 }
 
 /**
@@ -63,16 +68,16 @@ export function profileOfWorld(picture: Picture, view: View, world: World): Prof
  * @param fate Of each ticket.
  */
 export function worldEnded(
-  view: View,
+  replica: Replica,
   world: Stored<World>,
   fate: (ticket: Ticket) => Ticket,
 ): Change[] {
   const { id, matchId } = world.value;
   const changes: Change[] = [remove("world", id, world)];
-  const match = matchId === undefined ? undefined : view.get("match", matchId);
+  const match = matchId === undefined ? undefined : replica.get("match", matchId);
   if (match === undefined) return changes;
   changes.push(remove("match", match.value.id, match));
-  for (const ticket of ticketsOf(view, match.value)) {
+  for (const ticket of ticketsOf(replica, match.value)) {
     changes.push(put("ticket", ticket.value.id, ticket, fate(ticket.value)));
   }
   return changes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerRecord } from "../model.ts";
-import type { View } from "../view.ts";
-import type { Picture } from "./picture.ts";
+import type { Replica } from "../replica.ts";
+import type { MatchIndex } from "./match-index.ts";
 
 /** A server with the room that it has left. */
 interface Room {
@@ -17,14 +17,14 @@ export class Placement {
 
   /** @param isUsable Whether a server may have a world of a type now. */
   constructor(
-    view: View,
-    picture: Picture,
+    replica: Replica,
+    matchIndex: MatchIndex,
     isUsable: (serverId: string, worldType: string) => boolean,
   ) {
     this.#isUsable = isUsable;
-    for (const { value: server } of view.table("server").values()) {
+    for (const { value: server } of replica.table("server").values()) {
       if (server.state !== "serving") continue;
-      const load = picture.loadOf(server.id);
+      const load = matchIndex.loadOf(server.id);
       const worlds = server.maxWorlds - load.worlds;
       const seats = server.maxAgents - load.seats;
       if (worlds > 0 && seats > 0) this.#rooms.push({ server, worlds, seats });

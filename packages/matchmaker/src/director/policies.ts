@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Report, ReportedWorld, World } from "../model.ts";
 import type { WorldPolicy } from "../profile.ts";
-import { put } from "../view.ts";
+import { put } from "../replica.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { startReset } from "./end-world.ts";
 import { policyOf, ticketsOf } from "./outcomes.ts";
@@ -14,13 +14,13 @@ export async function followPolicies(
   tasks: WorldTasks,
   serverId: string,
 ): Promise<void> {
-  const { view, picture } = context;
-  const server = view.get("server", serverId)?.value;
-  const report = view.get("report", serverId)?.value;
+  const { replica, matchIndex } = context;
+  const server = replica.get("server", serverId)?.value;
+  const report = replica.get("report", serverId)?.value;
   if (server === undefined || server.state === "lost" || server.state === "gone") return;
   if (report?.epoch !== server.epoch) return;
   for (const seen of report.worlds) {
-    const world = view.get("world", picture.worldNamed(serverId, seen.name) ?? "")?.value;
+    const world = replica.get("world", matchIndex.worldNamed(serverId, seen.name) ?? "")?.value;
     if (world?.state === "open" || world?.state === "draining") {
       await follow(context, tasks, world, seen, report, server.state === "draining");
     }
@@ -35,18 +35,18 @@ async function follow(
   report: Report,
   serverDrains: boolean,
 ): Promise<void> {
-  const { view, picture } = context;
+  const { replica, matchIndex } = context;
   // What it says may be older than the world's last change.
   if (report.sequence <= world.openedAt) return;
-  const policy = policyOf(picture, view, world);
+  const policy = policyOf(matchIndex, replica, world);
   const isDue = isOver(context, world, seen, policy, serverDrains);
   if (world.state === "draining") {
-    const isTimeUp = view.now() >= (world.drainUntilMs ?? 0);
+    const isTimeUp = replica.now() >= (world.drainUntilMs ?? 0);
     if (isTimeUp || isVacant(context, world, seen)) await to(context, world, "destroying");
   } else if (isDue) {
     if (isEmpty(seen) || policy.destroy === "force") await to(context, world, "destroying");
     else if (policy.destroy === "drain") await to(context, world, "draining", policy.drainMs);
-  } else if (isResetDue(world, seen, policy, view.now())) {
+  } else if (isResetDue(world, seen, policy, replica.now())) {
     startReset(context, tasks, world.id, seen.sequences);
   }
 }
@@ -59,32 +59,33 @@ function isOver(
   policy: WorldPolicy,
   serverDrains: boolean,
 ): boolean {
-  const { view, picture } = context;
+  const { replica, matchIndex } = context;
   if (world.matchId === undefined) {
     // Ready for a match that will never be.
-    const isWanted = world.profile === "" || picture.profiles.has(world.profile);
+    const isWanted = world.profile === "" || matchIndex.profiles.has(world.profile);
     return (serverDrains || !isWanted) && isEmpty(seen);
   }
   if (policy.destroyAfterSequences !== undefined && seen.sequences > policy.destroyAfterSequences) {
     return true;
   }
   if (!isVacant(context, world, seen)) return false;
-  const match = view.get("match", world.matchId)?.value;
-  const isDone = world.used || match === undefined || ticketsOf(view, match).length === 0;
+  const match = replica.get("match", world.matchId)?.value;
+  const isDone = world.used || match === undefined || ticketsOf(replica, match).length === 0;
   if (isDone && !policy.keepWhenEmpty) return true;
   const { destroyWhenIdleMs } = policy;
-  const idleMs = view.now() - (world.emptySinceMs ?? view.now());
+  const idleMs = replica.now() - (world.emptySinceMs ?? replica.now());
   return destroyWhenIdleMs !== undefined && idleMs >= destroyWhenIdleMs;
 }
 
 /** Whether nobody is in a world, and nobody has a seat that may still be taken. */
-function isVacant({ view }: DirectorContext, world: World, seen: ReportedWorld): boolean {
+function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorld): boolean {
   if (!isEmpty(seen)) return false;
-  const match = world.matchId === undefined ? undefined : view.get("match", world.matchId)?.value;
+  const match =
+    world.matchId === undefined ? undefined : replica.get("match", world.matchId)?.value;
   if (match === undefined) return true;
   // Without join tokens nobody can tell who has come: that somebody came has to do.
-  if (view.get("server", world.serverId)?.value.joinTokens !== true && world.used) return true;
-  return !ticketsOf(view, match).some(({ value }) => value.state === "assigned");
+  if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) return true;
+  return !ticketsOf(replica, match).some(({ value }) => value.state === "assigned");
 }
 
 function isResetDue(
@@ -106,12 +107,12 @@ async function to(
   state: "draining" | "destroying",
   drainMs = 0,
 ): Promise<void> {
-  const { view } = context;
+  const { replica } = context;
   await change(context, () => {
-    const stored = view.get("world", world.id);
+    const stored = replica.get("world", world.id);
     // A match may have taken it, or an agent a seat: then the next look decides again.
     if (stored?.value !== world) return undefined;
-    const drainUntilMs = state === "draining" ? view.now() + drainMs : undefined;
+    const drainUntilMs = state === "draining" ? replica.now() + drainMs : undefined;
     return [put("world", world.id, stored, { ...world, state, drainUntilMs })];
   });
 }

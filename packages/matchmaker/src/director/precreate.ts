@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { put } from "../view.ts";
+import { put } from "../replica.ts";
 import { type DirectorContext, leading } from "./context.ts";
 import { newWorld } from "./matching.ts";
 import type { Placement } from "./placement.ts";
@@ -11,14 +11,14 @@ export async function precreate(
   placement: Placement,
   tasks: WorldTasks,
 ): Promise<void> {
-  const { view, picture, newId } = context;
-  for (const profile of picture.profiles.values()) {
-    const spares = [...(picture.spares.get(profile.name) ?? [])];
+  const { replica, matchIndex, newId } = context;
+  for (const profile of matchIndex.profiles.values()) {
+    const spares = [...(matchIndex.spares.get(profile.name) ?? [])];
     for (const worldId of spares.slice(profile.precreated)) {
-      const world = view.get("world", worldId);
+      const world = replica.get("world", worldId);
       if (world?.value.state !== "open") continue;
       const ending = { ...world.value, state: "destroying" } as const;
-      await view.commit([put("world", worldId, world, ending)], leading(context));
+      await replica.commit([put("world", worldId, world, ending)], leading(context));
     }
     if (tasks.isCooling(`profile ${profile.name}`)) continue;
     for (let count = spares.length; count < profile.precreated; count++) {
@@ -26,7 +26,7 @@ export async function precreate(
       if (server === undefined) break;
       const id = newId();
       const world = newWorld(context, profile, server, id, undefined);
-      await view.commit([put("world", id, undefined, world)], leading(context));
+      await replica.commit([put("world", id, undefined, world)], leading(context));
     }
   }
 }

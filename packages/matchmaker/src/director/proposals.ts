@@ -14,7 +14,7 @@ const maxFaults = 10;
  */
 export function propose(context: DirectorContext, profile: Profile, most: number): Proposal[] {
   if (most <= 0) return [];
-  const pools = context.picture.poolsOf(profile.name);
+  const pools = context.matchIndex.poolsOf(profile.name);
   if (pools === undefined) return [];
   const proposals: Proposal[] = [];
   const used = new Set<string>();
@@ -26,7 +26,7 @@ export function propose(context: DirectorContext, profile: Profile, most: number
       profile: profile.name,
       parameters: {},
       pools,
-      nowMs: context.view.now(),
+      nowMs: context.replica.now(),
     });
     // Nobody else would hear why it rejects.
     if (matches instanceof Promise) matches.catch(bad);
@@ -51,7 +51,7 @@ export function propose(context: DirectorContext, profile: Profile, most: number
 }
 
 function faultIn(
-  { picture }: DirectorContext,
+  { matchIndex }: DirectorContext,
   profile: Profile,
   { teams, score = 0 }: MatchProposal,
   used: ReadonlySet<string>,
@@ -71,7 +71,7 @@ function faultIn(
     return `expected tickets of no earlier proposal, received "${taken}" again`;
   }
   const unknown = ids.find((id) => {
-    const ticket = picture.waiting.get(id);
+    const ticket = matchIndex.waiting.get(id);
     return ticket === undefined || !isInPools(profile, ticket);
   });
   if (unknown !== undefined) {

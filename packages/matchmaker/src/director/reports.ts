@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Match, Report, ReportedWorld, ServerRecord, World } from "../model.ts";
+import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
-import { put } from "../view.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { ended, lostFate, profileOfWorld, ticketsOf, vacated, worldEnded } from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
@@ -11,13 +11,13 @@ const seatSlackMs = 1_000;
 
 /** Takes in what a server reported: who has joined and left, which worlds are no more, and which are nobody's. */
 export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
-  const { view, picture } = context;
-  const server = view.get("server", serverId)?.value;
-  const report = view.get("report", serverId)?.value;
+  const { replica, matchIndex } = context;
+  const server = replica.get("server", serverId)?.value;
+  const report = replica.get("report", serverId)?.value;
   if (server === undefined || report === undefined || report.epoch !== server.epoch) return;
   const reported = new Map(report.worlds.map((world) => [world.name, world]));
-  for (const worldId of [...(picture.worldsOf.get(serverId) ?? [])]) {
-    const world = view.get("world", worldId)?.value;
+  for (const worldId of [...(matchIndex.worldsOf.get(serverId) ?? [])]) {
+    const world = replica.get("world", worldId)?.value;
     if (world?.name === undefined || world.state === "creating") continue;
     const seen = reported.get(world.name);
     if (seen !== undefined) await takeWorld(context, server, report, world.id, seen);
@@ -34,29 +34,29 @@ async function takeWorld(
   worldId: string,
   seen: ReportedWorld,
 ): Promise<void> {
-  const { view, picture, emit } = context;
+  const { replica, matchIndex, emit } = context;
   const inside = new Set(seen.tickets);
   const gone = new Set(seen.left);
   let endings: { readonly ticketId: string; readonly state: "completed" | "failed" }[] = [];
   const make = (): Change[] | undefined => {
     endings = [];
-    const world = view.get("world", worldId);
+    const world = replica.get("world", worldId);
     if (world === undefined) return undefined;
     const changes: Change[] = [];
-    const known = withPresence(world.value, seen, view.now());
+    const known = withPresence(world.value, seen, replica.now());
     if (known !== world.value) changes.push(put("world", worldId, world, known));
     const { matchId } = world.value;
-    const match = matchId === undefined ? undefined : view.get("match", matchId);
+    const match = matchId === undefined ? undefined : replica.get("match", matchId);
     if (match === undefined || !server.joinTokens) return changes;
-    const seatMs = profileOfWorld(picture, view, world.value)?.seatMs ?? 0;
+    const seatMs = profileOfWorld(matchIndex, replica, world.value)?.seatMs ?? 0;
     let left: Match = match.value;
-    for (const ticket of ticketsOf(view, match.value)) {
+    for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
       } else if (!inside.has(id) && (state === "joined" || gone.has(id))) {
         left = vacated(left, id);
-        changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", view.now())));
+        changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", replica.now())));
         endings.push({ ticketId: id, state: "completed" });
       } else if (
         state === "assigned" &&
@@ -65,7 +65,9 @@ async function takeWorld(
         left = vacated(left, id);
         const message = `its seat was reserved for ${seatMs} ms and nobody took it; create another ticket`;
         const reason = { code: "DEADLINE_EXCEEDED", message } as const;
-        changes.push(put("ticket", id, ticket, ended(ticket.value, "failed", view.now(), reason)));
+        changes.push(
+          put("ticket", id, ticket, ended(ticket.value, "failed", replica.now(), reason)),
+        );
         endings.push({ ticketId: id, state: "failed" });
       }
     }
@@ -90,15 +92,15 @@ function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
 
 /** A world is there no more, and it was not the matchmaker who ended it. */
 async function worldVanished(context: DirectorContext, world: World): Promise<void> {
-  const { view, picture } = context;
-  const profile = profileOfWorld(picture, view, world);
+  const { replica, matchIndex } = context;
+  const profile = profileOfWorld(matchIndex, replica, world);
   const message = `the world "${world.name}" ended on its server before the seat was taken`;
-  const fate = lostFate(profile, view.now(), { code: "ABORTED", message });
+  const fate = lostFate(profile, replica.now(), { code: "ABORTED", message });
   await change(context, () => {
-    const stored = view.get("world", world.id);
+    const stored = replica.get("world", world.id);
     if (stored === undefined) return undefined;
-    return worldEnded(view, stored, (ticket) =>
-      ticket.state === "joined" ? ended(ticket, "completed", view.now()) : fate(ticket),
+    return worldEnded(replica, stored, (ticket) =>
+      ticket.state === "joined" ? ended(ticket, "completed", replica.now()) : fate(ticket),
     );
   });
   context.wake();

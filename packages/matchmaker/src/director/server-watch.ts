@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerRecord } from "../model.ts";
+import { put, remove } from "../replica.ts";
 import type { Change } from "../store/store.ts";
-import { put, remove } from "../view.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { lostFate, profileOfWorld, worldEnded } from "./outcomes.ts";
 
@@ -29,9 +29,9 @@ export class ServerWatch {
 
   /** Finds servers that are lost, that are back, and that are given up. */
   async look(): Promise<void> {
-    const { view, settings, time } = this.#context;
+    const { replica, settings, time } = this.#context;
     this.#passOverStandstill();
-    for (const { value: server } of [...view.table("server").values()]) {
+    for (const { value: server } of [...replica.table("server").values()]) {
       if (server.state === "gone") {
         await this.#giveUp(server);
         continue;
@@ -42,7 +42,7 @@ export class ServerWatch {
       } else if (silentMs >= settings.serverLeaseMs) await this.#lose(server);
     }
     for (const id of this.#seen.keys())
-      if (view.get("server", id) === undefined) this.#seen.delete(id);
+      if (replica.get("server", id) === undefined) this.#seen.delete(id);
   }
 
   /** Between two looks no server can be silent for longer than until its next report was due. */
@@ -55,7 +55,7 @@ export class ServerWatch {
   }
 
   #lastHeard({ id, epoch }: ServerRecord): number {
-    const sequence = this.#context.view.get("report", id)?.value.sequence ?? 0;
+    const sequence = this.#context.replica.get("report", id)?.value.sequence ?? 0;
     const seen = this.#seen.get(id);
     if (seen !== undefined && seen.sequence === sequence && seen.epoch === epoch) return seen.atMs;
     const atMs = this.#context.time.now();
@@ -64,9 +64,9 @@ export class ServerWatch {
   }
 
   async #lose({ id, epoch }: ServerRecord): Promise<void> {
-    const { view, emit } = this.#context;
+    const { replica, emit } = this.#context;
     const isLost = await change(this.#context, () => {
-      const server = view.get("server", id);
+      const server = replica.get("server", id);
       if (server?.value.epoch !== epoch || server.value.state === "lost") return undefined;
       return [put("server", id, server, { ...server.value, state: "lost" })];
     });
@@ -75,31 +75,31 @@ export class ServerWatch {
 
   /** Ends the worlds of a server that is gone, and then forgets it. Begun by one matchmaker, it is finished by any. */
   async #giveUp({ id, epoch, address }: ServerRecord): Promise<void> {
-    const { view, picture, servers, emit } = this.#context;
+    const { replica, matchIndex, servers, emit } = this.#context;
     await change(this.#context, () => {
-      const server = view.get("server", id);
+      const server = replica.get("server", id);
       if (server?.value.epoch !== epoch || server.value.state === "gone") return undefined;
       return [put("server", id, server, { ...server.value, state: "gone" })];
     });
-    if (view.get("server", id)?.value.state !== "gone") return;
+    if (replica.get("server", id)?.value.state !== "gone") return;
     const message = `the server at ${address} is gone, and its worlds with it`;
     const reason = { code: "UNAVAILABLE", message } as const;
     for (;;) {
-      const worlds = [...(picture.worldsOf.get(id) ?? [])].slice(0, batchSize);
+      const worlds = [...(matchIndex.worldsOf.get(id) ?? [])].slice(0, batchSize);
       if (worlds.length === 0) break;
       await change(this.#context, () =>
         worlds.flatMap((worldId): Change[] => {
-          const world = view.get("world", worldId);
+          const world = replica.get("world", worldId);
           if (world === undefined) return [];
-          const profile = profileOfWorld(picture, view, world.value);
-          return worldEnded(view, world, lostFate(profile, view.now(), reason));
+          const profile = profileOfWorld(matchIndex, replica, world.value);
+          return worldEnded(replica, world, lostFate(profile, replica.now(), reason));
         }),
       );
     }
     const isForgotten = await change(this.#context, () => {
-      const server = view.get("server", id);
+      const server = replica.get("server", id);
       if (server?.value.state !== "gone") return undefined;
-      const report = view.get("report", id);
+      const report = replica.get("report", id);
       return [
         remove("server", id, server),
         ...(report === undefined ? [] : [remove("report", id, report)]),

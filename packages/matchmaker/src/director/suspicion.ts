@@ -32,14 +32,14 @@ export class Suspicion {
 
   /** Looks at the matches that agents left by cancelling their tickets, and asks the servers of those. */
   look(): void {
-    const { view, picture, time } = this.#context;
-    for (const matchId of picture.abandoned) {
-      const serverId = view.get("match", matchId)?.value.serverId;
+    const { replica, matchIndex, time } = this.#context;
+    for (const matchId of matchIndex.abandoned) {
+      const serverId = replica.get("match", matchId)?.value.serverId;
       if (serverId === undefined || this.#suspects.has(serverId)) continue;
       const answeredMs = this.#answered.get(serverId) ?? Number.NEGATIVE_INFINITY;
       if (time.now() - answeredMs >= trustMs) this.#ask(serverId);
     }
-    picture.abandoned.clear();
+    matchIndex.abandoned.clear();
   }
 
   /** A server did not answer. */
@@ -51,14 +51,14 @@ export class Suspicion {
   sweep(): void {
     for (const known of [this.#suspects, this.#answered]) {
       for (const id of known.keys()) {
-        if (this.#context.view.get("server", id) === undefined) known.delete(id);
+        if (this.#context.replica.get("server", id) === undefined) known.delete(id);
       }
     }
   }
 
   #ask(serverId: string): void {
-    const { view, servers, settings, time, wake } = this.#context;
-    const server = view.get("server", serverId)?.value;
+    const { replica, servers, settings, time, wake } = this.#context;
+    const server = replica.get("server", serverId)?.value;
     const key = `ask ${serverId}`;
     if (server === undefined || this.#tasks.isRunning(key)) return;
     this.suspect(serverId);
@@ -75,7 +75,7 @@ export class Suspicion {
   }
 
   #lastReport(serverId: string): string {
-    const report = this.#context.view.get("report", serverId)?.value;
+    const report = this.#context.replica.get("report", serverId)?.value;
     return `${report?.epoch}/${report?.sequence}`;
   }
 }

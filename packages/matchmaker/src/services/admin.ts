@@ -11,12 +11,12 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { checkProfile } from "../check-profile.ts";
-import type { Picture } from "../director/picture.ts";
+import type { MatchIndex } from "../director/match-index.ts";
 import { invalid, notFound } from "../errors.ts";
 import type { MatchFunctions } from "../functions/profile-function.ts";
 import type { Kind, Records } from "../model.ts";
 import { profileMessage, profileRecord } from "../profile.ts";
-import { put, remove, type ViewChange } from "../view.ts";
+import { put, type ReplicaChange, remove } from "../replica.ts";
 import type { ServiceContext } from "./frontend.ts";
 import {
   backfillMessage,
@@ -28,7 +28,7 @@ import {
 
 /** What the admin side needs besides. */
 export interface AdminContext extends ServiceContext {
-  readonly picture: Picture;
+  readonly matchIndex: MatchIndex;
   readonly functions: MatchFunctions;
 }
 
@@ -37,7 +37,7 @@ const maxPageSize = 1_000;
 
 /** The service for operators. */
 export function adminService(context: AdminContext): ServiceImpl<typeof AdminService> {
-  const { view, picture } = context;
+  const { replica, matchIndex } = context;
   const page = <K extends Kind, T>(
     kind: K,
     { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
@@ -48,9 +48,9 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     }
     const size = pageSize === 0 ? defaultPageSize : pageSize;
     const items: T[] = [];
-    const ids = [...view.table(kind).keys()].filter((id) => id > pageToken).sort();
+    const ids = [...replica.table(kind).keys()].filter((id) => id > pageToken).sort();
     for (const [index, id] of ids.entries()) {
-      const record = view.get(kind, id)?.value;
+      const record = replica.get(kind, id)?.value;
       const item = record === undefined ? undefined : make(record);
       if (item !== undefined) items.push(item);
       if (items.length === size && index + 1 < ids.length) return { items, nextPageToken: id };
@@ -65,17 +65,17 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
       return {};
     },
     getProfile({ name }) {
-      const record = view.get("profile", name);
+      const record = replica.get("profile", name);
       if (record === undefined) throw notFound("profile", name, "list_profiles says what there is");
       return { profile: profileMessage(record.value) };
     },
     async deleteProfile({ name }) {
       for (;;) {
-        const record = view.get("profile", name);
+        const record = replica.get("profile", name);
         if (record === undefined) {
           throw notFound("profile", name, "list_profiles says what there is");
         }
-        if (await view.commit([remove("profile", name, record)])) return {};
+        if (await replica.commit([remove("profile", name, record)])) return {};
       }
     },
     listProfiles(request) {
@@ -84,12 +84,14 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     },
     listServers(request) {
       const { items, nextPageToken } = page("server", request, (server) =>
-        serverMessage(view, server, picture.loadOf(server.id)),
+        serverMessage(replica, server, matchIndex.loadOf(server.id)),
       );
       return { servers: items, nextPageToken };
     },
     listMatches(request) {
-      const { items, nextPageToken } = page("match", request, (match) => matchMessage(view, match));
+      const { items, nextPageToken } = page("match", request, (match) =>
+        matchMessage(replica, match),
+      );
       return { matches: items, nextPageToken };
     },
     listTickets(request) {
@@ -103,7 +105,7 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     },
     listBackfills(request) {
       const { items, nextPageToken } = page("match", request, (match) =>
-        match.vacancies.length > 0 && picture.profiles.get(match.profile)?.backfill === true
+        match.vacancies.length > 0 && matchIndex.profiles.get(match.profile)?.backfill === true
           ? backfillMessage(match)
           : undefined,
       );
@@ -114,18 +116,18 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
 }
 
 async function putProfile(
-  { view, settings }: AdminContext,
+  { replica, settings }: AdminContext,
   record: Records["profile"],
 ): Promise<void> {
   for (;;) {
-    const known = view.get("profile", record.name);
-    if (known === undefined && view.table("profile").size >= settings.maxProfiles) {
+    const known = replica.get("profile", record.name);
+    if (known === undefined && replica.table("profile").size >= settings.maxProfiles) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
         `there is room for ${settings.maxProfiles} profiles and all is in use; delete one first (limit: maxProfiles)`,
       );
     }
-    if (await view.commit([put("profile", record.name, known, record)])) return;
+    if (await replica.commit([put("profile", record.name, known, record)])) return;
   }
 }
 
@@ -136,7 +138,7 @@ async function* watch(
   context: AdminContext,
   signal: AbortSignal,
 ): AsyncGenerator<WatchResponse, void, undefined> {
-  const { view, settings } = context;
+  const { replica, settings } = context;
   /** What is to be told, each record once. */
   const due = new Map<string, { readonly kind: (typeof watched)[number]; readonly id: string }>();
   let wake = (): void => {};
@@ -149,7 +151,7 @@ async function* watch(
   };
   const onAbort = (): void => wake();
   signal.addEventListener("abort", onAbort, { once: true });
-  const stop = view.onChange(({ kind, id }: ViewChange) => {
+  const stop = replica.onChange(({ kind, id }: ReplicaChange) => {
     if (due.size < settings.maxWatchQueue) note(kind, id);
     else {
       isBehind = true;
@@ -158,7 +160,7 @@ async function* watch(
   });
   try {
     for (const kind of watched) {
-      for (const id of [...view.table(kind).keys()]) {
+      for (const id of [...replica.table(kind).keys()]) {
         if (signal.aborted) return;
         due.delete(`${kind}/${id}`);
         const response = changeMessage(context, kind, id);
@@ -190,7 +192,7 @@ async function* watch(
 }
 
 function changeMessage(
-  { view, picture }: AdminContext,
+  { replica, matchIndex }: AdminContext,
   kind: (typeof watched)[number],
   id: string,
 ): WatchResponse | undefined {
@@ -199,21 +201,22 @@ function changeMessage(
   ): WatchResponse => create(WatchResponseSchema, { change });
   switch (kind) {
     case "profile": {
-      const record = view.get(kind, id)?.value;
+      const record = replica.get(kind, id)?.value;
       return record && respond({ case: kind, value: profileMessage(record) });
     }
     case "server": {
-      const record = view.get(kind, id)?.value;
+      const record = replica.get(kind, id)?.value;
       return (
-        record && respond({ case: kind, value: serverMessage(view, record, picture.loadOf(id)) })
+        record &&
+        respond({ case: kind, value: serverMessage(replica, record, matchIndex.loadOf(id)) })
       );
     }
     case "match": {
-      const record = view.get(kind, id)?.value;
-      return record && respond({ case: kind, value: matchMessage(view, record) });
+      const record = replica.get(kind, id)?.value;
+      return record && respond({ case: kind, value: matchMessage(replica, record) });
     }
     case "ticket": {
-      const record = view.get(kind, id)?.value;
+      const record = replica.get(kind, id)?.value;
       return record && respond({ case: kind, value: ticketMessage(record) });
     }
   }

@@ -12,11 +12,11 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
-import { Picture } from "../director/picture.ts";
+import { MatchIndex } from "../director/match-index.ts";
 import { profileRecord } from "../profile.ts";
+import { put, Replica } from "../replica.ts";
 import { defaultSettings } from "../settings.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { put, View } from "../view.ts";
 import { adminService } from "./admin.ts";
 
 const pool = (init: MessageInitShape<typeof PoolSchema>) => [create(PoolSchema, init)];
@@ -176,7 +176,7 @@ describe("bad input", () => {
 
   it("an operator who watches for long leaves nothing behind for each change", async () => {
     await using store = memoryStore();
-    const view = new View(store);
+    const replica = new Replica(store);
     const context = createHandlerContext({
       service: AdminService,
       method: AdminService.method.watch,
@@ -185,13 +185,13 @@ describe("bad input", () => {
       url: "http://localhost/",
     });
     const before = getEventListeners(context.signal, "abort").length;
-    const shared = { view, settings: defaultSettings, emit: () => {}, newId: () => "" };
-    const picture = new Picture(view, {}, () => {});
-    const admin = adminService({ ...shared, picture, functions: {} });
+    const shared = { replica, settings: defaultSettings, emit: () => {}, newId: () => "" };
+    const matchIndex = new MatchIndex(replica, {}, () => {});
+    const admin = adminService({ ...shared, matchIndex, functions: {} });
     const changes = admin.watch(create(WatchRequestSchema), context)[Symbol.asyncIterator]();
     for (const name of ["a", "b", "c"]) {
       const next = changes.next();
-      await view.commit([put("profile", name, undefined, profileRecord(profile({ name })))]);
+      await replica.commit([put("profile", name, undefined, profileRecord(profile({ name })))]);
       expect((await next).value?.change).toMatchObject({ value: { name } });
     }
     expect(getEventListeners(context.signal, "abort")).toHaveLength(before + 1);

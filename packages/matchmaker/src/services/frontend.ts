@@ -13,15 +13,15 @@ import { ended, vacated } from "../director/outcomes.ts";
 import { invalid, notFound, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
+import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
-import { put, type View } from "../view.ts";
 import { ticketMessage } from "./messages.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
 /** What the services share. */
 export interface ServiceContext {
-  readonly view: View;
+  readonly replica: Replica;
   readonly settings: MatchmakerSettings;
   readonly emit: Emit;
   readonly newId: () => string;
@@ -35,18 +35,18 @@ export function frontendService(
   context: ServiceContext,
   watch: TicketWatch,
 ): ServiceImpl<typeof FrontendService> {
-  const { view } = context;
+  const { replica } = context;
   return {
     async createTicket(request, { signal }) {
       return { ticket: ticketMessage(await createTicket(context, request, signal)) };
     },
     async getTicket({ ticketId }) {
-      await view.refresh([{ kind: "ticket", id: ticketId }]);
-      return { ticket: ticketMessage(found(view, ticketId).value) };
+      await replica.refresh([{ kind: "ticket", id: ticketId }]);
+      return { ticket: ticketMessage(found(replica, ticketId).value) };
     },
     async *watchTicket({ ticketId }, { signal }) {
-      await view.refresh([{ kind: "ticket", id: ticketId }]);
-      found(view, ticketId);
+      await replica.refresh([{ kind: "ticket", id: ticketId }]);
+      found(replica, ticketId);
       for await (const ticket of watch.follow(ticketId, signal)) {
         yield { ticket: ticketMessage(ticket) };
         if (hasEnded(ticket)) return;
@@ -58,27 +58,27 @@ export function frontendService(
   };
 }
 
-function found(view: View, id: string): Stored<Ticket> {
-  const ticket = view.get("ticket", id);
+function found(replica: Replica, id: string): Stored<Ticket> {
+  const ticket = replica.get("ticket", id);
   if (ticket === undefined) throw notFound("ticket", id, again);
   return ticket;
 }
 
 async function createTicket(
-  { view, settings, newId }: ServiceContext,
+  { replica, settings, newId }: ServiceContext,
   request: CreateTicketRequest,
   signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
-  if (request.profile !== "" && view.get("profile", request.profile) === undefined) {
-    await view.refresh([{ kind: "profile", id: request.profile }]);
-    if (view.get("profile", request.profile) === undefined) {
-      const known = [...view.table("profile").keys()].slice(0, 16).map((name) => `"${name}"`);
+  if (request.profile !== "" && replica.get("profile", request.profile) === undefined) {
+    await replica.refresh([{ kind: "profile", id: request.profile }]);
+    if (replica.get("profile", request.profile) === undefined) {
+      const known = [...replica.table("profile").keys()].slice(0, 16).map((name) => `"${name}"`);
       const remedy = known.length === 0 ? "there are none yet" : `there are: ${known.join(", ")}`;
       throw notFound("profile", request.profile, remedy);
     }
   }
-  if (view.table("ticket").size >= settings.maxTickets) {
+  if (replica.table("ticket").size >= settings.maxTickets) {
     throw new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
       `there is room for ${settings.maxTickets} tickets and all is in use; try again later (limit: maxTickets)`,
@@ -89,7 +89,7 @@ async function createTicket(
   const { searchFields } = request;
   const ticket: Ticket = {
     id: request.ticketId === "" ? newId() : request.ticketId,
-    createdMs: view.now(),
+    createdMs: replica.now(),
     profile: request.profile,
     search: {
       doubles: { ...searchFields?.doubles },
@@ -105,9 +105,9 @@ async function createTicket(
     state: "waiting",
     attempts: 0,
   };
-  if (await view.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
+  if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
   // Asked for before: an answer may have been lost.
-  const known = found(view, ticket.id).value;
+  const known = found(replica, ticket.id).value;
   const isSame =
     known.profile === ticket.profile &&
     isDeepStrictEqual(known.search, ticket.search) &&
@@ -141,28 +141,28 @@ function checkTicket(request: CreateTicketRequest, { maxTicketBytes }: Matchmake
   }
 }
 
-async function cancelTicket({ view, emit }: ServiceContext, id: string): Promise<Ticket> {
-  await view.refresh([{ kind: "ticket", id }]);
+async function cancelTicket({ replica, emit }: ServiceContext, id: string): Promise<Ticket> {
+  await replica.refresh([{ kind: "ticket", id }]);
   for (;;) {
-    const ticket = found(view, id);
+    const ticket = found(replica, id);
     if (hasEnded(ticket.value)) return ticket.value;
-    const cancelled = ended(ticket.value, "cancelled", view.now());
+    const cancelled = ended(ticket.value, "cancelled", replica.now());
     const changes: Change[] = [put("ticket", id, ticket, cancelled)];
     const { matchId } = ticket.value;
     if (matchId !== undefined) {
-      if (view.get("match", matchId) === undefined) {
-        await view.refresh([
+      if (replica.get("match", matchId) === undefined) {
+        await replica.refresh([
           { kind: "match", id: matchId },
           { kind: "ticket", id },
         ]);
-        if (view.get("match", matchId) === undefined) continue;
+        if (replica.get("match", matchId) === undefined) continue;
       }
-      const match = view.get("match", matchId);
+      const match = replica.get("match", matchId);
       if (match !== undefined) {
         changes.push(put("match", matchId, match, vacated(match.value, id)));
       }
     }
-    if (await view.commit(changes)) {
+    if (await replica.commit(changes)) {
       emit({ kind: "ticket-ended", ticketId: id, state: "cancelled", reason: undefined });
       return cancelled;
     }

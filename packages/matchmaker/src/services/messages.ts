@@ -17,7 +17,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { statusCodes } from "@dm-env-rpc/tensor-codec";
 import type * as model from "../model.ts";
-import type { View } from "../view.ts";
+import type { Replica } from "../replica.ts";
 
 /** The states of tickets on the wire. */
 export const ticketStates: Readonly<Record<model.TicketState, TicketState>> = {
@@ -69,14 +69,14 @@ export function ticketMessage(ticket: model.Ticket): Ticket {
 }
 
 /** A match on the wire. */
-export function matchMessage(view: View, match: model.Match): Match {
+export function matchMessage(replica: Replica, match: model.Match): Match {
   return create(MatchSchema, {
     id: match.id,
     profile: match.profile,
     state: match.state === "live" ? MatchState.LIVE : MatchState.PLACED,
     teams: match.teams.map(({ name, tickets }) => ({ name, ticketIds: [...tickets] })),
     serverId: match.serverId,
-    worldName: view.get("world", match.worldId)?.value.name ?? "",
+    worldName: replica.get("world", match.worldId)?.value.name ?? "",
     createTime: time(match.createdMs),
   });
 }
@@ -88,11 +88,11 @@ export function backfillMessage({ id, profile, vacancies }: model.Match): Backfi
 
 /** A server on the wire, with its last report. */
 export function serverMessage(
-  view: View,
+  replica: Replica,
   server: model.ServerRecord,
   load: { readonly worlds: number; readonly seats: number },
 ): Server {
-  const worlds = view.get("report", server.id)?.value.worlds ?? [];
+  const worlds = replica.get("report", server.id)?.value.worlds ?? [];
   return create(ServerSchema, {
     id: server.id,
     address: server.address,

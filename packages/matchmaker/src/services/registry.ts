@@ -9,9 +9,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
 import { invalid, messageOf, notFound, shorten } from "../errors.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
+import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
-import { put } from "../view.ts";
 import type { WorldServers } from "../world-servers.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
@@ -27,10 +27,10 @@ const maxWorldTypes = 1_000;
 
 /** The service for environment servers. */
 export function registryService(context: RegistryContext): ServiceImpl<typeof RegistryService> {
-  const { view, settings, issuer, emit } = context;
+  const { replica, settings, issuer, emit } = context;
   const terms = () => ({
     lease: duration(settings.serverLeaseMs),
-    serverTime: time(view.now()),
+    serverTime: time(replica.now()),
     jwks: issuer.jwks,
   });
   return {
@@ -59,7 +59,10 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
   };
 }
 
-function checkRequest({ view, settings }: RegistryContext, request: RegisterServerRequest): void {
+function checkRequest(
+  { replica, settings }: RegistryContext,
+  request: RegisterServerRequest,
+): void {
   const { serverId, address, capacity, worldTypes, worlds } = request;
   if (serverId === "" || serverId.length > maxIdLength) {
     throw invalid(
@@ -77,8 +80,8 @@ function checkRequest({ view, settings }: RegistryContext, request: RegisterServ
   }
   checkWorlds({ settings }, worlds);
   if (
-    view.get("server", serverId) === undefined &&
-    view.table("server").size >= settings.maxServers
+    replica.get("server", serverId) === undefined &&
+    replica.table("server").size >= settings.maxServers
   ) {
     throw new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
@@ -119,10 +122,10 @@ async function callBack(
  * started anew or never was, gives way.
  */
 async function checkRivals(
-  { view, servers, settings }: RegistryContext,
+  { replica, servers, settings }: RegistryContext,
   { serverId, address }: RegisterServerRequest,
 ): Promise<void> {
-  for (const [id, { value }] of [...view.table("server")]) {
+  for (const [id, { value }] of [...replica.table("server")]) {
     if (id === serverId || value.address !== address) continue;
     if (value.state !== "serving" && value.state !== "draining") continue;
     // Without tokens nobody can tell one server from another: the latest has the address.
@@ -136,17 +139,17 @@ async function checkRivals(
 }
 
 async function register(
-  { view }: RegistryContext,
+  { replica }: RegistryContext,
   request: RegisterServerRequest,
   signal: AbortSignal,
 ): Promise<number> {
   const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
-  await view.refresh([
+  await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
   ]);
   for (;;) {
-    const [known, report] = [view.get("server", serverId), view.get("report", serverId)];
+    const [known, report] = [replica.get("server", serverId), replica.get("report", serverId)];
     if (known?.value.state === "gone") {
       throw new DmEnvRpcError(
         "ABORTED",
@@ -172,39 +175,39 @@ async function register(
         serverId,
         epoch,
         sequence: (report?.value.sequence ?? 0) + 1,
-        receivedMs: view.now(),
+        receivedMs: replica.now(),
         worlds: worlds.map(reportedWorld),
       }),
     ];
     // Whoever had the address before is not there any more.
-    for (const [id, other] of view.table("server")) {
+    for (const [id, other] of replica.table("server")) {
       const { value } = other;
       if (id === serverId || value.address !== address || value.state === "gone") continue;
       changes.push(put("server", id, other, { ...value, state: "gone" }));
     }
-    if (await view.commit(changes)) return epoch;
+    if (await replica.commit(changes)) return epoch;
   }
 }
 
 async function renew(
-  { view }: RegistryContext,
+  { replica }: RegistryContext,
   serverId: string,
   epoch: number,
   worlds: readonly WorldReport[],
   signal: AbortSignal,
 ): Promise<void> {
-  if (view.get("server", serverId) === undefined) {
-    await view.refresh([
+  if (replica.get("server", serverId) === undefined) {
+    await replica.refresh([
       { kind: "server", id: serverId },
       { kind: "report", id: serverId },
     ]);
   }
   for (;;) {
-    const server = view.get("server", serverId);
+    const server = replica.get("server", serverId);
     if (server === undefined) throw notFound("server", serverId, "register it again");
     if (server.value.epoch < epoch) {
-      await view.refresh([{ kind: "server", id: serverId }]);
-      if ((view.get("server", serverId)?.value.epoch ?? 0) < epoch) throw outdated(serverId);
+      await replica.refresh([{ kind: "server", id: serverId }]);
+      if ((replica.get("server", serverId)?.value.epoch ?? 0) < epoch) throw outdated(serverId);
       continue;
     }
     const { state } = server.value;
@@ -212,16 +215,16 @@ async function renew(
       throw outdated(serverId);
     // Who has given up this call may have made its next report elsewhere, and that one is the newer.
     signal.throwIfAborted();
-    const report = view.get("report", serverId);
+    const report = replica.get("report", serverId);
     const next: Report = {
       serverId,
       epoch,
       sequence: (report?.value.sequence ?? 0) + 1,
-      receivedMs: view.now(),
+      receivedMs: replica.now(),
       worlds: worlds.map(reportedWorld),
     };
-    if (await view.commit([put("report", serverId, report, next)])) return;
-    await view.refresh([{ kind: "server", id: serverId }]);
+    if (await replica.commit([put("report", serverId, report, next)])) return;
+    await replica.refresh([{ kind: "server", id: serverId }]);
   }
 }
 
@@ -233,19 +236,19 @@ function outdated(serverId: string): DmEnvRpcError {
 }
 
 async function setState(
-  { view }: RegistryContext,
+  { replica }: RegistryContext,
   serverId: string,
   state: "draining" | "gone",
 ): Promise<void> {
-  await view.refresh([{ kind: "server", id: serverId }]);
+  await replica.refresh([{ kind: "server", id: serverId }]);
   for (;;) {
-    const server = view.get("server", serverId);
+    const server = replica.get("server", serverId);
     if (server === undefined) {
       if (state === "gone") return;
       throw notFound("server", serverId, "register it first");
     }
     if (server.value.state === "gone" || server.value.state === state) return;
-    if (await view.commit([put("server", serverId, server, { ...server.value, state })])) return;
+    if (await replica.commit([put("server", serverId, server, { ...server.value, state })])) return;
   }
 }
 

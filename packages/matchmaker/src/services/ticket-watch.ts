@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Ticket } from "../model.ts";
-import type { View } from "../view.ts";
+import type { Replica } from "../replica.ts";
 
 /** Who waits for which ticket. */
 export class TicketWatch {
   readonly #watchers = new Map<string, Set<() => void>>();
-  readonly #view: View;
+  readonly #replica: Replica;
   readonly #stop: () => void;
   #isClosed = false;
 
-  constructor(view: View) {
-    this.#view = view;
-    this.#stop = view.onChange(({ kind, id }) => {
+  constructor(replica: Replica) {
+    this.#replica = replica;
+    this.#stop = replica.onChange(({ kind, id }) => {
       if (kind !== "ticket") return;
       for (const wake of this.#watchers.get(id) ?? []) wake();
     });
@@ -30,7 +30,7 @@ export class TicketWatch {
   async *follow(id: string, signal: AbortSignal): AsyncGenerator<Ticket, void, undefined> {
     let told: Ticket | undefined;
     while (!this.#isClosed && !signal.aborted) {
-      const ticket = this.#view.get("ticket", id)?.value;
+      const ticket = this.#replica.get("ticket", id)?.value;
       if (ticket === undefined) return;
       if (ticket !== told) {
         told = ticket;

@@ -13,7 +13,7 @@ import {
 const pageSize = 2_000;
 
 /** A record changed, as far as this process knows: `undefined` is one that there is not. */
-export type ViewChange = {
+export type ReplicaChange = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
@@ -26,10 +26,10 @@ export type ViewChange = {
 export type Table<K extends Kind> = ReadonlyMap<string, Stored<Records[K]>>;
 
 /**
- * What this process knows of the store: a copy that follows it. It may be
- * behind; a commit finds out, and then the view is not behind any more.
+ * A copy of the store in this process, which follows it and may be behind it. A commit that was
+ * planned on an old record fails, and refreshes that record.
  */
-export class View {
+export class Replica {
   readonly #store: Store;
   readonly #tables: { readonly [K in Kind]: Map<string, Stored<Records[K]>> } = {
     profile: new Map(),
@@ -40,7 +40,7 @@ export class View {
     ticket: new Map(),
     secret: new Map(),
   };
-  readonly #listeners = new Set<(change: ViewChange) => void>();
+  readonly #listeners = new Set<(change: ReplicaChange) => void>();
   /** Records that are known to be deleted, until the cursor has passed their versions. */
   readonly #deleted = new Map<string, number>();
   #cursor = 0;
@@ -64,7 +64,7 @@ export class View {
   }
 
   /** Calls back after each change of a record, until the function that it returns is called. Must not throw. */
-  onChange(listener: (change: ViewChange) => void): () => void {
+  onChange(listener: (change: ReplicaChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -136,7 +136,7 @@ export class View {
       this.#deleted.delete(text);
       table.set(id, { version, value });
     }
-    this.#tell({ kind, id, before: known?.value, after: value } as ViewChange);
+    this.#tell({ kind, id, before: known?.value, after: value } as ReplicaChange);
   }
 
   #forgetAll(): void {
@@ -144,12 +144,12 @@ export class View {
     for (const kind of Object.keys(this.#tables) as Kind[]) {
       for (const [id, { value }] of [...this.#tables[kind]]) {
         this.#tables[kind].delete(id);
-        this.#tell({ kind, id, before: value, after: undefined } as ViewChange);
+        this.#tell({ kind, id, before: value, after: undefined } as ReplicaChange);
       }
     }
   }
 
-  #tell(change: ViewChange): void {
+  #tell(change: ReplicaChange): void {
     for (const listener of this.#listeners) listener(change);
   }
 }

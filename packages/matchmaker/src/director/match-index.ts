@@ -6,7 +6,7 @@ import { byAge } from "../functions/match-function.ts";
 import type { MatchFunctions } from "../functions/profile-function.ts";
 import { hasEnded, type Ticket, type World } from "../model.ts";
 import { type Profile, profileMessage, profileOf } from "../profile.ts";
-import type { View, ViewChange } from "../view.ts";
+import type { Replica, ReplicaChange } from "../replica.ts";
 
 /** What a server carries. */
 export interface Load {
@@ -14,8 +14,8 @@ export interface Load {
   seats: number;
 }
 
-/** The view, sorted by what the director asks. Everything here follows the view's changes. */
-export class Picture {
+/** Indexes of the replica that the director reads. They are updated with each change of the replica. */
+export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
   /** Waiting tickets by profile and pool. */
   readonly #pools = new Map<string, Map<string, Map<string, Ticket>>>();
@@ -44,15 +44,15 @@ export class Picture {
   readonly #emit: Emit;
   readonly #stop: () => void;
 
-  constructor(view: View, functions: MatchFunctions, emit: Emit) {
+  constructor(replica: Replica, functions: MatchFunctions, emit: Emit) {
     this.#functions = functions;
     this.#emit = emit;
     for (const kind of ["profile", "world", "match", "ticket", "report"] as const) {
-      for (const [id, { value }] of view.table(kind)) {
-        this.#onChange({ kind, id, before: undefined, after: value } as ViewChange);
+      for (const [id, { value }] of replica.table(kind)) {
+        this.#onChange({ kind, id, before: undefined, after: value } as ReplicaChange);
       }
     }
-    this.#stop = view.onChange((change) => this.#onChange(change));
+    this.#stop = replica.onChange((change) => this.#onChange(change));
   }
 
   close(): void {
@@ -80,7 +80,7 @@ export class Picture {
     return isEmpty ? undefined : sorted;
   }
 
-  #onChange(change: ViewChange): void {
+  #onChange(change: ReplicaChange): void {
     switch (change.kind) {
       case "ticket":
         this.#onTicket(change.id, change.before, change.after);

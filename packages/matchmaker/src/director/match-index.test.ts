@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import type { Match, Ticket, World } from "../model.ts";
+import { put, Replica, remove } from "../replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { put, remove, View } from "../view.ts";
-import { Picture } from "./picture.ts";
+import { MatchIndex } from "./match-index.ts";
 
 const world: World = {
   id: "old",
@@ -42,31 +42,31 @@ const joined: Ticket = {
 };
 
 function open() {
-  const view = new View(memoryStore());
-  return { view, picture: new Picture(view, {}, () => {}) };
+  const replica = new Replica(memoryStore());
+  return { replica, matchIndex: new MatchIndex(replica, {}, () => {}) };
 }
 
-describe("the picture", () => {
+describe("the matchIndex", () => {
   it("keeps nothing of a match that is over, where nobody asks why agents left it", async () => {
-    const { view, picture } = open();
-    await view.commit([put("match", "match", undefined, match)]);
-    await view.commit([put("ticket", "ticket", undefined, joined)]);
+    const { replica, matchIndex } = open();
+    await replica.commit([put("match", "match", undefined, match)]);
+    await replica.commit([put("ticket", "ticket", undefined, joined)]);
     const cancelled: Ticket = { ...joined, state: "cancelled" };
-    await view.commit([put("ticket", "ticket", view.get("ticket", "ticket"), cancelled)]);
-    expect([...picture.abandoned]).toEqual(["match"]);
-    const over = view.get("match", "match");
+    await replica.commit([put("ticket", "ticket", replica.get("ticket", "ticket"), cancelled)]);
+    expect([...matchIndex.abandoned]).toEqual(["match"]);
+    const over = replica.get("match", "match");
     if (over === undefined) throw new Error("the match was expected");
-    await view.commit([remove("match", "match", over)]);
-    expect([...picture.abandoned]).toEqual([]);
+    await replica.commit([remove("match", "match", over)]);
+    expect([...matchIndex.abandoned]).toEqual([]);
   });
 
   it("knows a world by a name that another one had, when that one is forgotten later", async () => {
-    const { view, picture } = open();
-    await view.commit([put("world", "old", undefined, world)]);
-    await view.commit([put("world", "new", undefined, { ...world, id: "new" })]);
-    const old = view.get("world", "old");
+    const { replica, matchIndex } = open();
+    await replica.commit([put("world", "old", undefined, world)]);
+    await replica.commit([put("world", "new", undefined, { ...world, id: "new" })]);
+    const old = replica.get("world", "old");
     if (old === undefined) throw new Error("the world was expected");
-    await view.commit([remove("world", "old", old)]);
-    expect(picture.worldNamed("server", "gridworld")).toBe("new");
+    await replica.commit([remove("world", "old", old)]);
+    expect(matchIndex.worldNamed("server", "gridworld")).toBe("new");
   });
 });

@@ -2,19 +2,19 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { toConnectError } from "../errors.ts";
 
-/** Gives every error of a service the code that it deserves. */
-export const honestCodes: Interceptor = (next) => async (request) => {
+/** Maps errors of a service's methods and streams to Connect codes. */
+export const mapErrorsToConnectCodes: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
     if (!response.stream) return response;
     const { message } = response;
-    return { ...response, message: honestly(message) };
+    return { ...response, message: mapStreamErrors(message) };
   } catch (error) {
     throw toConnectError(error);
   }
 };
 
-async function* honestly<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+async function* mapStreamErrors<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
   try {
     yield* messages;
   } catch (error) {
