@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runAb } from "./ab/index.ts";
 import { clientSteps } from "./client/table.ts";
 import { benchCodec, formatCodec } from "./codec/index.ts";
 import { versionsOf } from "./harness/child.ts";
@@ -16,7 +17,7 @@ import { runServer } from "./tables/server.ts";
 import type { TableResult } from "./tables/table-result.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const results = join(here, "../results");
+const resultsFolder = join(here, "../results");
 const interopPython = join(here, "../../interop/.venv/bin/python");
 
 type Run = (options: Options, onProgress: (text: string) => void) => Promise<TableResult>;
@@ -57,8 +58,7 @@ async function main(): Promise<void> {
     );
   }
   const done: TableResult[] = [];
-  for (const name of options.tables) {
-    const result = await runs[name](options, showProgress);
+  for await (const result of results(options)) {
     showProgress("");
     process.stdout.write(`\n${result.title}\n\n${result.text}\n`);
     done.push(result);
@@ -66,7 +66,15 @@ async function main(): Promise<void> {
   await save(options, versions, done);
 }
 
-/** One line that is written over, on a terminal alone. */
+async function* results(options: Options): AsyncGenerator<TableResult> {
+  if (options.base !== undefined) {
+    yield* runAb(options.base, options, showProgress);
+    return;
+  }
+  for (const name of options.tables) yield await runs[name](options, showProgress);
+}
+
+/** Overwrites the progress line of a terminal; without a terminal nothing is shown. */
 function showProgress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
@@ -84,12 +92,12 @@ async function save(
     tables: Object.fromEntries(tables.map(({ name, title, data }) => [name, { title, data }])),
   };
   const text = `${JSON.stringify(report, undefined, 2)}\n`;
-  await mkdir(results, { recursive: true });
-  const files = [join(results, `${tables.map(({ name }) => name).join("-")}.json`)];
+  await mkdir(resultsFolder, { recursive: true });
+  const files = [join(resultsFolder, `${tables.map(({ name }) => name).join("-")}.json`)];
   if (options.json !== undefined) files.push(resolve(options.json));
   for (const file of files) await writeFile(file, text);
   for (const { name, svg } of tables.flatMap(({ plots }) => plots)) {
-    const file = join(results, `${name}.svg`);
+    const file = join(resultsFolder, `${name}.svg`);
     await writeFile(file, svg);
     files.push(file);
   }

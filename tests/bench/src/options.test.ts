@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { defaultTables, parseOptions, tables } from "./options.ts";
+import { comparedTables, defaultTables, parseOptions, tables } from "./options.ts";
 
 describe("the command line", () => {
   it("without arguments measures what a newcomer wants to know", () => {
@@ -31,6 +31,14 @@ describe("the command line", () => {
 
   it("says which tables there are when it is given another", () => {
     expect(() => parseOptions(["rcp"])).toThrow(/expected a table \(rpc, .*received "rcp"/);
+  });
+
+  it("compares with a base after ab, in the tables that can be compared", () => {
+    expect(parseOptions(["ab", "HEAD~3"])).toMatchObject({ base: "HEAD~3", tables: defaultTables });
+    expect(parseOptions(["ab", "HEAD", "client", "rpc"]).tables).toEqual(["rpc", "client"]);
+    expect(parseOptions(["ab", "HEAD", "all"]).tables).toEqual(comparedTables);
+    expect(() => parseOptions(["ab", "HEAD", "growth"])).toThrow(/expected a table .*"growth"/);
+    expect(() => parseOptions(["ab"])).toThrow("expected a commit or a folder after ab");
   });
 
   it("refuses options that there are not", () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** What can be measured. */
+/** Everything that can be measured. */
 export const tables = [
   "rpc",
   "large",
@@ -15,15 +15,20 @@ export const tables = [
 /** The name of a table. */
 export type TableName = (typeof tables)[number];
 
-/** What is measured when nothing is said: what a newcomer wants to know. */
+/** The tables measured by default. */
 export const defaultTables: readonly TableName[] = ["rpc", "large", "codec"];
 
-/** What the command line says. */
+/** Tables that `ab` can compare. */
+export const comparedTables: readonly TableName[] = ["rpc", "large", "codec", "client"];
+
+/** The parsed command line. */
 export interface Options {
   readonly tables: readonly TableName[];
+  /** A commit, or the folder of a built checkout, to compare this tree with (`ab`). */
+  readonly base: string | undefined;
   /** Short turns, for CI. */
   readonly quick: boolean;
-  /** Where the results go as JSON, beside the folder of results. */
+  /** A further file for the results as JSON. */
   readonly json: string | undefined;
   /** A Python interpreter with the official package; by default that of tests/interop. */
   readonly python: string | undefined;
@@ -31,15 +36,19 @@ export interface Options {
   readonly only: readonly string[] | undefined;
   /** The modes to compare them in; all by default. */
   readonly modes: readonly string[] | undefined;
-  /** Where CPU profiles of the processes go. */
+  /** The folder that CPU profiles of the processes go to. */
   readonly profiles: string | undefined;
   readonly help: boolean;
 }
 
-/** How it is used. */
+/** The help text. */
 export const usage = `npm run bench -- [TABLE...] [OPTIONS]
+npm run bench -- ab BASE [TABLE...] [OPTIONS]
 
 Tables: ${tables.join(" ")} all; by default ${defaultTables.join(" ")}.
+
+ab plays this tree and BASE, a commit or the folder of a built checkout, in turns, and prints the ratios of
+their CPU per step. Tables: ${comparedTables.join(" ")}; by default ${defaultTables.join(" ")}.
 
   --quick         short turns: figures are rough
   --json FILE     results as JSON, also to FILE
@@ -50,9 +59,9 @@ Tables: ${tables.join(" ")} all; by default ${defaultTables.join(" ")}.
 `;
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
- * @throws Error that says what was not understood, and what there is.
+ * @throws Error naming the argument that was not understood and the alternatives.
  */
 export function parseOptions(args: readonly string[]): Options {
   const { values, positionals } = parseArgs({
@@ -68,9 +77,18 @@ export function parseOptions(args: readonly string[]): Options {
       help: { type: "boolean", default: false },
     },
   });
-  const named = positionals.flatMap((name) => (name === "all" ? tables : [tableOf(name)]));
+  const compares = positionals[0] === "ab";
+  const base = compares ? positionals[1] : undefined;
+  if (compares && base === undefined && !values.help) {
+    throw new Error("expected a commit or a folder after ab, received nothing");
+  }
+  const known = compares ? comparedTables : tables;
+  const named = positionals
+    .slice(compares ? 2 : 0)
+    .flatMap((name) => (name === "all" ? known : [tableOf(name, known)]));
   return {
     tables: named.length === 0 ? defaultTables : tables.filter((table) => named.includes(table)),
+    base,
     quick: values.quick,
     json: values.json,
     python: values.python,
@@ -81,10 +99,10 @@ export function parseOptions(args: readonly string[]): Options {
   };
 }
 
-function tableOf(name: string): TableName {
-  const found = tables.find((table) => table === name);
+function tableOf(name: string, known: readonly TableName[]): TableName {
+  const found = known.find((table) => table === name);
   if (found === undefined) {
-    throw new Error(`expected a table (${tables.join(", ")} or all), received "${name}"`);
+    throw new Error(`expected a table (${known.join(", ")} or all), received "${name}"`);
   }
   return found;
 }

@@ -6,6 +6,7 @@ import type { Commands } from "../worker/protocol.ts";
 
 /** A process that serves or plays. */
 export interface Child {
+  readonly pid: number;
   /**
    * Tells it to do something.
    *
@@ -22,6 +23,8 @@ export interface ChildOptions {
   readonly python?: string | undefined;
   /** Where the CPU profiles of Node children go; none are taken without it. */
   readonly profiles?: string | undefined;
+  /** The program that Node children run. Default: the worker of this checkout. */
+  readonly worker?: string | undefined;
 }
 
 const nodeWorker = fileURLToPath(new URL("../worker/main.js", import.meta.url));
@@ -29,12 +32,12 @@ const pythonWorker = fileURLToPath(new URL("../../python/worker.py", import.meta
 
 /** Starts a child in Node. */
 export function startNode(options: ChildOptions, role: string): Child {
-  const { profiles } = options;
+  const { profiles, worker = nodeWorker } = options;
   const profile =
     profiles === undefined
       ? []
       : ["--cpu-prof", `--cpu-prof-dir=${profiles}`, `--cpu-prof-name=${role}.cpuprofile`];
-  return start(process.execPath, ["--expose-gc", ...profile, nodeWorker], role);
+  return start(process.execPath, ["--expose-gc", ...profile, worker], role);
 }
 
 /** Starts a child in Python. */
@@ -74,6 +77,7 @@ function start(program: string, args: readonly string[], role: string): Child {
     else first?.resolve(answer);
   });
   return {
+    pid: child.pid ?? 0,
     ask: (what, ask) =>
       new Promise((resolve, reject) => {
         if (gone !== undefined) throw gone;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Child, type ChildOptions, startNode, startPython } from "./child.ts";
+import { withInstructions } from "./instructions.ts";
 import { type Summary, summarize } from "./statistics.ts";
 
 /** Where a side of a contender runs, and the peer that it is there. */
 export interface Side {
   readonly runtime: "node" | "python";
   readonly peer: string;
+  /** The worker of another checkout, for `node`. Default: this one's. */
+  readonly worker?: string | undefined;
 }
 
 /** Two sides to be compared with others. */
@@ -67,6 +70,8 @@ export interface Comparison extends ChildOptions {
   readonly contenders: readonly Contender[];
   readonly modes: readonly Mode[];
   readonly effort: Effort;
+  /** Adds a turn to each launch in which the instructions of a step are counted (`withInstructions`). Default false. */
+  readonly countsInstructions?: boolean | undefined;
   /** Told what goes on. */
   readonly onProgress: (text: string) => void;
 }
@@ -79,7 +84,8 @@ interface Entrant {
   port: number;
 }
 
-interface Sample {
+/** Figures of one turn. */
+export interface Sample {
   readonly steps: number;
   readonly stepsPerSecond: number;
   readonly serverCpuMicros: number | undefined;
@@ -92,17 +98,38 @@ interface Sample {
   readonly clientRssBytes: number;
 }
 
+/** Samples by contender and mode, in the order of the turns. */
+export interface Samples {
+  of(contender: Contender, mode: Mode): readonly Sample[];
+  /** User-space instructions of a step on both sides, one count for each launch. */
+  instructionsOf(contender: Contender, mode: Mode): readonly number[];
+}
+
+interface Taken {
+  readonly turns: Sample[];
+  readonly instructions: number[];
+}
+
+/** Compares contenders and summarizes the samples of each in each mode. */
+export async function compare(comparison: Comparison): Promise<Measured[]> {
+  const { contenders, modes } = comparison;
+  const samples = await takeSamples(comparison);
+  return modes.flatMap((mode) =>
+    contenders.map((contender) => measured(contender, mode, samples.of(contender, mode))),
+  );
+}
+
 /**
  * Compares contenders: all their processes stand ready, and in each mode, one mode after the other,
  * they play in turns, there and back, so that a slow spell of the machine hits all of them.
  */
-export async function compare(comparison: Comparison): Promise<Measured[]> {
-  const { contenders, modes, effort } = comparison;
-  const samples = new Map<string, Sample[]>();
+export async function takeSamples(comparison: Comparison): Promise<Samples> {
+  const { effort } = comparison;
+  const samples = new Map<string, Taken>();
   for (let launch = 1; launch <= effort.launches; launch++) {
     const entrants: Entrant[] = [];
     try {
-      await prepare(comparison, entrants);
+      await prepare(comparison, launch, entrants);
       await takeTurns(comparison, entrants, launch, samples);
     } finally {
       await Promise.all(
@@ -110,17 +137,16 @@ export async function compare(comparison: Comparison): Promise<Measured[]> {
       );
     }
   }
-  return modes.flatMap((mode) =>
-    contenders.map((contender) =>
-      measured(contender, mode, samples.get(keyOf(contender, mode)) ?? []),
-    ),
-  );
+  return {
+    of: (contender, mode) => takenOf(samples, contender, mode).turns,
+    instructionsOf: (contender, mode) => takenOf(samples, contender, mode).instructions,
+  };
 }
 
-/** Starts everybody's processes. */
-async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<void> {
+/** Starts the processes of all contenders, in the opposite order in every other launch. */
+async function prepare(comparison: Comparison, launch: number, entrants: Entrant[]): Promise<void> {
   const { contenders, load } = comparison;
-  for (const contender of contenders) {
+  for (const contender of launch % 2 === 1 ? contenders : [...contenders].reverse()) {
     const [first] = entrants;
     const shares = first !== undefined && comparison.sharesProcesses === true;
     const entrant = shares ? { ...first, contender } : start(contender, comparison);
@@ -130,10 +156,10 @@ async function prepare(comparison: Comparison, entrants: Entrant[]): Promise<voi
 }
 
 async function takeTurns(
-  { modes, effort, load, onProgress }: Comparison,
+  { modes, effort, load, countsInstructions, onProgress }: Comparison,
   entrants: readonly Entrant[],
   launch: number,
-  samples: Map<string, Sample[]>,
+  samples: Map<string, Taken>,
 ): Promise<void> {
   const { launches, repetitions, turnMs } = effort;
   const thereAndBack = [entrants, [...entrants].reverse()];
@@ -147,20 +173,45 @@ async function takeTurns(
       const turn = (launch - 1) * repetitions + repetition + 1;
       onProgress(`turn ${turn} of ${launches * repetitions}: ${mode.label}`);
       for (const entrant of thereAndBack[repetition % 2] ?? []) {
-        const key = keyOf(entrant.contender, mode);
-        const taken = samples.get(key) ?? [];
-        samples.set(key, taken);
-        taken.push(await play(entrant, mode, turnMs));
+        const { turns } = takenOf(samples, entrant.contender, mode);
+        turns.push(await play(entrant, mode, turnMs));
       }
     }
+    if (countsInstructions !== true) continue;
+    // In a turn of its own: counting makes each switch between processes dearer.
+    for (const entrant of entrants) {
+      const { instructions } = takenOf(samples, entrant.contender, mode);
+      const count = await instructionsOfStep(entrant, mode, turnMs);
+      if (count !== undefined) instructions.push(count);
+    }
   }
+}
+
+function takenOf(samples: Map<string, Taken>, contender: Contender, mode: Mode): Taken {
+  const key = keyOf(contender, mode);
+  const taken = samples.get(key) ?? { turns: [], instructions: [] };
+  samples.set(key, taken);
+  return taken;
+}
+
+async function instructionsOfStep(
+  entrant: Entrant,
+  mode: Mode,
+  turnMs: number,
+): Promise<number | undefined> {
+  const { server, client } = entrant;
+  const pids = [server, client].flatMap((child) => child?.pid ?? []);
+  const { result, instructions } = await withInstructions(pids, () => play(entrant, mode, turnMs));
+  return instructions === undefined ? undefined : instructions / result.steps;
 }
 
 const keyOf = (contender: Contender, mode: Mode): string => `${contender.id} ${mode.id}`;
 
 function start(contender: Contender, options: ChildOptions): Entrant {
   const child = (side: Side, role: string): Child =>
-    (side.runtime === "node" ? startNode : startPython)(options, `${contender.id}-${role}`);
+    side.runtime === "node"
+      ? startNode({ ...options, worker: side.worker }, `${contender.id}-${role}`)
+      : startPython(options, `${contender.id}-${role}`);
   return {
     contender,
     server: contender.server && child(contender.server, "server"),

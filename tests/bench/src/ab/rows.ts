@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { clientSteps } from "../client/table.ts";
+import type { Contender, Effort, Mode } from "../harness/compare.ts";
+import { largeSteps, smallSteps } from "../tables/rpc.ts";
+
+/** Rows of a table of steps that are played by this tree and by its base. */
+export interface StepRows {
+  readonly title: string;
+  readonly load: string;
+  readonly contenders: readonly Contender[];
+  readonly modes: readonly Mode[];
+}
+
+/** Contenders of those tables that are this repository's. */
+const own = ["ours", "ours-each", "ours-reuse", "reuse", "environments"];
+
+/** The tables of steps, without the contenders of others. */
+export const stepRows: ReadonlyMap<string, StepRows> = new Map(
+  [smallSteps, largeSteps, clientSteps].map((table) => [table.name, rowsOf(table)]),
+);
+
+// Many launches: two processes of one program differ by up to a tenth for as long as they run.
+export const thorough: Effort = { launches: 8, repetitions: 6, turnMs: 150, warmUpMs: 2000 };
+export const quick: Effort = { launches: 3, repetitions: 4, turnMs: 100, warmUpMs: 1000 };
+
+function rowsOf({ title, load, contenders, modes }: StepRows): StepRows {
+  return { title, load, modes, contenders: contenders.filter(({ id }) => own.includes(id)) };
+}
