@@ -29,7 +29,6 @@ const unnamed = new Set([
     "ElementTypeTable",
     "ScalarOfKind",
     "Picked",
-    "CallLimitTable",
     "ServerLimitTable",
     "SettingTable",
   ],
@@ -67,7 +66,8 @@ function exportsWhatItNames(app) {
 /** @type {import("typedoc").TypeDocOptions} */
 export default {
   name: "dm_env_rpc for TypeScript",
-  entryPoints: [...sources.values()],
+  // What is internal is reached by links from what is public, and has no page of its own.
+  entryPoints: [...sources].filter(([name]) => !name.endsWith("/internal")).map(([, path]) => path),
   // One program of all sources, so that packages link to each other.
   compilerOptions: {
     paths: Object.fromEntries([...sources].map(([name, source]) => [name, [source]])),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { systemTime } from "@dm-env-rpc/transport/internal";
 import { canceled } from "./wait.ts";
 
 /** How long to wait before trying again, and how often. */
@@ -36,13 +37,13 @@ export function pause(ms: number, what: string, signal: AbortSignal): Promise<vo
       return;
     }
     const onAbort = (): void => {
-      clearTimeout(timer);
+      stopTimer();
       reject(canceled(what, signal));
     };
-    const timer = setTimeout(() => {
+    const stopTimer = systemTime.after(ms, () => {
       signal.removeEventListener("abort", onAbort);
       resolve();
-    }, ms);
+    });
     signal.addEventListener("abort", onAbort, { once: true });
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import { ownScalars } from "@dm-env-rpc/tensor-codec/wire";
+import { toError } from "@dm-env-rpc/transport/internal";
 import { copied } from "./copied.ts";
 import { type WaitOptions, watch } from "./wait.ts";
 
@@ -118,7 +119,7 @@ export class SendCall extends RequestCall<ProcessResponse> {
     try {
       this.#onAnswer?.(response);
     } catch (error) {
-      this.fail(asError(error));
+      this.fail(toError(error));
     }
     this.succeed(response);
   }
@@ -140,9 +141,4 @@ function withOwnScalars(response: ProcessResponse): ProcessResponse {
   if (response.case !== "step") return response;
   const { state, observations } = response.value;
   return { case: "step", value: { state, observations: ownScalars(observations) } };
-}
-
-/** What was thrown, as an error. */
-export function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error), { cause: error });
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { isDmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
 import type { ClientStream } from "@dm-env-rpc/transport";
+import { toError } from "@dm-env-rpc/transport/internal";
 import type { Exchange, ResponseTo } from "./call.ts";
 import type { MessageObserver } from "./connection.ts";
 import type { EnvironmentState } from "./environment-state.ts";
@@ -188,7 +190,7 @@ export class Lifeline {
       if (isDmEnvRpcError(error) && error.code === "NOT_FOUND")
         return { line, pipeline, world: "lost", tables: undefined, refusal: error };
       // It may take the server a while to notice that the agent had left: that is one more attempt.
-      line.stream.abort(error instanceof Error ? error : new Error(String(error)));
+      line.stream.abort(toError(error));
       throw error;
     }
   }

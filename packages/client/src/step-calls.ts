@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type {
   ProcessRequest,
   ProcessResponse,
   StepRequest,
   StepResponse,
 } from "@dm-env-rpc/tensor-codec";
-import { asError, Call, RequestCall } from "./call.ts";
+import { toError } from "@dm-env-rpc/transport/internal";
+import { Call, RequestCall } from "./call.ts";
 import type { DynamicAction, DynamicObservation } from "./definition.ts";
 import type { TimeStep } from "./time-step.ts";
 
@@ -34,7 +36,7 @@ export class StepCall extends RequestCall<Step> {
     try {
       step = this.#stepper.answer(response.value);
     } catch (error) {
-      this.fail(asError(error));
+      this.fail(toError(error));
       return;
     }
     this.succeed(step);
@@ -72,7 +74,7 @@ export class BatchCall extends Call<Step[]> {
       this.#open++;
       return { case: "step", value };
     } catch (error) {
-      this.fail(asError(error));
+      this.fail(toError(error));
       return undefined;
     }
   }
@@ -85,7 +87,7 @@ export class BatchCall extends Call<Step[]> {
     try {
       this.#steps.push(this.#stepper.answer(response.value));
     } catch (error) {
-      this.fail(asError(error));
+      this.fail(toError(error));
     }
     this.#settleWhenDone();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
-import { maxTimeoutMs } from "@dm-env-rpc/transport";
+import { messageOf, systemTime } from "@dm-env-rpc/transport/internal";
 
 /** How long to wait; taken by everything that waits. */
 export interface WaitOptions {
@@ -13,8 +13,13 @@ export interface WaitOptions {
 /** The error of a wait that its signal ended. */
 export function canceled(what: string, signal: AbortSignal): ConnectError {
   const reason: unknown = signal.reason;
-  const why = reason instanceof Error ? reason.message : String(reason);
-  return new ConnectError(`${what} was given up: ${why}`, Code.Canceled, undefined, [], reason);
+  return new ConnectError(
+    `${what} was given up: ${messageOf(reason)}`,
+    Code.Canceled,
+    undefined,
+    [],
+    reason,
+  );
 }
 
 /** The error of a wait that took longer than its `timeoutMs`. */
@@ -46,13 +51,13 @@ export function watch(
     if (signal !== undefined) giveUp(canceled(what, signal));
   };
   signal?.addEventListener("abort", onAbort, { once: true });
-  const timer =
+  const stopTimer =
     timeoutMs === undefined
       ? undefined
-      : setTimeout(() => giveUp(timedOut(what, timeoutMs)), Math.min(timeoutMs, maxTimeoutMs));
+      : systemTime.after(timeoutMs, () => giveUp(timedOut(what, timeoutMs)));
   return () => {
     signal?.removeEventListener("abort", onAbort);
-    clearTimeout(timer);
+    stopTimer?.();
   };
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec";
-import { invalid, messageOf, shorten } from "./errors.ts";
+import { messageOf } from "@dm-env-rpc/transport/internal";
+import { invalid, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, isDmEnvRpcError, statusCodes } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
 /** The error of an argument that cannot be right. */
@@ -19,17 +20,6 @@ export function notFound(what: string, id: string, remedy: string): DmEnvRpcErro
 /** A text that may be anything, for an error. */
 export function shorten(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
-}
-
-/** What was thrown, in words. */
-export function messageOf(error: unknown): string {
-  if (error instanceof ConnectError) return error.rawMessage;
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** What was thrown, as an Error. */
-export function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** The error that a caller of a service gets. */

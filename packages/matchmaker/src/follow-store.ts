@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import { pause, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 
-import { toError } from "./errors.ts";
 import type { Emit } from "./events.ts";
 import type { Replica } from "./replica.ts";
 import { isStoreError, type Store } from "./store/store.ts";
-import { pause, type TimeSource } from "./time-source.ts";
 
 /** How long a store that cannot be reached is waited for. */
 const retryMs = 500;

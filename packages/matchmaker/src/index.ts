@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A matchmaker for dm_env_rpc: tickets in, assignments out; worlds created, reset and destroyed. */
 
+export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 export type { Evaluate, Proposal } from "./director/context.ts";
 export type { MatchmakerEvent } from "./events.ts";
 export { byCount } from "./functions/by-count.ts";
@@ -45,7 +46,6 @@ export {
   type Store,
   StoreError,
 } from "./store/store.ts";
-export { systemTime, type TimeSource } from "./time-source.ts";
 export { generateSigningKey, type SigningKey, signingKeyFromPem } from "./tokens/keys.ts";
 export {
   type NetworkServersOptions,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import fc, { type Scheduler } from "fast-check";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../testing/house.ts";
 import { recordsOf, violations } from "../testing/invariants.ts";
-import { ManualTime } from "../testing/manual-time.ts";
 import { SimulatedServers } from "../testing/simulated-servers.ts";
+import { startMs } from "../testing/start-ms.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
 
@@ -45,7 +47,7 @@ async function play(
   scheduler: Scheduler,
   deeds: readonly (typeof deed extends fc.Arbitrary<infer T> ? T : never)[],
 ) {
-  const time = new ManualTime();
+  const time = manualTime(startMs);
   const store = memoryStore({ time });
   const servers = new SimulatedServers();
   let isRandom = false;

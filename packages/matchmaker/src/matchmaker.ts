@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import type { ConnectRouter } from "@connectrpc/connect";
 import {
@@ -8,6 +9,7 @@ import {
   RegistryService,
 } from "@dm-env-rpc/protocol/matchmaker";
 import type { OpenTls } from "@dm-env-rpc/transport";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkProfile } from "./check-profile.ts";
 import type { Evaluate } from "./director/context.ts";
 import { Director } from "./director/director.ts";
@@ -28,7 +30,6 @@ import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
-import { systemTime, type TimeSource } from "./time-source.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { once } from "node:events";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -7,6 +8,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { freePort } from "@dm-env-rpc/tests-processes";
+import { systemTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { pairs } from "../testing/pairs.ts";
 import { serveSilence } from "../testing/silent-server.ts";
@@ -14,7 +16,6 @@ import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import type { MatchmakerEvent } from "./events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
-import { systemTime } from "./time-source.ts";
 
 describe("on the network", () => {
   it("agents find a match, play it and leave, and its world is destroyed", async () => {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type CallOptions,
@@ -14,13 +15,14 @@ import {
   type Ticket,
   TicketState,
 } from "@dm-env-rpc/protocol/matchmaker";
+import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import type { MatchmakerEvent } from "../src/events.ts";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "../src/matchmaker.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";
-import { ManualTime } from "./manual-time.ts";
 import { SimulatedServer, SimulatedServers } from "./simulated-servers.ts";
+import { startMs } from "./start-ms.ts";
 import type { Place } from "./stores.ts";
 
 type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
@@ -79,7 +81,7 @@ export class House implements AsyncDisposable {
       readonly servers?: SimulatedServers;
     } = {},
   ): Promise<House> {
-    const time = options.time ?? new ManualTime();
+    const time = options.time ?? manualTime(startMs);
     const servers = options.servers ?? new SimulatedServers();
     const store = options.store ?? memoryStore({ time });
     const events: MatchmakerEvent[] = [];

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
+import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import { createClient } from "redis";
 import { redisStore } from "../src/redis/redis-store.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
-import { ManualTime } from "./manual-time.ts";
+import { startMs } from "./start-ms.ts";
 
 /** One place for state, which several stores may share. */
 export interface Place extends AsyncDisposable {
@@ -27,7 +29,7 @@ const memory: StoreKind = {
   name: "memory",
   isHere: true,
   async place() {
-    const time = new ManualTime();
+    const time = manualTime(startMs);
     const store = memoryStore({ time });
     // Who closes one of them closes it for himself.
     const open = async (): Promise<Store> => ({
@@ -58,7 +60,7 @@ const redis: StoreKind = {
   async place() {
     shared ??= RedisServer.start();
     const { url } = await shared;
-    const time = new ManualTime(Date.now());
+    const time = manualTime(Date.now());
     const prefix = `{${randomUUID()}}:`;
     const open = async (): Promise<Store> => ({
       ...(await redisStore({ url, prefix, time, ...patient })),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A world author's side of dm_env_rpc: define worlds, and serve them. */
 export type { ListenTls, Peer } from "@dm-env-rpc/transport";
+export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 export type {
   Clock,
   ClockDriver,
@@ -54,7 +55,6 @@ export {
 } from "./definition/world.ts";
 export type { ObservationChecks } from "./engine/observing.ts";
 export type { ActionValues } from "./engine/seat-specs.ts";
-export { systemTime, type TimeSource } from "./engine/time-source.ts";
 export type { Authorize, Role } from "./host/authorize.ts";
 export {
   type CloseOptions,

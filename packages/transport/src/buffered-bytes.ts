@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { ListenLimits } from "./listen-limits.ts";
 
 /** A stalled message is looked at this often before its stream is ended. */
 const stallChecks = 4;
 
 /** The limits on what a listener holds of messages that nobody has taken yet. */
-export interface BufferLimits {
-  readonly maxBufferedBytes: number;
-  readonly maxBufferedBytesPerConnection: number;
-  readonly stalledMessageMs: number;
-}
+export type BufferLimits = Pick<
+  ListenLimits,
+  "maxBufferedBytes" | "maxBufferedBytesPerConnection" | "stalledMessageMs"
+>;
 
 /** What the streams of one connection hold together. */
 export interface ConnectionBytes {

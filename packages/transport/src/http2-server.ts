@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import {
   createSecureServer,
   createServer,
@@ -8,6 +9,7 @@ import {
 import type { Socket } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { joinHostPort } from "./address.ts";
+import { messageOf, toError } from "./internal/index.ts";
 import { maxSessionMemoryMb, windowBytes } from "./limits.ts";
 import type { ListenTls } from "./listen-options.ts";
 
@@ -46,7 +48,7 @@ export function createHttp2Server(
     });
   } catch (cause) {
     throw new ConnectError(
-      `cannot serve TLS: expected a PEM certificate and its key, got ${textOf(cause)}`,
+      `cannot serve TLS: expected a PEM certificate and its key, got ${messageOf(cause)}`,
       Code.InvalidArgument,
       undefined,
       undefined,
@@ -86,7 +88,7 @@ export function bind(
     try {
       server.listen({ host, port }, onListening);
     } catch (cause) {
-      onFailure(cause instanceof Error ? cause : new Error(String(cause)));
+      onFailure(toError(cause));
     }
   });
 }
@@ -132,8 +134,4 @@ function reasonOf(cause: Error): string {
 
 function asBuffer(pem: string | Uint8Array): string | Buffer {
   return typeof pem === "string" ? pem : Buffer.from(pem);
-}
-
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -7,6 +7,7 @@ export { peerOfCall } from "./connect-stream.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limit-table.ts";
 export { maxTimeoutMs } from "./limits.ts";
 export { listen } from "./listen.ts";
+export { type ListenLimits, ListenLimitTable } from "./listen-limits.ts";
 export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen-options.ts";
 export { type MemoryStreamOptions, memoryStreamPair } from "./memory-stream.ts";
 export type {

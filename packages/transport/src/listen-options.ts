@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { CallCodecs } from "./call-codecs.ts";
+import type { ListenLimits } from "./listen-limits.ts";
 import type { ServerStream } from "./message-stream.ts";
 
 /** The certificates of a listener; all are PEM. */
@@ -20,7 +21,7 @@ export interface ListenTls {
 }
 
 /** How a listener listens, and what it allows. */
-export interface ListenOptions {
+export interface ListenOptions extends Partial<ListenLimits> {
   /** Takes each Process stream, of any protocol. Called synchronously; it must not throw. */
   readonly onStream: (stream: ServerStream) => void;
   /** Further services on the same port: health, reflection and what else there is. */
@@ -31,40 +32,6 @@ export interface ListenOptions {
   readonly port?: number | undefined;
   /** Serves TLS instead of plain text; Connect calls may come over HTTP/1.1 then, too. */
   readonly tls?: ListenTls | undefined;
-  /** Most bytes of one message, also after inflation. Default 64 MiB. */
-  readonly maxMessageBytes?: number | undefined;
-  /**
-   * Most bytes of a request that comes by Connect or gRPC-Web: those are made into objects, at up to a
-   * hundred times their size, before anybody can count what is in them. Default `maxMessageBytes`.
-   */
-  readonly maxConnectRequestBytes?: number | undefined;
-  /**
-   * Most bytes received of messages that nobody has taken yet: not whole, being inflated, or
-   * waiting behind one that is not answered. Past it the stream that holds most is ended. Default 1 GiB.
-   */
-  readonly maxBufferedBytes?: number | undefined;
-  /** The same for the streams of one connection; one message of one stream always fits. Default 128 MiB. */
-  readonly maxBufferedBytesPerConnection?: number | undefined;
-  /** A stream that has sent a part of a message, and nothing more for this time, is ended. Default 60,000; 0 never. */
-  readonly stalledMessageMs?: number | undefined;
-  /** Most connections at once; those beyond are told so and closed. Default 10,000. */
-  readonly maxConnections?: number | undefined;
-  /** Most streams open at once on one connection; those beyond are refused. Default 256. */
-  readonly maxStreamsPerConnection?: number | undefined;
-  /** Most calls of `routes` open at once, those of Process aside. Default 10,000. */
-  readonly maxStreams?: number | undefined;
-  /**
-   * A call of `routes`, those of Process aside, whose client has not ended its request and is
-   * silent for this time is reset. Default 600,000; 0 never.
-   */
-  readonly idleStreamMs?: number | undefined;
-  /**
-   * Every connection is pinged this often; one that leaves a ping unanswered for as long is
-   * closed. Default 30,000; 0 turns it off.
-   */
-  readonly pingIntervalMs?: number | undefined;
-  /** A connection without a stream is closed after this time. Default 300,000; 0 never. */
-  readonly idleConnectionMs?: number | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**

@@ -15,7 +15,8 @@ import { defaultCodecs } from "./call-codecs.ts";
 import { createProcessHandler } from "./connect-stream.ts";
 import { GrpcServerStream } from "./grpc-server-stream.ts";
 import { bind, createHttp2Server, trackSockets } from "./http2-server.ts";
-import { defaultMaxMessageBytes, maxTimeoutMs } from "./limits.ts";
+import { maxTimeoutMs } from "./limits.ts";
+import { listenLimits } from "./listen-limits.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { isGrpcProcess, peerOf } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
@@ -23,19 +24,10 @@ import { createRoutes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
 import { createTurnBatch } from "./turn-batch.ts";
 
-const defaults = {
-  host: "127.0.0.1",
-  maxConnections: 10_000,
-  maxStreamsPerConnection: 256,
-  maxStreams: 10_000,
-  idleStreamMs: 600_000,
-  pingIntervalMs: 30_000,
-  idleConnectionMs: 300_000,
-  maxBufferedBytes: 1024 * 1024 * 1024,
-  maxBufferedBytesPerConnection: 128 * 1024 * 1024,
-  stalledMessageMs: 60_000,
-  graceMs: 1_000,
-};
+const defaultHost = "127.0.0.1";
+
+/** How long a close waits for streams, unless it is told. */
+const defaultGraceMs = 1_000;
 
 /** What a listener keeps of the memory of large messages: enough for forty of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
@@ -49,23 +41,17 @@ const spareSockets = 256;
  * A gRPC call of Process goes through this package's own framing; the same service over the
  * Connect and gRPC-Web protocols goes through Connect and reaches the same `onStream`.
  *
- * @throws ConnectError when the port can not be listened on, or a certificate can not be used.
+ * @throws ConnectError when the port cannot be listened on, or a certificate cannot be used.
+ * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  const host = options.host ?? defaults.host;
+  const host = options.host ?? defaultHost;
   const onError = options.onError ?? (() => {});
-  const maxConnections = options.maxConnections ?? defaults.maxConnections;
-  const maxMessageBytes = options.maxMessageBytes ?? defaultMaxMessageBytes;
-  const pingIntervalMs = options.pingIntervalMs ?? defaults.pingIntervalMs;
-  const idleConnectionMs = options.idleConnectionMs ?? defaults.idleConnectionMs;
+  const limits = listenLimits(options);
+  const { maxConnections, maxMessageBytes, pingIntervalMs, idleConnectionMs } = limits;
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
-  const buffered = new BufferedBytes({
-    maxBufferedBytes: options.maxBufferedBytes ?? defaults.maxBufferedBytes,
-    maxBufferedBytesPerConnection:
-      options.maxBufferedBytesPerConnection ?? defaults.maxBufferedBytesPerConnection,
-    stalledMessageMs: options.stalledMessageMs ?? defaults.stalledMessageMs,
-  });
+  const buffered = new BufferedBytes(limits);
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -74,10 +60,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     };
   };
 
-  const server = createHttp2Server(
-    options.maxStreamsPerConnection ?? defaults.maxStreamsPerConnection,
-    options.tls,
-  );
+  const server = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
   const connections = new ServerConnections({
     maxConnections,
     pingIntervalMs,
@@ -87,17 +70,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
   const routes = createRoutes({
     routes: (router) => {
-      const readMaxBytes = Math.min(
-        maxMessageBytes,
-        options.maxConnectRequestBytes ?? maxMessageBytes,
-      );
+      const readMaxBytes = Math.min(maxMessageBytes, limits.maxConnectRequestBytes);
       router.service(Environment, { process: handler }, { readMaxBytes });
       options.routes?.(router);
     },
     maxMessageBytes,
     idleConnectionMs,
-    maxCalls: options.maxStreams ?? defaults.maxStreams,
-    idleCallMs: options.idleStreamMs ?? defaults.idleStreamMs,
+    maxCalls: limits.maxStreams,
+    idleCallMs: limits.idleStreamMs,
     onError,
   });
 
@@ -206,7 +186,7 @@ function createClose(
       });
       connections.drain();
     });
-    const timer = setTimeout(cut, Math.min(options.graceMs ?? defaults.graceMs, maxTimeoutMs));
+    const timer = setTimeout(cut, Math.min(options.graceMs ?? defaultGraceMs, maxTimeoutMs));
     return closed.finally(() => clearTimeout(timer));
   };
 }

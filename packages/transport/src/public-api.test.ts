@@ -5,6 +5,7 @@ import * as api from "./index.ts";
 test("the public names are these", () => {
   expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
     [
+      "ListenLimitTable",
       "createTurnBatch",
       "isLoopback",
       "listen",

@@ -19,12 +19,16 @@ it.each([
 });
 
 it.each([
-  ["packages/server/src/host/limits.ts", defaultLimits],
-  ["packages/matchmaker/src/settings.ts", defaultSettings],
-])("the docstrings of %s tell the defaults", (path, defaults) => {
-  const fields = readFileSync(root + path, "utf8").matchAll(
-    /\bDefault ([^.]+)\.\s*\*\/\s*readonly (\w+): Limit =/g,
-  );
+  {
+    paths: ["packages/transport/src/listen-limits.ts", "packages/server/src/host/limits.ts"],
+    defaults: defaultLimits,
+  },
+  { paths: ["packages/matchmaker/src/settings.ts"], defaults: defaultSettings },
+])("the docstrings of $paths tell the defaults", ({ paths, defaults }) => {
+  const fields = paths
+    .map((path) => readFileSync(root + path, "utf8"))
+    .join("\n")
+    .matchAll(/\bDefault ([^.]+)\.\s*\*\/\s*(?:override )?readonly (\w+): Limit =/g);
   const told = [...fields].map(([, value = "", name = ""]) => [name, numberOf(value)] as const);
   expect(Object.fromEntries(told)).toEqual(defaults);
 });

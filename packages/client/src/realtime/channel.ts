@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment.ts";
 import type { TimeStep } from "../time-step.ts";
 import { Lags } from "./lags.ts";
 import type { RealtimeInfo } from "./realtime-environment.ts";
-import type { TimeSource } from "./time-source.ts";
 
 /** What was taken from a channel. */
 export interface Taken<Observation> {
@@ -185,7 +186,7 @@ export class Channel<Action, Observation> {
 
   #failed(reason: unknown): void {
     if (this.#closed || this.#failure !== undefined) return;
-    this.#failure = reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
+    this.#failure = toError(reason);
     this.#forget();
     this.#status = "failed";
     this.#options.onChange();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
-import { manualTime } from "../testing/manual-time.ts";
 import { realtime } from "./index.ts";
 
 test("what remoteTimeMs throws is the failure of its environment, and nobody else's", async () => {

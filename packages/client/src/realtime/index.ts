@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Environments that run on in real time, and wrappers for them. */
 
+export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 export { type RealtimeOptions, realtime } from "./realtime.ts";
 export type {
   RealtimeEnvironment,
@@ -8,7 +9,6 @@ export type {
   RealtimeResetOptions,
   RealtimeStep,
 } from "./realtime-environment.ts";
-export { systemTime, type TimeSource } from "./time-source.ts";
 export {
   blockingReset,
   recordStatistics,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { RealtimeInfo } from "./realtime-environment.ts";
-import type { TimeSource } from "./time-source.ts";
 
 /** The measures that lags are read into. */
 export type LagNumbers = Pick<

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { ConnectError } from "@connectrpc/connect";
 import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, test } from "vitest";
-import { manualTime } from "../testing/manual-time.ts";
 import { connected, type Script, type ScriptedServer } from "../testing/scripted-server.ts";
 import {
   blockingReset,

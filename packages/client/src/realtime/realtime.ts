@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment.ts";
 import { Changes } from "./changes.ts";
 import { Channel } from "./channel.ts";
 import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";
-import { systemTime, type TimeSource } from "./time-source.ts";
 
 /** How to run environments in real time. */
 export interface RealtimeOptions<Action, Observation> {

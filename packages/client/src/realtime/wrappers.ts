@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { RealtimeEnvironment, RealtimeInfo, RealtimeStep } from "./realtime-environment.ts";
-import { systemTime, type TimeSource } from "./time-source.ts";
 
 /**
  * Makes `reset` wait until every environment has a valid observation. One that has failed is

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { createReadStream } from "node:fs";
 import type { Tensor } from "@dm-env-rpc/tensor-codec";
 import { unpackFor } from "@dm-env-rpc/tensor-codec";
+import { toError } from "@dm-env-rpc/transport/internal";
 import { type SpecTables, tablesOf } from "../join-specs.ts";
 import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
 
@@ -93,7 +95,7 @@ function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array):
     return read(bytes);
   } catch (error) {
     if (error instanceof Error && error.name === "DmEnvRpcError") throw error;
-    throw notRecorded(error instanceof Error ? error : new Error(String(error)));
+    throw notRecorded(toError(error));
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { toError } from "@dm-env-rpc/transport/internal";
 import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../backoff.ts";
 import { copied } from "../copied.ts";
 import type { Environment } from "../environment.ts";
@@ -162,7 +164,7 @@ export class Slot<Action, Observation> {
   }
 
   #failed(reason: unknown): void {
-    const error = reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
+    const error = toError(reason);
     this.#busy = false;
     if (this.#environment !== undefined && isMisfit(error, this.#environment.specs)) {
       this.#context.onMisfit(this.index, error);

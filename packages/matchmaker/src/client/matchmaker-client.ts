@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
@@ -11,9 +12,9 @@ import {
   type Ticket,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, unpackStatus } from "@dm-env-rpc/tensor-codec";
+import { pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import type { TicketState } from "../model.ts";
-import { pause, systemTime, type TimeSource } from "../time-source.ts";
 
 /** What an agent would like to play. */
 export interface TicketInit {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
@@ -6,7 +7,6 @@ import type { Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
-import type { TimeSource } from "../time-source.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
 import type { MatchIndex } from "./match-index.ts";

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
 
-import { messageOf, toError } from "../errors.ts";
 import type { Match, Reason, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
 import { type Change, isStoreError } from "../store/store.ts";
-import { pause } from "../time-source.ts";
 import { faultOf, isGone, isUnreachable } from "../world-servers.ts";
 import { announce, assigned, reserve, type Seats } from "./assignments.ts";
 import { change, type DirectorContext } from "./context.ts";

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { pause, toError } from "@dm-env-rpc/transport/internal";
 
-import { toError } from "../errors.ts";
 import { isStoreError, type Store } from "../store/store.ts";
-import { pause } from "../time-source.ts";
 import { fillVacancies } from "./backfill.ts";
 import type { DirectorContext } from "./context.ts";
 import { startCreates, typeKey } from "./create-world.ts";

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
-import { ManualTime } from "../../testing/manual-time.ts";
+import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
 it("tickets that waited too long are told of once, when that is committed", async () => {
-  const time = new ManualTime();
+  const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let rival = async (): Promise<unknown> => undefined;
   const store: Store = {

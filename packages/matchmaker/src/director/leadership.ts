@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { pause, type TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { Lease, Store } from "../store/store.ts";
-import { pause, type TimeSource } from "../time-source.ts";
 
 const leaseName = "director";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf, toError } from "../errors.ts";
+import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../events.ts";
 import type { WaitingTicket } from "../functions/match-function.ts";
 import { byAge } from "../functions/match-function.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { toError } from "../errors.ts";
+import { toError } from "@dm-env-rpc/transport/internal";
 import type { ReportedWorld, ServerRecord, World } from "../model.ts";
 import { put } from "../replica.ts";
 import { isGone } from "../world-servers.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { toError } from "../errors.ts";
+import { toError } from "@dm-env-rpc/transport/internal";
 import type { MatchProposal } from "../functions/match-function.ts";
 import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";

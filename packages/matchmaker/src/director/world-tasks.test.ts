@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
-import { ManualTime } from "../../testing/manual-time.ts";
+import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
 it("a store that is away when a failed create is taken back is told of as that, and it is made good later", async () => {
-  const time = new ManualTime();
+  const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let isAway = false;
   const store: Store = {

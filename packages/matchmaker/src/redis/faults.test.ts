@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { FrontendService, RegistryService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { hasRedis, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
+import { pause, systemTime } from "@dm-env-rpc/transport/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { profile, reports as reportsOf } from "../../testing/house.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
 import { isStoreError } from "../store/store.ts";
-import { pause, systemTime } from "../time-source.ts";
 import { redisStore } from "./redis-store.ts";
 
 sayWhetherRedis();

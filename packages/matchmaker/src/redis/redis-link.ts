@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import { createClient } from "redis";
-import { messageOf, toError } from "../errors.ts";
 import { StoreError } from "../store/store.ts";
 import type { Script } from "./scripts.ts";
 

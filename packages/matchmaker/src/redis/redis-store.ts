@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { Kind } from "../model.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type RecordKey,
   type Store,
 } from "../store/store.ts";
-import { systemTime, type TimeSource } from "../time-source.ts";
 import { openRedis, type Reply } from "./redis-link.ts";
 import {
   acquireScript,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { pause, systemTime, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
-import { toError } from "../errors.ts";
 import { milliseconds } from "../profile.ts";
-import { pause, systemTime, type TimeSource } from "../time-source.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { createSeats, type Seats } from "./seats.ts";
 

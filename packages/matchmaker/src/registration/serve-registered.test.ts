@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { AdminService, ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { serve } from "@dm-env-rpc/server";
+import { manualTime, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { ManualTime } from "../../testing/manual-time.ts";
 import { pairs } from "../../testing/pairs.ts";
+import { startMs } from "../../testing/start-ms.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
 import { joinMatch, matchmakerClient, type TicketUpdate } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
-import { systemTime, type TimeSource } from "../time-source.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
@@ -101,7 +102,7 @@ describe("a server that is registered", () => {
   it("that closes tells in its last report who has come and gone since the one before", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     // Its time stands still: between the first report and the last there is none.
-    const time = new ManualTime();
+    const time = manualTime(startMs);
     await using registered = await serveCounting(served.url, { time });
     const matchmaker = matchmakerClient(served.url, patient);
     const play = async () => {

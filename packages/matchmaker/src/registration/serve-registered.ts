@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { systemTime } from "../time-source.ts";
+import { systemTime } from "@dm-env-rpc/transport/internal";
 import {
   type Registration,
   type RegistrationOptions,

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House, profile, reports } from "../../testing/house.ts";
-import { ManualTime } from "../../testing/manual-time.ts";
+import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
 /** A house whose store holds up the next call of a kind when it is told to. */
 async function slowHouse(kind: "commit" | "read") {
-  const time = new ManualTime();
+  const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let isSlow = (): void => {};
   let delay: Promise<void> | undefined;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   RegisterServerRequest,
@@ -7,7 +8,8 @@ import type {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
-import { invalid, messageOf, notFound, shorten } from "../errors.ts";
+import { messageOf } from "@dm-env-rpc/transport/internal";
+import { invalid, notFound, shorten } from "../errors.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { systemTime, type TimeSource } from "../time-source.ts";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import {
   type Change,
   type Changes,

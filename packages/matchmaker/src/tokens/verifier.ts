@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
-import { messageOf, shorten } from "../errors.ts";
+import { shorten } from "../errors.ts";
 import { issuerName } from "./issuer.ts";
 import { algorithm } from "./keys.ts";
 

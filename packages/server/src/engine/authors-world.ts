@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
-import { messageOf } from "./responses.ts";
 import { type WorldCalls, WorldFault, worldFailure } from "./world-calls.ts";
 import type { WorldSettings } from "./world-settings.ts";
 

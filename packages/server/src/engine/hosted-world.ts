@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 import type { CallLimits, ServerLimits } from "../host/limits.ts";
 import type { ObservationChecks } from "./observing.ts";
 import type { Seat } from "./seat.ts";
-import type { TimeSource } from "./time-source.ts";
 import type { WorldHost } from "./world-host.ts";
 import type { WorldEnd, WorldObserver } from "./world-observer.ts";
 

@@ -6,6 +6,7 @@ import {
   type ProcessResponse,
   packStatus,
 } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 
 /** The error that a client is told: what is the client's fault keeps its code, the rest is INTERNAL. */
 export function clientError(error: unknown): DmEnvRpcError {
@@ -25,11 +26,6 @@ export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   const bare = new DmEnvRpcError(code, message);
   bare.stack = String(bare.stack);
   return bare;
-}
-
-/** What an error says, whatever was thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The response that says an error. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { lockstep } from "../clocks/lockstep.ts";

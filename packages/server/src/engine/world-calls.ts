@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import type { CallLimits } from "../host/limits.ts";
-import { messageOf } from "./responses.ts";
-import type { TimeSource } from "./time-source.ts";
 import type { Turnstile } from "./turnstile.ts";
 
 /** The functions of an author that may take their time. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { X509Certificate } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { packTensor, t, tensor } from "@dm-env-rpc/tensor-codec";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { makeCertificates, opensslMissing } from "../../testing/certificates.ts";
-import { manualTime } from "../../testing/manual-time.ts";
 import { networkPeer, serving } from "../../testing/network.ts";
 import { isBlocked, Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";

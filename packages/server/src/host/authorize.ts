@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { inspect } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
 import type { Peer, ServerStream } from "@dm-env-rpc/transport";
+import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
-import type { TimeSource } from "../engine/time-source.ts";
 import type { Emit } from "./events.ts";
 
 /**
@@ -82,10 +83,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       stream.abort(status);
       decided(undefined);
     };
-    const fail = (error: unknown): void =>
-      decide(() =>
-        refuse(unauthenticated(), error instanceof Error ? error : new Error(String(error))),
-      );
+    const fail = (error: unknown): void => decide(() => refuse(unauthenticated(), toError(error)));
     const grant = (roles: readonly Role[] | undefined): void => {
       if (roles !== undefined && !areRoles(roles)) {
         fail(new TypeError(`${expectedRoles}, received ${inspect(roles, { depth: 1 })}`));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { randomBytes } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -9,12 +10,12 @@ import {
   unpackTensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";
 import type { Extension } from "../definition/extension.ts";
 import type { WorldDefinition } from "../definition/world.ts";
 import type { HostedWorld } from "../engine/hosted-world.ts";
 import type { ObservationChecks } from "../engine/observing.ts";
-import { systemTime, type TimeSource } from "../engine/time-source.ts";
 import { calledIn } from "../properties/asked.ts";
 import { serverProperties } from "../properties/built-in.ts";
 import type { PropertyTree } from "../properties/property.ts";

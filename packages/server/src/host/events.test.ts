@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { lockstep } from "../clocks/lockstep.ts";

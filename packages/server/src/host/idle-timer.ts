@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { TimeSource } from "../engine/time-source.ts";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 /** Calls back when something has been idle for some time. */
 export interface IdleTimer {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { networkPeer, serving } from "../../testing/network.ts";
 import { connectPeer, isBlocked, Peer, quiet } from "../../testing/peer.ts";
 import { type TallyOptions, tally } from "../../testing/tally.ts";

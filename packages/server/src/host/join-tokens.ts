@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import {
   DmEnvRpcError,
   type PackedTensor,
@@ -7,10 +8,10 @@ import {
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
+import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import type { Done } from "../engine/hosted-world.ts";
-import { clientError, messageOf } from "../engine/responses.ts";
-import type { TimeSource } from "../engine/time-source.ts";
+import { clientError } from "../engine/responses.ts";
 import { isRefusal } from "../engine/world-calls.ts";
 import type { Emit } from "./events.ts";
 

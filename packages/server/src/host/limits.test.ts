@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { create } from "@bufbuild/protobuf";
@@ -6,8 +7,8 @@ import { anyPack } from "@bufbuild/protobuf/wkt";
 import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
 import { type PackValue, pack, packTensor, t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { networkPeer, serving, until } from "../../testing/network.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
-import type { TimeSource } from "../engine/time-source.ts";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { Session, type SessionHost } from "../session/session.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";

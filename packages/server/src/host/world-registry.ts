@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkDefinitions, worldTypeSetting } from "../definition/definition-checks.ts";
 import { shorten } from "../definition/shorten.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 import type { Done, HostedWorld, PackedSettings } from "../engine/hosted-world.ts";
 import type { ObservationChecks } from "../engine/observing.ts";
-import type { TimeSource } from "../engine/time-source.ts";
 import { WorldHost } from "../engine/world-host.ts";
 import type { Emit, WorldDestroyed } from "./events.ts";
 import { createIdleTimer } from "./idle-timer.ts";

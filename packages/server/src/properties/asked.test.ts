@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { create } from "@bufbuild/protobuf";
 import { ReadPropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
-import { messageOf } from "../engine/responses.ts";
 import { isRefusal } from "../engine/world-calls.ts";
 
 /** What one client asks of an author. */

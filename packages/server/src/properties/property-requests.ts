@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { create } from "@bufbuild/protobuf";
 import { type Tensor as TensorMessage, TensorSpecSchema } from "@dm-env-rpc/protocol";
 import {
@@ -15,9 +16,9 @@ import {
   toValue,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { exactly } from "../definition/exact.ts";
-import { messageOf } from "../engine/responses.ts";
 import { type TensorLimits, unpackLimited } from "../engine/tensor-limits.ts";
 import { type Roles, requireRole } from "../host/authorize.ts";
 import {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
 import { DmEnvRpcError, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Awaitable } from "../definition/awaitable.ts";
 import {
   type Extension,
@@ -12,7 +14,6 @@ import {
 } from "../definition/extension.ts";
 import type { Seat } from "../engine/seat.ts";
 import type { TensorLimits } from "../engine/tensor-limits.ts";
-import type { TimeSource } from "../engine/time-source.ts";
 import type { WorldHost } from "../engine/world-host.ts";
 import type { Roles } from "../host/authorize.ts";
 import type { CallLimits } from "../host/limits.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, it } from "vitest";
-import { manualTime } from "../../testing/manual-time.ts";
 import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
 import { mishaps, type Scenario, scenarios } from "../../testing/model/operations.ts";
 import { clockOf, runScenario } from "../../testing/model/run.ts";

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { deepStrictEqual, ok } from "node:assert/strict";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec";
 import type { ClientStream } from "@dm-env-rpc/transport";
+import type { ManualTime } from "@dm-env-rpc/transport/internal";
 import type { Clock } from "../../src/clocks/clock.ts";
 import { freeRunning } from "../../src/clocks/free-running.ts";
 import { lockstep } from "../../src/clocks/lockstep.ts";
@@ -9,7 +11,6 @@ import { realtime } from "../../src/clocks/realtime.ts";
 import { turns } from "../../src/clocks/turns.ts";
 import { wakeUp } from "../../src/clocks/wake-up.ts";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
-import type { ManualTime } from "../manual-time.ts";
 import { oracleOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";

@@ -39,8 +39,8 @@ async function over(
   open: (address: string, options: OpenOptions) => Promise<OpenedStream>,
   options: PairOptions = {},
 ): Promise<Pair> {
-  const { metadata, ...limits } = options;
-  const serve = await serving(limits);
+  const { metadata, maxMessageBytes = 64 * 1024 * 1024 } = options;
+  const serve = await serving({ maxMessageBytes, maxConnectRequestBytes: maxMessageBytes });
   const client = await open(serve.address, { metadata });
   // Over HTTP/2 the server hears of a call with its headers, which go out with the call.
   const server = await serve.next();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { maxTimeoutMs } from "@dm-env-rpc/transport";
+
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { maxTimeoutMs } from "../limits.ts";
 import { systemTime } from "./time-source.ts";
 
 describe("the machine's time", () => {

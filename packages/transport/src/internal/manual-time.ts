@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TimeSource } from "./time-source.ts";
+
+/** A clock that stands still until a test advances it. */
+export interface ManualTime extends TimeSource {
+  /** Advances the clock by `ms` and runs the callbacks that come due, in order. */
+  advance(ms: number): void;
+  /** Number of callbacks that are due at some time. */
+  readonly timers: number;
+  /** Time of the next callback, in the milliseconds of `now()`; undefined without one. */
+  readonly due: number | undefined;
+}
+
+/**
+ * Returns a clock that stands at `startMs` until `advance` is called.
+ *
+ * @param startMs - what `now()` returns first, in milliseconds since the Unix epoch. Default 0.
+ */
+export function manualTime(startMs = 0): ManualTime {
+  let now = startMs;
+  let pending: { readonly at: number; readonly callback: () => void }[] = [];
+  return {
+    now: () => now,
+    after(delayMs, callback) {
+      if (delayMs === Number.POSITIVE_INFINITY) return () => {};
+      const timer = { at: now + delayMs, callback };
+      pending.push(timer);
+      return () => {
+        pending = pending.filter((other) => other !== timer);
+      };
+    },
+    advance(ms) {
+      const end = now + ms;
+      for (;;) {
+        const [next] = pending.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
+        if (next === undefined) break;
+        pending = pending.filter((other) => other !== next);
+        now = Math.max(now, next.at);
+        next.callback();
+      }
+      now = end;
+    },
+    get timers() {
+      return pending.length;
+    },
+    get due() {
+      return pending.length === 0 ? undefined : Math.min(...pending.map(({ at }) => at));
+    },
+  };
+}

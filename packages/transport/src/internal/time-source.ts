@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import { maxTimeoutMs } from "../limits.ts";
+
+/** A clock with timers. Tests pass a manual one. */
+export interface TimeSource {
+  /** Milliseconds since the Unix epoch; never goes back. */
+  now(): number;
+  /**
+   * Calls back once, `delayMs` from now at the earliest, and never for Infinity.
+   *
+   * @returns A function that cancels it.
+   */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** The machine's time. Setting the machine's clock while the process runs does not move it. */
+export const systemTime: TimeSource = {
+  now: () => performance.timeOrigin + performance.now(),
+  after: (delayMs, callback) => {
+    if (delayMs === Number.POSITIVE_INFINITY) return () => {};
+    let timer: ReturnType<typeof setTimeout>;
+    const wait = (leftMs: number): void => {
+      const rest = leftMs - maxTimeoutMs;
+      timer = setTimeout(
+        () => (rest > 0 ? wait(rest) : callback()),
+        Math.min(leftMs, maxTimeoutMs),
+      );
+    };
+    wait(delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after `ms`, or at once when the signal aborts. */
+export function pause(time: TimeSource, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) {
+      resolve();
+      return;
+    }
+    const done = (): void => {
+      cancel();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancel = time.after(ms, done);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}
