@@ -31,13 +31,14 @@ usage: dm-env-rpc-matchmaker-server [options]
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
   --allow-insecure       listen beyond this machine in plain text, where everybody may read along
-  --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers
+  --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers and Redis
   --tls-key FILE         its key
-  --ca FILE              whom the certificates of environment servers are checked against
+  --ca FILE              whom the certificates of environment servers and of Redis are checked against
   --operator-token FILE  only who sends the token in this file, or has a certificate of --operator-ca,
                          registers servers and uses the admin service (everybody)
   --operator-ca FILE     whose certificates make an operator, as PEM; goes with --tls-cert
-  --redis URL            keep the state in Redis, for several matchmakers (in memory)
+  --redis URL            keep the state in Redis 7 or later, for several matchmakers; rediss:// for TLS
+                         (in memory)
   --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
   --profiles FILE        match profiles that are there from the start: a JSON list
   --key FILE             Ed25519 key that join tokens are signed with, as PEM (one that is made

@@ -19,6 +19,8 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "ticket-ended": "debug",
   "bad-proposal": "warn",
   "store-failed": "error",
+  "store-recovered": "info",
+  "store-lost": "error",
   "step-failed": "error",
 };
 

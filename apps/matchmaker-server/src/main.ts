@@ -54,6 +54,7 @@ async function main(): Promise<void> {
         : await redisStore({
             url: flags.redis,
             prefix: flags.redisPrefix,
+            tls: openTls(flags, ca),
             onError: (error) => logger.warn({ err: error }, "redis"),
           }),
     routes: (router) => {
@@ -61,6 +62,12 @@ async function main(): Promise<void> {
       addReflection(router, []);
     },
     onEvent: (event) => {
+      // The process is well without its store, and restarting it would not help; its services are not.
+      if (event.kind === "store-failed" || event.kind === "store-recovered") {
+        for (const { typeName } of services) {
+          health.setServing(typeName, event.kind === "store-recovered");
+        }
+      }
       metrics.note(event);
       logEvent(logger, event);
     },

@@ -64,12 +64,6 @@ export function createMetrics(): Metrics {
     labelNames: ["kind"],
     registers,
   });
-  const leading = new Gauge({
-    name: `${prefix}leading`,
-    help: "1 in the matchmaker that makes the matches",
-    registers,
-  });
-
   return {
     note(event) {
       switch (event.kind) {
@@ -94,12 +88,9 @@ export function createMetrics(): Metrics {
         case "world-failed":
           worlds.inc({ what: event.what, outcome: "failed" });
           break;
-        case "leading":
-        case "following":
-          leading.set(event.kind === "leading" ? 1 : 0);
-          break;
         case "bad-proposal":
         case "store-failed":
+        case "store-lost":
         case "step-failed":
         case "server-lost":
           faults.inc({ kind: event.kind });
@@ -109,6 +100,22 @@ export function createMetrics(): Metrics {
       }
     },
     watch(matchmaker) {
+      new Gauge({
+        name: `${prefix}leading`,
+        help: "1 in the matchmaker that makes the matches",
+        registers,
+        collect() {
+          this.set(matchmaker.isLeading ? 1 : 0);
+        },
+      });
+      new Gauge({
+        name: `${prefix}ready`,
+        help: "1 while the store answers",
+        registers,
+        collect() {
+          this.set(matchmaker.isReady ? 1 : 0);
+        },
+      });
       new Gauge({
         name: `${prefix}tickets`,
         help: "Tickets by state",

@@ -28,6 +28,9 @@ export function toConnectError(error: unknown): ConnectError {
   if (isDmEnvRpcError(error)) {
     return new ConnectError(error.message, statusCodes[error.code] as Code, undefined, [], error);
   }
+  if (isStoreError(error, "full")) {
+    return new ConnectError(error.message, Code.ResourceExhausted, undefined, [], error);
+  }
   if (isStoreError(error)) {
     return new ConnectError(
       `the matchmaker cannot reach its store (${error.message}); try again`,

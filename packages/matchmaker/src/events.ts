@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a matchmaker has to say that nobody asked for; for logs and metrics. */
+/** Events of a matchmaker, for logs and metrics. */
 export type MatchmakerEvent =
   /** This matchmaker makes the matches from now on. */
   | { readonly kind: "leading" }
@@ -47,6 +47,15 @@ export type MatchmakerEvent =
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
   /** The store could not be reached; it is tried again. */
   | { readonly kind: "store-failed"; readonly error: Error }
+  /** The store answers again. */
+  | { readonly kind: "store-recovered" }
+  /**
+   * The store has lost commits: it was flushed, or restarted without all that it had. Configured profiles and the signing
+   * key are put back and servers register again; tickets that it lost are unknown.
+   *
+   * `records`: how many that this matchmaker knew are gone or older than they were.
+   */
+  | { readonly kind: "store-lost"; readonly records: number }
   /** One step failed; the others went on. */
   | { readonly kind: "step-failed"; readonly step: string; readonly error: Error };
 

@@ -8,13 +8,18 @@ import { isStoreError, type Store } from "./store/store.ts";
 /** How long a store that cannot be reached is waited for. */
 const retryMs = 500;
 
-/** Keeps the replica up with the store, whoever writes to it, until the signal aborts. Never rejects. */
+/**
+ * Keeps the replica up with the store, whoever writes to it, until the signal aborts. Never rejects.
+ *
+ * @param onSynced Called after each time; what it rejects with counts as a failure of the store.
+ */
 export async function followStore(
   store: Store,
   replica: Replica,
   time: TimeSource,
   signal: AbortSignal,
   emit: Emit,
+  onSynced: () => Promise<void>,
 ): Promise<void> {
   let isDue = false;
   let wake = (): void => {};
@@ -34,6 +39,7 @@ export async function followStore(
     if (signal.aborted) break;
     try {
       await replica.sync();
+      await onSynced();
     } catch (error) {
       emit({ kind: "store-failed", error: toError(error) });
       if (!isStoreError(error)) continue;

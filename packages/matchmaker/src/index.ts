@@ -38,13 +38,16 @@ export { type MemoryStoreOptions, memoryStore } from "./store/memory-store.ts";
 export {
   type Change,
   type Changes,
+  type CommitOptions,
   type CommitResult,
   type Entry,
   isStoreError,
   type Lease,
+  type Position,
   type RecordKey,
   type Store,
   StoreError,
+  type StoreErrorReason,
 } from "./store/store.ts";
 export { generateSigningKey, type SigningKey, signingKeyFromPem } from "./tokens/keys.ts";
 export {

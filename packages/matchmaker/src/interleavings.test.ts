@@ -34,10 +34,10 @@ function scheduled(store: Store, turn: (label: string) => Promise<void>): Store 
   };
   return {
     ...store,
-    commit: (changes, fence) => call("commit", () => store.commit(changes, fence)),
+    commit: (changes, options) => call("commit", () => store.commit(changes, options)),
     read: (keys) => call("read", () => store.read(keys)),
     changes: (since, limit) => call("changes", () => store.changes(since, limit)),
-    acquire: (name, ttlMs) => call("acquire", () => store.acquire(name, ttlMs)),
+    acquire: (name, holder, ttlMs) => call("acquire", () => store.acquire(name, holder, ttlMs)),
     renew: (lease, ttlMs) => call("renew", () => store.renew(lease, ttlMs)),
     close: async () => {},
   };
@@ -58,8 +58,8 @@ async function play(
   const watched: Store = {
     ...store,
     close: async () => {},
-    async commit(changes, fence) {
-      const result = await store.commit(changes, fence);
+    async commit(changes, options) {
+      const result = await store.commit(changes, options);
       wrong.push(...(await violations(store, servers)));
       return result;
     },

@@ -31,14 +31,17 @@ import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
-import { type SigningKey, sharedSigningKey } from "./tokens/keys.ts";
+import { SharedKeys, type SigningKey } from "./tokens/keys.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";
 
 /** How matches are made. */
 export interface MatchmakerOptions {
   /** Where the state is. Default: the memory of this process. It is closed with the matchmaker. */
   readonly store?: Store | undefined;
-  /** Profiles that are there from the start; those of the same name are replaced. */
+  /**
+   * Profiles that are there from the start; those of the same name are replaced. They are put back when the store
+   * has lost its data.
+   */
   readonly profiles?: readonly MatchProfile[] | undefined;
   /** Match functions of your own, by the name that profiles call them. */
   readonly functions?: MatchFunctions | undefined;
@@ -46,7 +49,7 @@ export interface MatchmakerOptions {
   readonly evaluate?: Evaluate | undefined;
   /** Times and limits. */
   readonly settings?: Partial<MatchmakerSettings> | undefined;
-  /** Signs join tokens. Default: one that is kept in the store. */
+  /** Signs join tokens. Default: one that is kept in the store, and put back by a matchmaker that has it when the store lost it. */
   readonly signingKey?: SigningKey | undefined;
   /** For environment servers with `https://` addresses. */
   readonly tls?: OpenTls | undefined;
@@ -77,8 +80,10 @@ export interface MatchmakerCounts {
 export interface Matchmaker extends AsyncDisposable {
   /** Adds its services to a router. */
   routes(router: ConnectRouter): void;
-  /** Whether this one makes the matches; of those that share a store, one does. */
+  /** True while this one makes the matches: of those that share a store, one does while the store answers. */
   readonly isLeading: boolean;
+  /** True while the store answers. Without it no ticket, server or profile can be changed. */
+  readonly isReady: boolean;
   /** Counts what is known here; takes time in proportion to it. */
   counts(): MatchmakerCounts;
   /** Looks for work once, as the loop does by itself: for tests and simulations with a time of their own. */
@@ -117,10 +122,20 @@ async function start(
   const settings = settingsFrom(options.settings);
   const profiles = options.profiles ?? [];
   for (const profile of profiles) checkProfile(profile, functions);
-  const emit: Emit = (event) => onEvent?.(event);
-  const issuer = await tokenIssuer(options.signingKey ?? (await sharedSigningKey(store)));
-  const replica = new Replica(store);
+  let isReady = true;
+  let isRestoreDue = false;
+  const emit: Emit = (event) => {
+    if (event.kind === "store-failed") isReady = false;
+    onEvent?.(event);
+  };
+  const replica = new Replica(store, (records) => {
+    isRestoreDue = true;
+    emit({ kind: "store-lost", records });
+  });
   await replica.sync();
+  const { signingKey } = options;
+  const sharedKeys = signingKey === undefined ? await SharedKeys.open(replica) : undefined;
+  const issuer = await tokenIssuer(() => sharedKeys?.all ?? (signingKey ? [signingKey] : []));
   const matchIndex = new MatchIndex(replica, functions, emit);
   const servers =
     options.servers ??
@@ -142,6 +157,22 @@ async function start(
       ]))
     );
   }
+  /** Called whenever the store has answered. */
+  const onSynced = async (): Promise<void> => {
+    if (isRestoreDue) {
+      await sharedKeys?.share();
+      for (const profile of profiles) {
+        while (
+          replica.get("profile", profile.name) === undefined &&
+          !(await replica.commit([put("profile", profile.name, undefined, profileRecord(profile))]))
+        );
+      }
+      isRestoreDue = false;
+    }
+    if (isReady) return;
+    isReady = true;
+    emit({ kind: "store-recovered" });
+  };
   const director = new Director({
     store,
     replica,
@@ -156,7 +187,7 @@ async function start(
   });
   const watch = new TicketWatch(replica);
   const ended = new AbortController();
-  const running = [followStore(store, replica, time, ended.signal, emit)];
+  const running = [followStore(store, replica, time, ended.signal, emit, onSynced)];
   if (options.run !== false) running.push(director.run(ended.signal));
 
   let closing: Promise<void> | undefined;
@@ -188,6 +219,9 @@ async function start(
     },
     get isLeading() {
       return director.isLeading;
+    },
+    get isReady() {
+      return isReady;
     },
     counts: () => count(replica),
     tick: () => director.tick(),

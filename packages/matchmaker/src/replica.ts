@@ -2,9 +2,12 @@
 import type { Kind, Records } from "./model.ts";
 import {
   type Change,
+  type Changes,
   type Entry,
+  isStoreError,
   keyText,
   type Lease,
+  type Position,
   type Store,
   type Stored,
 } from "./store/store.ts";
@@ -41,13 +44,18 @@ export class Replica {
     secret: new Map(),
   };
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
-  /** Records that are known to be deleted, until the cursor has passed their versions. */
+  /** Records that are known to be deleted, until the position has passed their versions. */
   readonly #deleted = new Map<string, number>();
-  #cursor = 0;
+  readonly #onLost: (records: number) => void;
+  #position: Position | undefined;
+  /** True while what was read of another beginning is not applied yet. */
+  #isStartingOver = false;
   #syncing: Promise<void> | undefined;
 
-  constructor(store: Store) {
+  /** @param onLost Called when the store has lost commits, with how many of the records that are known here. */
+  constructor(store: Store, onLost: (records: number) => void = () => {}) {
     this.#store = store;
+    this.#onLost = onLost;
   }
 
   /** The store's time. */
@@ -81,6 +89,11 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
+    // What is read anew meanwhile is of another life: versions do not tell which of the two is later.
+    if (this.#isStartingOver) {
+      await this.sync();
+      return;
+    }
     for (const [index, entry] of entries.entries()) {
       // What is gone has no version to compare; it must not undo what was learned meanwhile.
       const unchanged = this.get(entry.kind, entry.id)?.version === known[index];
@@ -89,64 +102,110 @@ export class Replica {
   }
 
   /**
-   * Commits, and knows the outcome: what was written, or what stood in the way.
+   * Commits, and applies the outcome: what was written, or what stood in the way.
    *
-   * @returns Whether it was committed.
-   * @throws StoreError as the store's commit does.
+   * @returns True if it was committed; false if a record was not as planned, or the store has lost commits since.
+   * @throws StoreError as the store's commit does, except `lost`.
    */
-  async commit(changes: readonly Change[], fence?: Lease): Promise<boolean> {
+  async commit(changes: readonly Change[], lease?: Lease): Promise<boolean> {
     if (changes.length === 0) return true;
-    const result = await this.#store.commit(changes, fence);
-    if (!result.ok) {
-      await this.refresh(result.conflicts);
+    const life = this.#position?.life;
+    try {
+      const result = await this.#store.commit(changes, { lease, life });
+      if (!result.ok) {
+        await this.refresh(result.conflicts);
+        return false;
+      }
+      // What was written in an earlier life is lost.
+      if (this.#position?.life !== life) return true;
+      for (const { kind, id, value } of changes) {
+        this.#apply({ kind, id, value, version: result.version } as Entry, false);
+      }
+      return true;
+    } catch (error) {
+      if (!isStoreError(error, "lost")) throw error;
+      await this.sync();
       return false;
     }
-    for (const { kind, id, value } of changes) {
-      this.#apply({ kind, id, value, version: result.version } as Entry, false);
-    }
-    return true;
   }
 
   async #catchUp(): Promise<void> {
-    for (;;) {
-      const { entries, cursor, more, reset } = await this.#store.changes(this.#cursor, pageSize);
-      if (reset) this.#forgetAll();
-      for (const entry of entries) this.#apply(entry, false);
-      this.#cursor = cursor;
-      for (const [text, version] of this.#deleted) {
-        if (version <= cursor) this.#deleted.delete(text);
+    let page: Changes;
+    do {
+      page = await this.#store.changes(this.#position, pageSize);
+      if (page.reset) page = await this.#startOver(page);
+      else {
+        for (const entry of page.entries) this.#apply(entry, false);
+        this.#advance(page.position);
       }
-      if (!more) return;
+    } while (page.more);
+  }
+
+  /** Reads everything, then applies what differs from what is known: nothing seems deleted meanwhile. */
+  async #startOver(first: Changes): Promise<Changes> {
+    this.#isStartingOver = true;
+    try {
+      let isLost = first.lost;
+      let page = first;
+      let entries = new Map(first.entries.map((entry) => [keyText(entry), entry]));
+      while (page.more) {
+        page = await this.#store.changes(page.position, pageSize);
+        isLost ||= page.lost;
+        if (page.reset) entries = new Map();
+        for (const entry of page.entries) entries.set(keyText(entry), entry);
+      }
+      this.#deleted.clear();
+      let records = 0;
+      for (const kind of Object.keys(this.#tables) as Kind[]) {
+        for (const [id, known] of [...this.#tables[kind]]) {
+          const entry = entries.get(keyText({ kind, id }));
+          if (entry?.value !== undefined && entry.version >= known.version) continue;
+          records += 1;
+          // An older state, or none.
+          if (entry?.value === undefined) this.#set(kind, id, undefined);
+        }
+      }
+      for (const { kind, id, version, value } of entries.values()) {
+        if (value === undefined || this.get(kind, id)?.version === version) continue;
+        this.#set(kind, id, { version, value });
+      }
+      this.#advance(page.position);
+      if (isLost) this.#onLost(records);
+      return page;
+    } finally {
+      this.#isStartingOver = false;
+    }
+  }
+
+  #advance(position: Position): void {
+    this.#position = position;
+    for (const [text, version] of this.#deleted) {
+      if (version <= position.version) this.#deleted.delete(text);
     }
   }
 
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
-    const table = this.#tables[kind] as Map<string, Stored<Records[Kind]>>;
-    const known = table.get(id);
+    const known = this.#tables[kind].get(id);
     const text = keyText(entry);
     // A record that was never there has version 0: that is news only where it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(text) ?? 0)) return;
     if (value === undefined) {
-      if (version > this.#cursor) this.#deleted.set(text, version);
-      if (known === undefined) return;
-      table.delete(id);
+      if (version > (this.#position?.version ?? 0)) this.#deleted.set(text, version);
+      if (known !== undefined) this.#set(kind, id, undefined);
     } else {
       this.#deleted.delete(text);
-      table.set(id, { version, value });
+      this.#set(kind, id, { version, value });
     }
-    this.#tell({ kind, id, before: known?.value, after: value } as ReplicaChange);
   }
 
-  #forgetAll(): void {
-    this.#deleted.clear();
-    for (const kind of Object.keys(this.#tables) as Kind[]) {
-      for (const [id, { value }] of [...this.#tables[kind]]) {
-        this.#tables[kind].delete(id);
-        this.#tell({ kind, id, before: value, after: undefined } as ReplicaChange);
-      }
-    }
+  #set(kind: Kind, id: string, stored: Stored<Records[Kind]> | undefined): void {
+    const table = this.#tables[kind] as Map<string, Stored<Records[Kind]>>;
+    const before = table.get(id)?.value;
+    if (stored === undefined) table.delete(id);
+    else table.set(id, stored);
+    this.#tell({ kind, id, before, after: stored?.value } as ReplicaChange);
   }
 
   #tell(change: ReplicaChange): void {

@@ -49,10 +49,10 @@ export class Mortal {
 export function mortalStore(store: Store, mortal: Mortal): Store {
   return {
     ...store,
-    commit: (changes, fence) => mortal.step(() => store.commit(changes, fence)),
+    commit: (changes, options) => mortal.step(() => store.commit(changes, options)),
     read: (keys) => mortal.step(() => store.read(keys)),
     changes: (since, limit) => mortal.step(() => store.changes(since, limit)),
-    acquire: (name, ttlMs) => mortal.step(() => store.acquire(name, ttlMs)),
+    acquire: (name, holder, ttlMs) => mortal.step(() => store.acquire(name, holder, ttlMs)),
     renew: (lease, ttlMs) => mortal.step(() => store.renew(lease, ttlMs)),
     // The dead let go of nothing.
     release: async () => {},

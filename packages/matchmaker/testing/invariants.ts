@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind, Records } from "../src/model.ts";
-import type { Store } from "../src/store/store.ts";
+import type { Position, Store } from "../src/store/store.ts";
 import type { SimulatedServers } from "./simulated-servers.ts";
 
 /** All records of a store, by kind and id. */
@@ -16,13 +16,14 @@ export async function recordsOf(
     ticket: new Map(),
     secret: new Map(),
   };
-  for (let cursor = 0, more = true; more; ) {
-    const page = await store.changes(cursor, 1_000);
+  let position: Position | undefined;
+  for (let more = true; more; ) {
+    const page = await store.changes(position, 1_000);
     for (const { kind, id, value } of page.entries) {
       if (value === undefined) tables[kind].delete(id);
       else tables[kind].set(id, value);
     }
-    ({ cursor, more } = page);
+    ({ position, more } = page);
   }
   return tables;
 }

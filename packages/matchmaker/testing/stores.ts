@@ -15,6 +15,8 @@ export interface Place extends AsyncDisposable {
   open(): Promise<Store>;
   /** Lets a lease run out. */
   pass(ms: number): Promise<void>;
+  /** Deletes all that is kept, as FLUSHALL does. */
+  flush(): Promise<void>;
   readonly time: ManualTime;
 }
 
@@ -38,7 +40,10 @@ const memory: StoreKind = {
       [Symbol.asyncDispose]: async () => {},
     });
     const pass = async (ms: number): Promise<void> => time.advance(ms);
-    return { open, pass, time, [Symbol.asyncDispose]: () => store.close() };
+    const flush = async (): Promise<void> => {
+      throw new Error("what is in memory is lost with its process only");
+    };
+    return { open, pass, flush, time, [Symbol.asyncDispose]: () => store.close() };
   },
 };
 
@@ -54,6 +59,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 `;
 
+const deleteAll = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+
 const redis: StoreKind = {
   name: "Redis",
   isHere: hasRedis,
@@ -67,13 +74,17 @@ const redis: StoreKind = {
       // Its time is a test's; that it is Redis's own has a test of its own.
       now: () => time.now(),
     });
-    const pass = async (ms: number): Promise<void> => {
-      time.advance(ms);
+    const evaluate = async (script: string, args: string[]): Promise<void> => {
       const client = await createClient({ url, socket: { connectTimeout: 60_000 } }).connect();
-      await client.eval(shortenLeases, { arguments: [`${prefix}lease:*`, String(ms)] });
+      await client.eval(script, { arguments: args });
       client.destroy();
     };
-    return { open, pass, time, [Symbol.asyncDispose]: async () => {} };
+    const pass = async (ms: number): Promise<void> => {
+      time.advance(ms);
+      await evaluate(shortenLeases, [`${prefix}lease:*`, String(ms)]);
+    };
+    const flush = (): Promise<void> => evaluate(deleteAll, [`${prefix}*`]);
+    return { open, pass, flush, time, [Symbol.asyncDispose]: async () => {} };
   },
 };
 

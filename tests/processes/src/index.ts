@@ -3,4 +3,4 @@
 export { freePort } from "./free-port.ts";
 export { type Outcome, Program, run, type ServingProgram } from "./program.ts";
 export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
-export { hasRedis, RedisServer, sayWhetherRedis } from "./redis-server.ts";
+export { hasRedis, RedisServer, type RedisServerOptions, sayWhetherRedis } from "./redis-server.ts";

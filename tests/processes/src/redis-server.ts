@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,38 +17,45 @@ export function sayWhetherRedis(): void {
   process.stderr.write("skipped: no redis-server here; apt-get install redis-server\n");
 }
 
+/** Options of `RedisServer.start`. */
+export interface RedisServerOptions {
+  /** When its append-only file goes to the disk. Default: with each write, so that a kill loses nothing. */
+  readonly sync?: "always" | "everysec" | undefined;
+  /** Further flags of redis-server for its port, such as `--cluster-enabled yes`. */
+  readonly flags?: ((port: number) => readonly string[]) | undefined;
+}
+
 /** A real Redis on a free port, which keeps what it has in a folder of its own. */
 export class RedisServer implements AsyncDisposable {
   readonly port: number;
   readonly url: string;
   readonly #folder: string;
-  readonly #sync: "always" | "everysec";
+  readonly #options: RedisServerOptions;
   #process: ChildProcess | undefined;
 
-  private constructor(port: number, folder: string, sync: "always" | "everysec") {
+  private constructor(port: number, folder: string, options: RedisServerOptions) {
     this.port = port;
     this.url = `redis://127.0.0.1:${port}`;
     this.#folder = folder;
-    this.#sync = sync;
+    this.#options = options;
   }
 
-  /**
-   * Starts one.
-   *
-   * @param sync When its append-only file goes to the disk. Default: with each write, so that a kill loses nothing.
-   */
-  static async start(sync: "always" | "everysec" = "always"): Promise<RedisServer> {
+  /** Starts one. */
+  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-"));
-    const server = new RedisServer(await freePort(), folder, sync);
+    const server = new RedisServer(await freePort(), folder, options);
     await server.start();
     return server;
   }
 
   /** Starts it, with what it had. */
   async start(): Promise<void> {
+    const { sync = "always", flags: further = () => [] } = this.#options;
     const flags = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder];
-    const safe = ["--save", "", "--appendonly", "yes", "--appendfsync", this.#sync];
-    const redis = spawn("redis-server", [...flags, ...safe], { stdio: ["ignore", "pipe", "pipe"] });
+    const safe = ["--save", "", "--appendonly", "yes", "--appendfsync", sync];
+    const redis = spawn("redis-server", [...flags, ...safe, ...further(this.port)], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.#process = redis;
     let said = "";
     for await (const line of createInterface(redis.stdout)) {
@@ -59,6 +66,21 @@ export class RedisServer implements AsyncDisposable {
       }
     }
     throw new Error(`redis-server ended before it was ready: ${said}`);
+  }
+
+  /**
+   * Remembers what is on its disk.
+   *
+   * @returns A function that puts that back; for use while it is killed.
+   */
+  async snapshot(): Promise<() => Promise<void>> {
+    const copy = await mkdtemp(join(this.#folder, "..", "dm-env-rpc-redis-copy-"));
+    await cp(this.#folder, copy, { recursive: true });
+    return async () => {
+      await rm(this.#folder, { recursive: true });
+      await cp(copy, this.#folder, { recursive: true });
+      await rm(copy, { recursive: true });
+    };
   }
 
   /** Kills it, as a power cut would. */

@@ -58,7 +58,7 @@ export class Director {
   }
 
   get isLeading(): boolean {
-    return this.#isLeading;
+    return this.#isLeading && this.#leadership.isHeld;
   }
 
   /** Calls for a look soon. */
@@ -107,9 +107,10 @@ export class Director {
         this.#leadership.lose();
         this.#follow();
         this.wake();
-      } else if (isStoreError(error, "unavailable")) {
+      } else if (isStoreError(error)) {
         // Time without the store is nobody's silence.
         this.#watch.reset();
+        if (!this.#leadership.isHeld) this.#follow();
         emit({ kind: "store-failed", error });
       } else emit({ kind: "step-failed", step: "tick", error: toError(error) });
     }

@@ -13,9 +13,9 @@ it("tickets that waited too long are told of once, when that is committed", asyn
   let rival = async (): Promise<unknown> => undefined;
   const store: Store = {
     ...inner,
-    async commit(changes, fence) {
-      if (fence !== undefined) await rival();
-      return await inner.commit(changes, fence);
+    async commit(changes, options) {
+      if (options?.lease !== undefined) await rival();
+      return await inner.commit(changes, options);
     },
   };
   await using house = await House.open({ time, store, settings: { maxWaitMs: 60_000 } });

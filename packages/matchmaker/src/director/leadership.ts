@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { pause, type TimeSource } from "@dm-env-rpc/transport/internal";
 
+import { randomUUID } from "node:crypto";
+import { pause, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Lease, Store } from "../store/store.ts";
 
 const leaseName = "director";
@@ -14,6 +15,8 @@ export class Leadership {
   readonly #store: Store;
   readonly #time: TimeSource;
   readonly #leaseMs: number;
+  /** Of this process: a lease that it took without hearing of it is its own. */
+  readonly #holder = randomUUID();
   #lease: Lease | undefined;
   #renewedMs = 0;
 
@@ -27,6 +30,11 @@ export class Leadership {
     return this.#lease;
   }
 
+  /** True while the lease has not run out by this process's own clock; another may have it as soon as it has. */
+  get isHeld(): boolean {
+    return this.#lease !== undefined && this.#time.now() - this.#renewedMs < this.#leaseMs;
+  }
+
   /** Takes the lease or holds it. Returns whether it is held. */
   async hold(): Promise<boolean> {
     if (this.#lease !== undefined) {
@@ -34,7 +42,7 @@ export class Leadership {
       if (await this.#renew(this.#lease)) return true;
     }
     const now = this.#time.now();
-    this.#lease = await this.#store.acquire(leaseName, this.#leaseMs);
+    this.#lease = await this.#store.acquire(leaseName, this.#holder, this.#leaseMs);
     this.#renewedMs = now;
     return this.#lease !== undefined;
   }

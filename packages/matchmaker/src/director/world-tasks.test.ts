@@ -13,9 +13,9 @@ it("a store that is away when a failed create is taken back is told of as that, 
   let isAway = false;
   const store: Store = {
     ...inner,
-    async commit(changes, fence) {
+    async commit(changes, options) {
       if (isAway) throw new StoreError("unavailable", "the store is away");
-      return await inner.commit(changes, fence);
+      return await inner.commit(changes, options);
     },
   };
   await using house = await House.open({ time, store });

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { randomUUID } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { FrontendService, RegistryService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
-import { hasRedis, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
+import {
+  AdminService,
+  FrontendService,
+  RegistryService,
+  TicketState,
+} from "@dm-env-rpc/protocol/matchmaker";
+import {
+  freePort,
+  hasRedis,
+  Program,
+  RedisServer,
+  sayWhetherRedis,
+} from "@dm-env-rpc/tests-processes";
 import { pause, systemTime } from "@dm-env-rpc/transport/internal";
+import { createClient as createRedisClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeCertificates, opensslMissing } from "../../../server/testing/certificates.ts";
 import { profile, reports as reportsOf } from "../../testing/house.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
+import { Leadership } from "../director/leadership.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
-import { isStoreError } from "../store/store.ts";
+import { type Change, isStoreError } from "../store/store.ts";
 import { redisStore } from "./redis-store.ts";
 
 sayWhetherRedis();
@@ -18,6 +35,7 @@ sayWhetherRedis();
 /** A matchmaker with a loop of its own, on real time. */
 class Running implements AsyncDisposable {
   readonly events: MatchmakerEvent[] = [];
+  readonly #epochs = new Map<string, bigint>();
   #matchmaker: Matchmaker | undefined;
 
   get matchmaker(): Matchmaker {
@@ -29,7 +47,7 @@ class Running implements AsyncDisposable {
     url: string,
     servers: SimulatedServers,
     prefix: string,
-    { serverLeaseMs = 60_000 } = {},
+    { serverLeaseMs = 60_000, leaderLeaseMs = 1_000 } = {},
   ): Promise<Running> {
     const running = new Running();
     running.#matchmaker = await insist(async () =>
@@ -37,7 +55,7 @@ class Running implements AsyncDisposable {
         store: await redisStore({ url, prefix, commandMs: 300, pollMs: 100 }),
         servers,
         profiles: [profile()],
-        settings: { leaderLeaseMs: 1_000, tickMs: 50, minTickMs: 5, serverLeaseMs },
+        settings: { leaderLeaseMs, tickMs: 50, minTickMs: 5, serverLeaseMs },
         onEvent: (event) => running.events.push(event),
       }),
     );
@@ -47,6 +65,13 @@ class Running implements AsyncDisposable {
   get frontend() {
     return createClient(
       FrontendService,
+      createRouterTransport((router) => this.matchmaker.routes(router)),
+    );
+  }
+
+  get admin() {
+    return createClient(
+      AdminService,
       createRouterTransport((router) => this.matchmaker.routes(router)),
     );
   }
@@ -68,7 +93,16 @@ class Running implements AsyncDisposable {
         joinTokens: true,
       }),
     );
+    this.#epochs.set(server.id, epoch);
     return epoch;
+  }
+
+  /** What a server is told with each of its reports. */
+  async terms(server: SimulatedServer): Promise<{ readonly jwks: string }> {
+    const epoch = this.#epochs.get(server.id) ?? (await this.register(server));
+    return await insist(() =>
+      this.registry.renewServer({ serverId: server.id, epoch, worlds: reportsOf(server) }),
+    );
   }
 
   /** Resolves when a ticket is assigned. */
@@ -178,6 +212,158 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await expect.poll(() => leaders(one, two)).toHaveLength(1);
   });
 
+  it("says that it does not lead and is not ready while Redis is dead, and leads again afterwards", async () => {
+    await using one = await Running.open(redis.url, new SimulatedServers(), randomUUID());
+    await expect.poll(() => one.matchmaker.isLeading).toBe(true);
+    expect(one.matchmaker.isReady).toBe(true);
+    redis.freeze();
+    await expect.poll(() => one.matchmaker.isLeading).toBe(false);
+    await expect.poll(() => one.matchmaker.isReady).toBe(false);
+    await heard(one, "following");
+    redis.thaw();
+    await expect.poll(() => one.matchmaker.isReady).toBe(true);
+    await expect.poll(() => one.matchmaker.isLeading).toBe(true);
+    await heard(one, "store-recovered");
+  });
+
+  it("leads as soon as Redis answers, though the answer to its taking of the lease was lost", async () => {
+    await using store = await insist(() => redisStore({ url: redis.url, commandMs: 300 }));
+    const leadership = new Leadership(store, systemTime, 600_000);
+    redis.freeze();
+    await expect(leadership.hold()).rejects.toThrow(/does not answer/);
+    redis.thaw();
+    // It took the lease when it was thawed.
+    expect(await insist(() => leadership.hold())).toBe(true);
+    await leadership.release();
+  });
+
+  it.each([
+    ["flushed", async () => flush(redis)],
+    [
+      "restarted without what it had",
+      async () => {
+        await flush(redis);
+        await redis.kill();
+        await redis.start();
+      },
+    ],
+  ] as const)(
+    "a Redis that is %s is one event, and what is configured is there again",
+    async (_, lose) => {
+      const servers = new SimulatedServers();
+      const prefix = randomUUID();
+      await using one = await Running.open(redis.url, servers, prefix);
+      await using two = await Running.open(redis.url, servers, prefix);
+      const server = servers.add(new SimulatedServer("a", { maxWorlds: 100 }));
+      await one.register(server);
+      const before = await create(one, 2);
+      await Promise.all(before.map((id) => one.assigned(id)));
+      const [earlier] = jwksOf(await one.terms(server));
+
+      await lose();
+      await Promise.all([heard(one, "store-lost"), heard(two, "store-lost")]);
+      // A third one starts on what is left, and may put its own key there first.
+      await using three = await Running.open(redis.url, servers, prefix);
+      await expect
+        .poll(async () => names(await insist(() => two.admin.listProfiles({}))))
+        .toEqual(["any"]);
+      await expect(
+        insist(() => two.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [] })),
+      ).rejects.toThrow(/\[not_found\]/);
+      await two.register(server);
+      const ids = await create(three, 2);
+      await Promise.all(ids.map((id) => one.assigned(id)));
+
+      // All sign with one key, and the key of the tokens before is published still.
+      const keys = await Promise.all(
+        [one, two].map(async (each) => jwksOf(await each.terms(server))),
+      );
+      expect(keys[0]?.[0]).toBe(keys[1]?.[0]);
+      for (const kids of keys) expect(kids).toContain(earlier);
+      await expect.poll(() => leaders(one, two, three)).toHaveLength(1);
+      const events = [...one.events, ...two.events];
+      expect(events.filter(({ kind }) => kind === "store-lost")).toHaveLength(2);
+      expect(events.filter(({ kind }) => kind === "step-failed")).toEqual([]);
+    },
+  );
+
+  it("a lease of before a flush is nobody's, whoever has the lease now", async () => {
+    const prefix = `{${randomUUID()}}:`;
+    await using one = await insist(() => redisStore({ url: redis.url, prefix }));
+    await using two = await insist(() => redisStore({ url: redis.url, prefix }));
+    const before = await one.acquire("lead", "one", 60_000);
+    await flush(redis);
+    const after = await two.acquire("lead", "two", 60_000);
+    if (before === undefined || after === undefined) throw new Error("two leases were expected");
+    expect(await one.renew(before, 60_000)).toBe(false);
+    expect(await two.renew(after, 60_000)).toBe(true);
+    await expect(one.commit([writeSecret("a", 0)], { lease: before })).rejects.toSatisfy((error) =>
+      isStoreError(error),
+    );
+  });
+
+  it("a Redis that comes back older than it was has its readers start over, and takes nothing that was planned before", async () => {
+    const prefix = `{${randomUUID()}}:`;
+    await using one = await insist(() => redisStore({ url: redis.url, prefix }));
+    await using two = await insist(() => redisStore({ url: redis.url, prefix }));
+    await one.commit([writeSecret("kept", 0)]);
+    const rollBack = await redis.snapshot();
+    const lostCommit = await one.commit([writeSecret("lost", 0)]);
+    const { position } = await one.changes(undefined, 100);
+    const { life } = position;
+    await redis.kill();
+    await rollBack();
+    await redis.start();
+    // Without a version of its own for each life, this one would have that of the lost commit.
+    const commit = await insist(() => two.commit([writeSecret("lost", 0)]));
+    if (!commit.ok || !lostCommit.ok) throw new Error("two commits were expected");
+    expect(commit.version).toBeGreaterThan(lostCommit.version);
+    const late = insist(() => one.commit([writeSecret("lost", lostCommit.version)], { life }));
+    await expect(late).rejects.toSatisfy((error) => isStoreError(error, "lost"));
+    const page = await one.changes(position, 100);
+    expect(page).toMatchObject({ reset: true, lost: true });
+    expect(page.entries.map(({ id }) => id).sort()).toEqual(["kept", "lost"]);
+    expect(await one.changes(page.position, 100)).toMatchObject({ reset: false, entries: [] });
+  });
+
+  it("a Redis that is restarted with all that it had has nobody start over", async () => {
+    const prefix = `{${randomUUID()}}:`;
+    await using store = await insist(() => redisStore({ url: redis.url, prefix }));
+    await store.commit([writeSecret("a", 0)]);
+    const { position } = await store.changes(undefined, 100);
+    await redis.kill();
+    await redis.start();
+    await insist(() => store.commit([writeSecret("b", 0)]));
+    const page = await store.changes(position, 100);
+    expect(page).toMatchObject({ reset: false, lost: false });
+    expect(page.entries.map(({ id }) => id)).toEqual(["b"]);
+  });
+
+  it("a Redis that is full refuses new tickets, and all that there are go on", async () => {
+    const servers = new SimulatedServers();
+    await using one = await Running.open(redis.url, servers, randomUUID());
+    const [first = "", second = ""] = await create(one, 2);
+    await one.register(servers.add(new SimulatedServer("a", { maxWorlds: 100 })));
+    await Promise.all([first, second].map((id) => one.assigned(id)));
+    const [waiting = ""] = await create(one, 1);
+    await configure(redis, { maxmemory: "1mb" });
+    try {
+      await expect(one.frontend.createTicket({})).rejects.toThrow(
+        /\[resource_exhausted\] Redis at \S+ has no memory left \(maxmemory\).*raise maxmemory/,
+      );
+      const { ticket } = await one.frontend.cancelTicket({ ticketId: waiting });
+      expect(ticket?.state).toBe(TicketState.CANCELLED);
+      await one.registry.deregisterServer({ serverId: "a" });
+      await expect
+        .poll(async () => (await one.frontend.getTicket({ ticketId: first })).ticket?.state)
+        .toBe(TicketState.WAITING);
+      expect(one.matchmaker.isLeading).toBe(true);
+      await one.matchmaker.close();
+    } finally {
+      await configure(redis, { maxmemory: "0" });
+    }
+  });
+
   it("another matchmaker takes over when the one that leads is closed", async () => {
     const servers = new SimulatedServers();
     const prefix = randomUUID();
@@ -190,6 +376,107 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await expect.poll(() => leaders(one, two)).toEqual([two]);
   });
 });
+
+/** A store that would lose data is refused at once, in words that say what to change. */
+describe.skipIf(!hasRedis)("a Redis that is unsuitable", () => {
+  it("is refused when it evicts what it should keep", async () => {
+    await using redis = await RedisServer.start({
+      flags: () => ["--maxmemory-policy", "allkeys-lru"],
+    });
+    await expect(insist(() => redisStore({ url: redis.url }))).rejects.toThrow(
+      /expected maxmemory-policy noeviction, received allkeys-lru; set it with/,
+    );
+  });
+
+  it("is refused when it is a node of a Cluster", async () => {
+    await using redis = await RedisServer.start({ flags: () => ["--cluster-enabled", "yes"] });
+    await expect(insist(() => redisStore({ url: redis.url }))).rejects.toThrow(
+      /is a node of a Redis Cluster/,
+    );
+  });
+
+  it("is refused when it is a replica", async () => {
+    await using primary = await RedisServer.start();
+    await using redis = await RedisServer.start({
+      flags: () => ["--replicaof", "127.0.0.1", String(primary.port)],
+    });
+    await expect(insist(() => redisStore({ url: redis.url }))).rejects.toThrow(
+      /is a read-only copy \(replica\)/,
+    );
+  });
+
+  it("is refused when it is a Sentinel", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-sentinel-"));
+    const [port, file] = [await freePort(), join(folder, "sentinel.conf")];
+    await writeFile(file, `port ${port}\nbind 127.0.0.1\n`);
+    await using sentinel = new Program("redis-server", [file, "--sentinel"]);
+    await sentinel.says(/(Sentinel ID)/);
+    await expect(insist(() => redisStore({ url: `redis://127.0.0.1:${port}` }))).rejects.toThrow(
+      /is a Sentinel: expected the Redis that it watches/,
+    );
+    await rm(folder, { recursive: true });
+  });
+});
+
+const noOpenssl = opensslMissing();
+if (noOpenssl !== undefined) process.stderr.write(`skipped, Redis with TLS: ${noOpenssl}\n`);
+
+describe.skipIf(!hasRedis || noOpenssl !== undefined)("a Redis with TLS", () => {
+  it("takes who has a certificate of its authority, and is taken by that authority", async () => {
+    const { authority, server, operator } = makeCertificates();
+    const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-tls-"));
+    const at = (name: string): string => join(folder, name);
+    await writeFile(at("ca.pem"), authority);
+    await writeFile(at("cert.pem"), server.cert);
+    await writeFile(at("key.pem"), server.key);
+    const tls = ["--tls-cert-file", at("cert.pem"), "--tls-key-file", at("key.pem")];
+    await using redis = await RedisServer.start({
+      flags: (port) => [
+        ...["--port", "0", "--tls-port", String(port)],
+        ...tls,
+        ...["--tls-ca-cert-file", at("ca.pem"), "--tls-auth-clients", "yes"],
+      ],
+    });
+    const url = redis.url.replace("redis:", "rediss:");
+    const short = { url, connectMs: 2_000 };
+    await expect(redisStore(short)).rejects.toThrow(/certificate/);
+    await expect(redisStore({ ...short, tls: { ca: authority } })).rejects.toSatisfy((error) =>
+      isStoreError(error, "unavailable"),
+    );
+    const mine = { ca: authority, cert: operator.cert, key: operator.key };
+    await using store = await insist(() => redisStore({ url, tls: mine }));
+    expect(await store.commit([writeSecret("a", 0)])).toMatchObject({ ok: true });
+    await rm(folder, { recursive: true });
+  });
+});
+
+async function withClient(redis: RedisServer, args: readonly string[]): Promise<void> {
+  const client = await createRedisClient({ url: redis.url }).connect();
+  await client.sendCommand([...args]);
+  client.destroy();
+}
+
+const flush = (redis: RedisServer): Promise<void> => withClient(redis, ["FLUSHALL"]);
+
+const configure = (redis: RedisServer, settings: Readonly<Record<string, string>>): Promise<void> =>
+  withClient(redis, ["CONFIG", "SET", ...Object.entries(settings).flat()]);
+
+function writeSecret(id: string, version: number): Change {
+  return { kind: "secret", id, version, value: { id, value: id } };
+}
+
+/** The ids of the keys of a JWK set, the one that signs first. */
+function jwksOf({ jwks }: { readonly jwks: string }): string[] {
+  return JSON.parse(jwks).keys.map(({ kid }: { kid: string }) => kid);
+}
+
+function names({
+  profiles,
+}: {
+  readonly profiles: readonly { readonly name: string }[];
+}): string[] {
+  return profiles.map(({ name }) => name);
+}
 
 async function create({ frontend }: Running, count: number): Promise<string[]> {
   const ids: string[] = [];

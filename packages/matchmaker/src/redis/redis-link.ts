@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { OpenTls } from "@dm-env-rpc/transport";
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import { createClient } from "redis";
-import { StoreError } from "../store/store.ts";
+import { isStoreError, StoreError } from "../store/store.ts";
 import type { Script } from "./scripts.ts";
 
 /** What Redis answers to a script. */
@@ -9,16 +11,26 @@ export type Reply = string | number | null | readonly Reply[];
 
 /** Two connections to one Redis: for commands, and for what is published. */
 export interface RedisLink {
-  /** @throws StoreError `unavailable` when no answer comes. */
+  /** @throws StoreError `unavailable` when no answer comes, `full` when Redis has no memory left for it. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
   /** @throws StoreError `unavailable` when no answer comes. */
   command(args: readonly string[]): Promise<Reply>;
   close(): Promise<void>;
 }
 
+/** Runs scripts on a new connection, before anything else does. */
+export type Prepare = (run: RedisLink["run"], info: ReadonlyMap<string, string>) => Promise<void>;
+
 /** How a link is made. */
 export interface RedisLinkOptions {
   readonly url: string;
+  /** For `rediss://`. */
+  readonly tls: OpenTls | undefined;
+  /**
+   * Called on every new connection with what Redis says about itself (INFO). Commands wait for it, and fail with
+   * what it throws until it succeeds.
+   */
+  readonly prepare: Prepare;
   readonly channel: string;
   readonly connectMs: number;
   readonly commandMs: number;
@@ -31,9 +43,15 @@ export interface RedisLinkOptions {
 const maxWaitingCommands = 10_000;
 const maxReconnectMs = 1_000;
 
-/** @throws StoreError `unavailable` when Redis does not answer within `connectMs`. */
+/**
+ * Connects to a Redis.
+ *
+ * @throws StoreError `unavailable` when Redis does not answer within `connectMs`, `unsuitable` when the address is no Redis
+ * that keeps what it is given.
+ */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
-  const { url, channel, connectMs, commandMs, onNews, onError } = options;
+  const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
+  const where = `Redis at ${withoutPassword(url)}`;
   /** At first there is one attempt; a connection that was there is made again for ever. */
   let isLasting = false;
   const make = () => {
@@ -45,6 +63,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       commandsQueueMaxLength: maxWaitingCommands,
       pingInterval: 10_000,
       socket: {
+        ...(url.startsWith("rediss:") ? { tls: true, ...socketTls(tls) } : {}),
         connectTimeout: connectMs,
         reconnectStrategy: (retries) =>
           isLasting && Math.min(20 * 2 ** Math.min(retries, 10), maxReconnectMs),
@@ -75,42 +94,138 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     );
   } catch (error) {
     destroy();
-    throw unavailable(error, `Redis at ${withoutPassword(url)}`);
+    throw unavailable(error, where);
   }
   isLasting = true;
-  subscriber.on("ready", onNews);
-  client.on("ready", onNews);
 
-  const command = async (args: readonly string[]): Promise<Reply> => {
+  const send = async (args: readonly string[]): Promise<Reply> => {
     try {
       return (await inTime(client.sendCommand([...args]), commandMs)) as Reply;
     } catch (error) {
-      if (isNoScript(error)) throw error;
-      throw unavailable(error, `Redis at ${withoutPassword(url)}`);
+      if (isReply(error, "NOSCRIPT")) throw error;
+      if (isReply(error, "OOM")) throw full(error, where);
+      throw unavailable(error, where);
     }
   };
-  return {
-    command,
-    async run({ sha, source }, keys, args) {
+  const runWith =
+    (sendIt: typeof send): RedisLink["run"] =>
+    async ({ sha, source }, keys, args) => {
       const rest = [String(keys.length), ...keys, ...args];
       try {
-        return await command(["EVALSHA", sha, ...rest]);
+        return await sendIt(["EVALSHA", sha, ...rest]);
       } catch (error) {
-        if (!isNoScript(error)) throw error;
-        return await command(["EVAL", source, ...rest]);
+        if (!isReply(error, "NOSCRIPT")) throw error;
+        return await sendIt(["EVAL", source, ...rest]);
       }
-    },
+    };
+  const prepare = async (): Promise<void> => {
+    const info = infoOf(String(await send(["INFO"])));
+    checkSuitable(info, where);
+    await options.prepare(runWith(send), info);
+  };
+  /** Of the connection that there is. */
+  let preparing: Promise<void> | undefined;
+  const prepared = (): Promise<void> => {
+    if (preparing !== undefined) return preparing;
+    const attempt = prepare();
+    preparing = attempt;
+    attempt.catch(() => {
+      if (preparing === attempt) preparing = undefined;
+    });
+    return attempt;
+  };
+  const command = async (args: readonly string[]): Promise<Reply> => {
+    await prepared();
+    return await send(args);
+  };
+  subscriber.on("ready", onNews);
+  client.on("ready", () => {
+    preparing = undefined;
+    onNews();
+  });
+  try {
+    await prepared();
+  } catch (error) {
+    destroy();
+    throw error;
+  }
+  return {
+    command,
+    run: runWith(command),
     async close() {
       destroy();
     },
   };
 }
 
-function isNoScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("NOSCRIPT");
+/** What INFO says, by name. */
+function infoOf(text: string): ReadonlyMap<string, string> {
+  const lines = text.split("\r\n").filter((line) => line.includes(":"));
+  return new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1)];
+    }),
+  );
 }
 
+const leastVersion = 7;
+
+/**
+ * Refuses a Redis that would lose data of a matchmaker, or that it cannot speak to.
+ *
+ * @throws StoreError `unsuitable` saying what to change.
+ */
+function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
+  const refuse = (text: string): StoreError => new StoreError("unsuitable", `${where} ${text}`);
+  const mode = info.get("redis_mode") ?? "standalone";
+  if (mode === "sentinel") {
+    throw refuse(
+      "is a Sentinel: expected the Redis that it watches; give the address of the primary, such as a DNS name or a proxy that follows it",
+    );
+  }
+  if (mode === "cluster") {
+    throw refuse(
+      "is a node of a Redis Cluster: expected a Redis of its own, for a commit takes all of its keys from one node; give the address of one with cluster-enabled no",
+    );
+  }
+  const version = info.get("redis_version") ?? "unknown";
+  if (!(Number.parseInt(version, 10) >= leastVersion)) {
+    throw refuse(`is too old: expected version ${leastVersion} or later, received ${version}`);
+  }
+  if (info.get("role") === "slave") {
+    throw refuse(
+      "is a read-only copy (replica): expected a primary; give the address of the primary",
+    );
+  }
+  const policy = info.get("maxmemory_policy") ?? "noeviction";
+  if (policy !== "noeviction") {
+    throw refuse(
+      `deletes what it should keep when its memory is full: expected maxmemory-policy noeviction, received ${policy}; set it with "CONFIG SET maxmemory-policy noeviction" and in redis.conf`,
+    );
+  }
+}
+
+function socketTls(tls: OpenTls | undefined): Record<string, unknown> {
+  if (tls === undefined) return {};
+  const { serverName, ...rest } = tls;
+  return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
+}
+
+/** Returns true for an error that Redis replied, which begins with its kind. */
+function isReply(error: unknown, kind: string): boolean {
+  return error instanceof Error && error.message.startsWith(kind);
+}
+
+function full(error: unknown, where: string): StoreError {
+  return new StoreError(
+    "full",
+    `${where} has no memory left (maxmemory): it takes no new tickets, servers and profiles until others have ended; raise maxmemory`,
+    { cause: error },
+  );
+}
 function unavailable(error: unknown, what: string): StoreError {
+  if (isStoreError(error)) return error;
   return new StoreError(
     "unavailable",
     `${what} does not answer: ${messageOf(error) || "no reason given"}`,

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 
+import { randomUUID } from "node:crypto";
+import type { OpenTls } from "@dm-env-rpc/transport";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Kind } from "../model.ts";
 import {
+  type Change,
   type Changes,
   type CommitResult,
+  checkOnce,
   type Entry,
   fenced,
   keyText,
   type Lease,
+  lostLife,
   type RecordKey,
   type Store,
 } from "../store/store.ts";
-import { openRedis, type Reply } from "./redis-link.ts";
+import { openRedis, type RedisLink, type Reply } from "./redis-link.ts";
 import {
   acquireScript,
+  beginLifeScript,
   changesScript,
   commitScript,
+  commitWhenFullScript,
   releaseScript,
   renewScript,
 } from "./scripts.ts";
@@ -25,10 +32,9 @@ import {
 export interface RedisStoreOptions {
   /** Such as `redis://127.0.0.1:6379/0`; `rediss://` for TLS. */
   readonly url: string;
-  /**
-   * What all keys begin with; matchmakers with the same one are one. Default `{matchmaker}:`; the
-   * braces keep the keys together on a Redis cluster.
-   */
+  /** For `rediss://`: the authority to trust, and the certificate to show where Redis asks for one (mTLS). */
+  readonly tls?: OpenTls | undefined;
+  /** What all keys begin with; matchmakers with the same one are one. Default `{matchmaker}:`. */
   readonly prefix?: string | undefined;
   /** How long connecting may take at first. Default 5,000. */
   readonly connectMs?: number | undefined;
@@ -45,22 +51,26 @@ export interface RedisStoreOptions {
 /** Deleted records that are remembered; readers that are further behind start over. */
 const maxDeleted = 10_000;
 
+/** Kinds of which a new record is refused when Redis is full; those of the director let others end. */
+const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
+
 /**
- * A store in Redis (7 or later), which several matchmakers share. Let Redis keep what it has
- * (`appendonly yes`): what it forgets in a restart, the matchmakers have lost.
+ * A store in Redis, which several matchmakers share: one Redis of version 7 or later, no Sentinel and no Cluster, with
+ * `maxmemory-policy noeviction`. Let Redis keep what it has (`appendonly yes`): what it forgets in a restart, the
+ * matchmakers have lost.
  *
- * @throws StoreError `unavailable` when Redis does not answer.
+ * @throws StoreError `unavailable` when Redis does not answer, `unsuitable` when it would not keep what it is given.
  */
 export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const { time = systemTime, prefix = "{matchmaker}:", pollMs = 1_000 } = options;
   const key = (name: string): string => `${prefix}${name}`;
-  const [records, log, version, deleted, forgotten, fence] = [
+  const [life, records, log, version, deleted, forgotten] = [
+    key("life"),
     key("records"),
     key("log"),
     key("version"),
     key("deleted"),
     key("forgotten"),
-    key("fence"),
   ];
   const leaseKey = (name: string): string => key(`lease:${name}`);
   const channel = key("changed");
@@ -68,8 +78,18 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const tell = (): void => {
     for (const listener of [...listeners]) listener();
   };
+  /** The run of Redis that is connected. */
+  let run = "";
+  const beginLife = async (runScript: RedisLink["run"]): Promise<void> => {
+    await runScript(beginLifeScript, [life, version], [run, randomUUID()]);
+  };
   const link = await openRedis({
     url: options.url,
+    tls: options.tls,
+    prepare: async (runScript, info) => {
+      run = info.get("run_id") ?? "unknown";
+      await beginLife(runScript);
+    },
     channel,
     connectMs: options.connectMs ?? 5_000,
     commandMs: options.commandMs ?? 3_000,
@@ -101,17 +121,30 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
 
   return {
     now: () => time.now() + aheadMs,
-    async commit(changes, lease): Promise<CommitResult> {
-      const args = [lease === undefined ? "" : String(lease.token), channel, String(maxDeleted)];
+    async commit(changes, { lease, life: planned } = {}): Promise<CommitResult> {
+      checkOnce(changes);
+      const args = [
+        planned ?? "",
+        lease === undefined ? "" : leaseValue(lease),
+        channel,
+        String(maxDeleted),
+      ];
       for (const { kind, id, version: expected, value } of changes) {
         args.push(keyText({ kind, id }), String(expected));
         args.push(value === undefined ? "" : JSON.stringify(value));
       }
-      const keys = [records, log, version, deleted, forgotten, leaseKey(lease?.name ?? "")];
-      const [outcome, ...rest] = list(await link.run(commitScript, keys, args));
-      if (outcome === "fenced" && lease !== undefined) throw fenced(lease);
-      if (outcome === "ok") return { ok: true, version: Number(rest[0]) };
-      return { ok: false, conflicts: rest.map((text) => keyOf(String(text))) };
+      const keys = [life, records, log, version, deleted, forgotten, leaseKey(lease?.name ?? "")];
+      const script = changes.some(isNewcomer) ? commitScript : commitWhenFullScript;
+      for (;;) {
+        const [outcome, ...rest] = list(await link.run(script, keys, args));
+        if (outcome === "fenced" && lease !== undefined) throw fenced(lease);
+        if (outcome === "ok") return { ok: true, version: Number(rest[0]) };
+        if (outcome === "conflict") {
+          return { ok: false, conflicts: rest.map((text) => keyOf(String(text))) };
+        }
+        if (planned !== undefined) throw lostLife();
+        await beginLife(link.run);
+      }
     },
     async read(keys) {
       if (keys.length === 0) return [];
@@ -119,32 +152,47 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       return keys.map((each, index) => entryOf(each, values[index]));
     },
     async changes(since, limit): Promise<Changes> {
-      const keys = [records, log, version, forgotten];
-      const reply = list(await link.run(changesScript, keys, [String(since), String(limit)]));
-      const [reset, cursor, more, seconds, microseconds, ...parts] = reply;
+      const keys = [life, records, log, version, forgotten];
+      const { life: known = "", version: from = 0, horizon = 0 } = since ?? {};
+      const args = [known, String(from), String(horizon), String(limit)];
+      let reply = list(await link.run(changesScript, keys, args));
+      while (reply.length === 0) {
+        // It was flushed.
+        await beginLife(link.run);
+        reply = list(await link.run(changesScript, keys, args));
+      }
+      const [current, lost, reset, cursor, newHorizon, more, seconds, microseconds, ...parts] =
+        reply;
       learnTime(seconds, microseconds);
       const entries: Entry[] = [];
       for (let at = 0; at < parts.length; at += 3) {
         const entry = entryOf(keyOf(String(parts[at])), parts[at + 2]);
         entries.push({ ...entry, version: Number(parts[at + 1]) } as Entry);
       }
-      return { entries, cursor: Number(cursor), more: more === "1", reset: reset === "1" };
+      return {
+        entries,
+        position: { life: String(current), version: Number(cursor), horizon: Number(newHorizon) },
+        more: more === "1",
+        reset: reset === "1",
+        lost: lost === "1",
+      };
     },
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async acquire(name, ttlMs): Promise<Lease | undefined> {
-      const keys = [leaseKey(name), fence];
-      const token = await link.run(acquireScript, keys, [String(Math.ceil(ttlMs))]);
-      return token === "" ? undefined : { name, token: Number(token) };
+    async acquire(name, holder, ttlMs): Promise<Lease | undefined> {
+      const epoch = randomUUID();
+      const args = [holder, epoch, String(Math.ceil(ttlMs))];
+      const taken = await link.run(acquireScript, [leaseKey(name)], args);
+      return taken === 1 ? { name, holder, epoch } : undefined;
     },
     async renew(lease, ttlMs) {
-      const args = [String(lease.token), String(Math.ceil(ttlMs))];
+      const args = [leaseValue(lease), String(Math.ceil(ttlMs))];
       return (await link.run(renewScript, [leaseKey(lease.name)], args)) === 1;
     },
     async release(lease) {
-      await link.run(releaseScript, [leaseKey(lease.name)], [String(lease.token)]);
+      await link.run(releaseScript, [leaseKey(lease.name)], [leaseValue(lease)]);
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -154,6 +202,15 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
 function list(reply: Reply): readonly Reply[] {
   if (Array.isArray(reply)) return reply;
   throw new Error(`expected a list from Redis, received ${JSON.stringify(reply)}`);
+}
+
+/** A lease as it is kept. */
+function leaseValue({ holder, epoch }: Lease): string {
+  return `${holder} ${epoch}`;
+}
+
+function isNewcomer({ kind, version, value }: Change): boolean {
+  return version === 0 && value !== undefined && newcomers.has(kind);
 }
 
 function keyOf(text: string): RecordKey {

@@ -11,61 +11,106 @@ function script(source: string): Script {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
+/** Runs a script even when Redis has no memory left. */
+const evenWhenFull = "#!lua flags=allow-oom\n";
+
 /**
- * All changes or none.
+ * Begins another life of the store where it has none, or where Redis was started since: then it may have lost commits.
+ * The versions of a life begin where no earlier one can have been.
  *
- * KEYS: records, log, version, deleted, forgotten, lease. ARGV: the fence or "", the channel, how many deleted
- * records are remembered, then of each change its key, the version that it must have, and its new value or "".
+ * KEYS: life, version. ARGV: the run of Redis, a new life. Answers the life.
  */
-export const commitScript: Script = script(`
-if ARGV[1] ~= '' and redis.call('GET', KEYS[6]) ~= ARGV[1] then return {'fenced'} end
+export const beginLifeScript: Script = script(`${evenWhenFull}
+local life = redis.call('GET', KEYS[1])
+if life then
+  local id, run = string.match(life, '^(%S+) (%S+)')
+  if run == ARGV[1] then return id end
+end
+local time = redis.call('TIME')
+local version = redis.call('GET', KEYS[2]) or '0'
+local least = time[1] * 1000000 + time[2]
+redis.call('SET', KEYS[1], ARGV[2] .. ' ' .. ARGV[1] .. ' ' .. version)
+if tonumber(version) < least then redis.call('SET', KEYS[2], string.format('%.0f', least)) end
+return ARGV[2]
+`);
+
+const commit = `
+local life = redis.call('GET', KEYS[1])
+if not life or (ARGV[1] ~= '' and string.match(life, '^%S+') ~= ARGV[1]) then return {'lost'} end
+if ARGV[2] ~= '' and redis.call('GET', KEYS[7]) ~= ARGV[2] then return {'fenced'} end
 local reply = {'conflict'}
-for i = 4, #ARGV, 3 do
-  local current = redis.call('HGET', KEYS[1], ARGV[i])
+for i = 5, #ARGV, 3 do
+  local current = redis.call('HGET', KEYS[2], ARGV[i])
   local version = '0'
   if current then version = string.match(current, '^%d+') end
   if version ~= ARGV[i + 1] then reply[#reply + 1] = ARGV[i] end
 end
 if #reply > 1 then return reply end
-local version = string.format('%.0f', redis.call('INCR', KEYS[3]))
-for i = 4, #ARGV, 3 do
+local version = string.format('%.0f', redis.call('INCR', KEYS[4]))
+for i = 5, #ARGV, 3 do
   local key, value = ARGV[i], ARGV[i + 2]
   if value == '' then
-    redis.call('HDEL', KEYS[1], key)
-    redis.call('ZADD', KEYS[4], version, key)
+    redis.call('HDEL', KEYS[2], key)
+    redis.call('ZADD', KEYS[5], version, key)
   else
-    redis.call('HSET', KEYS[1], key, version .. ' ' .. value)
-    redis.call('ZREM', KEYS[4], key)
+    redis.call('HSET', KEYS[2], key, version .. ' ' .. value)
+    redis.call('ZREM', KEYS[5], key)
   end
-  redis.call('ZADD', KEYS[2], version, key)
+  redis.call('ZADD', KEYS[3], version, key)
 end
-local spare = redis.call('ZCARD', KEYS[4]) - 2 * tonumber(ARGV[3])
+local spare = redis.call('ZCARD', KEYS[5]) - 2 * tonumber(ARGV[4])
 if spare > 0 then
-  local oldest = redis.call('ZPOPMIN', KEYS[4], tonumber(ARGV[3]))
-  for i = 1, #oldest, 2 do redis.call('ZREM', KEYS[2], oldest[i]) end
-  redis.call('SET', KEYS[5], oldest[#oldest])
+  local oldest = redis.call('ZPOPMIN', KEYS[5], tonumber(ARGV[4]))
+  for i = 1, #oldest, 2 do redis.call('ZREM', KEYS[3], oldest[i]) end
+  redis.call('SET', KEYS[6], oldest[#oldest])
 end
-redis.call('PUBLISH', ARGV[2], version)
+redis.call('PUBLISH', ARGV[3], version)
 return {'ok', version}
-`);
+`;
 
 /**
- * What has changed since a version, the latest state of each record, without cutting a commit in two.
+ * All changes or none.
  *
- * KEYS: records, log, version, forgotten. ARGV: the version, how many records.
- * Answers: whether to start over, where to go on, whether there is more, the time, then of each record its key,
- * version and value or "".
+ * KEYS: life, records, log, version, deleted, forgotten, lease. ARGV: the life or "", the value of the lease or "",
+ * the channel, how many deleted records are remembered, then of each change its key, the version that it must
+ * have, and its new value or "".
+ */
+export const commitScript: Script = script(commit);
+
+/** `commitScript` for changes that let others end: it runs even when Redis has no memory left. */
+export const commitWhenFullScript: Script = script(evenWhenFull + commit);
+
+/**
+ * What has changed since a position, the latest state of each record, without cutting a commit in two.
+ *
+ * KEYS: life, records, log, version, forgotten. ARGV: the life of the position or "", its version, its horizon, how many
+ * records.
+ * Answers: {} where the store has no life, else its life, whether it is another one that lost commits, whether to
+ * start over, where to go on, the horizon, whether there is more, the time, then of each record its key, version and
+ * value or "".
  */
 export const changesScript: Script = script(`
-local latest = tonumber(redis.call('GET', KEYS[3]) or '0')
-local since, limit, reset = tonumber(ARGV[1]), tonumber(ARGV[2]), '0'
-local forgotten = tonumber(redis.call('GET', KEYS[4]) or '0')
-if since > latest or (since > 0 and since < forgotten) then
-  since = 0
+local stored = redis.call('GET', KEYS[1])
+if not stored then return {} end
+local life, kept = string.match(stored, '^(%S+) %S+ (%d+)')
+local latest = tonumber(redis.call('GET', KEYS[4]) or '0')
+local since, horizon, limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local forgotten = tonumber(redis.call('GET', KEYS[5]) or '0')
+local lost, reset = '0', '0'
+if ARGV[1] == '' then
+  reset = '1'
+elseif ARGV[1] ~= life and tonumber(kept) < since then
+  lost = '1'
+  reset = '1'
+elseif horizon < forgotten then
   reset = '1'
 end
+if reset == '1' then
+  since = 0
+  horizon = latest
+end
 local from = string.format('(%.0f', since)
-local keys = redis.call('ZRANGE', KEYS[2], from, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+local keys = redis.call('ZRANGE', KEYS[3], from, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 local cursor, more = string.format('%.0f', latest), '0'
 if #keys >= 2 * limit then
   local last = keys[#keys]
@@ -74,15 +119,16 @@ if #keys >= 2 * limit then
     keys[#keys] = nil
     keys[#keys] = nil
   end
-  for _, part in ipairs(redis.call('ZRANGE', KEYS[2], last, last, 'BYSCORE', 'WITHSCORES')) do
+  for _, part in ipairs(redis.call('ZRANGE', KEYS[3], last, last, 'BYSCORE', 'WITHSCORES')) do
     keys[#keys + 1] = part
   end
   if tonumber(last) < latest then more = '1' end
 end
+horizon = string.format('%.0f', math.max(horizon, tonumber(cursor)))
 local time = redis.call('TIME')
-local reply = {reset, cursor, more, time[1], time[2]}
+local reply = {life, lost, reset, cursor, horizon, more, time[1], time[2]}
 for i = 1, #keys, 2 do
-  local value = redis.call('HGET', KEYS[1], keys[i])
+  local value = redis.call('HGET', KEYS[2], keys[i])
   reply[#reply + 1] = keys[i]
   reply[#reply + 1] = keys[i + 1]
   reply[#reply + 1] = value or ''
@@ -90,22 +136,25 @@ end
 return reply
 `);
 
-/** KEYS: lease, fence. ARGV: milliseconds. Answers the token, or "" when somebody has the lease. */
-export const acquireScript: Script = script(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return '' end
-local token = string.format('%.0f', redis.call('INCR', KEYS[2]))
-redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
-return token
+/**
+ * KEYS: lease. ARGV: the holder, the epoch, milliseconds. Answers whether it was taken: another holder may have
+ * it. The value of a lease is its holder, a space, and its epoch.
+ */
+export const acquireScript: Script = script(`${evenWhenFull}
+local held = redis.call('GET', KEYS[1])
+if held and string.match(held, '^%S+') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
+return 1
 `);
 
-/** KEYS: lease. ARGV: the token, milliseconds. Answers whether it is held. */
-export const renewScript: Script = script(`
+/** KEYS: lease. ARGV: its value, milliseconds. Answers whether it is held. */
+export const renewScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `);
 
-/** KEYS: lease. ARGV: the token. */
-export const releaseScript: Script = script(`
+/** KEYS: lease. ARGV: its value. */
+export const releaseScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 `);

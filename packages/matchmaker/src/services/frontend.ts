@@ -84,8 +84,6 @@ async function createTicket(
       `there is room for ${settings.maxTickets} tickets and all is in use; try again later (limit: maxTickets)`,
     );
   }
-  // Who has given up this call may have cancelled the ticket already.
-  signal.throwIfAborted();
   const { searchFields } = request;
   const ticket: Ticket = {
     id: request.ticketId === "" ? newId() : request.ticketId,
@@ -105,9 +103,15 @@ async function createTicket(
     state: "waiting",
     attempts: 0,
   };
-  if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
-  // Asked for before: an answer may have been lost.
-  const known = found(replica, ticket.id).value;
+  let known: Ticket | undefined;
+  // Where the commit failed and the ticket is unknown all the same, the store has lost data meanwhile.
+  while (known === undefined) {
+    // Who has given up this call may have cancelled the ticket already.
+    signal.throwIfAborted();
+    if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
+    // Asked for before: an answer may have been lost.
+    known = replica.get("ticket", ticket.id)?.value;
+  }
   const isSame =
     known.profile === ticket.profile &&
     isDeepStrictEqual(known.search, ticket.search) &&

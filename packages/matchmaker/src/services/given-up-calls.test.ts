@@ -22,9 +22,9 @@ async function slowHouse(kind: "commit" | "read") {
   };
   const store: Store = {
     ...inner,
-    async commit(changes, fence) {
+    async commit(changes, options) {
       await pass("commit");
-      return await inner.commit(changes, fence);
+      return await inner.commit(changes, options);
     },
     async read(keys) {
       await pass("read");

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { randomUUID } from "node:crypto";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import {
   type Change,
   type Changes,
   type CommitResult,
+  checkOnce,
   type Entry,
   fenced,
   keyText,
   type Lease,
+  lostLife,
+  type Position,
   type RecordKey,
   type Store,
 } from "./store.ts";
@@ -24,20 +29,21 @@ export interface MemoryStoreOptions {
 /** A store in the memory of this process, for one matchmaker. What it is given is kept, not copied. */
 export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Store {
   const history = new History();
-  const leases = new Map<string, { token: number; untilMs: number }>();
+  const leases = new Map<string, { lease: Lease; untilMs: number }>();
   const listeners = new Set<() => void>();
-  let tokens = 0;
 
   const holds = (lease: Lease): boolean => {
     const held = leases.get(lease.name);
-    return held !== undefined && held.token === lease.token && time.now() < held.untilMs;
+    return held?.lease.epoch === lease.epoch && time.now() < held.untilMs;
   };
   const close = async (): Promise<void> => listeners.clear();
 
   return {
     now: () => time.now(),
-    async commit(changes, fence): Promise<CommitResult> {
-      if (fence !== undefined && !holds(fence)) throw fenced(fence);
+    async commit(changes, { lease, life } = {}): Promise<CommitResult> {
+      checkOnce(changes);
+      if (lease !== undefined && !holds(lease)) throw fenced(lease);
+      if (life !== undefined && life !== history.life) throw lostLife();
       const conflicts = changes.filter((change) => {
         const { version, value } = history.entry(change);
         return (value === undefined ? 0 : version) !== change.version;
@@ -55,16 +61,18 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async acquire(name, ttlMs) {
+    async acquire(name, holder, ttlMs) {
       const held = leases.get(name);
-      if (held !== undefined && time.now() < held.untilMs) return undefined;
-      tokens += 1;
-      leases.set(name, { token: tokens, untilMs: time.now() + ttlMs });
-      return { name, token: tokens };
+      if (held !== undefined && held.lease.holder !== holder && time.now() < held.untilMs) {
+        return undefined;
+      }
+      const lease = { name, holder, epoch: randomUUID() };
+      leases.set(name, { lease, untilMs: time.now() + ttlMs });
+      return lease;
     },
     async renew(lease, ttlMs) {
       if (!holds(lease)) return false;
-      leases.set(lease.name, { token: lease.token, untilMs: time.now() + ttlMs });
+      leases.set(lease.name, { lease, untilMs: time.now() + ttlMs });
       return true;
     },
     async release(lease) {
@@ -77,6 +85,8 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
 
 /** The latest state of each record, and in which order they came to be. */
 class History {
+  /** What is in memory is lost with its process only: it has one life. */
+  readonly life: string = randomUUID();
   readonly #records = new Map<string, Entry>();
   /** Every write in order; one is out of date when its record has another version. */
   #log: { readonly version: number; readonly text: string }[] = [];
@@ -108,9 +118,11 @@ class History {
     return version;
   }
 
-  changes(since: number, limit: number): Changes {
-    const reset = since > this.#version || (since > 0 && since < this.#forgotten);
-    const from = reset ? 0 : since;
+  changes(since: Position | undefined, limit: number): Changes {
+    const { life } = this;
+    const lost = since !== undefined && since.life !== life;
+    const reset = lost || since === undefined || since.horizon < this.#forgotten;
+    const from = reset ? 0 : since.version;
     const entries: Entry[] = [];
     let cursor = from;
     let index = this.#firstAfter(from);
@@ -124,7 +136,9 @@ class History {
       if (entry?.version === line.version) entries.push(entry);
     }
     const more = index < this.#log.length;
-    return { entries, cursor: more ? cursor : this.#version, more, reset };
+    const version = more ? cursor : this.#version;
+    const horizon = reset ? this.#version : Math.max(since.horizon, version);
+    return { entries, position: { life, version, horizon }, more, reset, lost };
   }
 
   #firstAfter(version: number): number {

@@ -3,7 +3,7 @@ import { sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { afterAll, describe, expect, it } from "vitest";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
 import type { Secret } from "../model.ts";
-import { type Change, isStoreError } from "./store.ts";
+import { type Change, type Changes, isStoreError, type Store } from "./store.ts";
 
 sayWhetherRedis();
 afterAll(stopStores);
@@ -21,23 +21,28 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   it("makes all changes of a commit, with one version", async () => {
     await using place = await kind.place();
     await using store = await place.open();
-    const result = await store.commit([write("a", 0, secret("a")), write("b", 0, secret("b"))]);
-    expect(result).toEqual({ ok: true, version: 1 });
+    const version = await commitAll(store, [
+      write("a", 0, secret("a")),
+      write("b", 0, secret("b")),
+    ]);
     expect(await store.read([key("b"), key("none"), key("a")])).toEqual([
-      { ...key("b"), version: 1, value: secret("b") },
+      { ...key("b"), version, value: secret("b") },
       { ...key("none"), version: 0, value: undefined },
-      { ...key("a"), version: 1, value: secret("a") },
+      { ...key("a"), version, value: secret("a") },
     ]);
   });
 
   it("makes none when one record is not as the commit says, and names those", async () => {
     await using place = await kind.place();
     await using store = await place.open();
-    await store.commit([write("a", 0, secret("a")), write("b", 0, secret("b"))]);
+    const version = await commitAll(store, [
+      write("a", 0, secret("a")),
+      write("b", 0, secret("b")),
+    ]);
     const result = await store.commit([
-      write("a", 1, secret("a", "new")),
+      write("a", version, secret("a", "new")),
       write("b", 0, secret("b", "new")),
-      write("c", 7, undefined),
+      write("c", version, undefined),
     ]);
     expect(result).toEqual({ ok: false, conflicts: [key("b"), key("c")] });
     expect((await store.read([key("a")]))[0]?.value).toEqual(secret("a"));
@@ -55,27 +60,42 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     for (const store of stores) await store.close();
   });
 
-  it("tells what has changed since a version, each record once and the deleted ones too", async () => {
+  it("refuses a commit that holds a record twice", async () => {
     await using place = await kind.place();
     await using store = await place.open();
-    await store.commit([write("a", 0, secret("a")), write("b", 0, secret("b"))]);
-    await store.commit([write("a", 1, secret("a", "new"))]);
-    await store.commit([write("b", 1, undefined), write("c", 0, secret("c"))]);
-    expect(await store.changes(1, 100)).toMatchObject({
-      cursor: 3,
-      more: false,
-      reset: false,
-    });
-    const { entries } = await store.changes(1, 100);
-    expect(entries).toHaveLength(3);
-    expect(entries).toEqual(
+    const twice = [
+      write("a", 0, secret("a")),
+      write("b", 0, secret("b")),
+      write("a", 0, secret("a")),
+    ];
+    await expect(store.commit(twice)).rejects.toThrow(
+      'commit of 3 changes: expected each record once, received "secret/a" twice',
+    );
+    expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
+  });
+
+  it("tells what has changed since a position, each record once and the deleted ones too", async () => {
+    await using place = await kind.place();
+    await using store = await place.open();
+    const first = await commitAll(store, [write("a", 0, secret("a")), write("b", 0, secret("b"))]);
+    const { position } = await store.changes(undefined, 100);
+    const second = await commitAll(store, [write("a", first, secret("a", "new"))]);
+    const third = await commitAll(store, [
+      write("b", first, undefined),
+      write("c", 0, secret("c")),
+    ]);
+    const page = await store.changes(position, 100);
+    expect(page).toMatchObject({ more: false, reset: false, lost: false });
+    expect(page.position.version).toBe(third);
+    expect(page.entries).toHaveLength(3);
+    expect(page.entries).toEqual(
       expect.arrayContaining([
-        { ...key("a"), version: 2, value: secret("a", "new") },
-        { ...key("b"), version: 3, value: undefined },
-        { ...key("c"), version: 3, value: secret("c") },
+        { ...key("a"), version: second, value: secret("a", "new") },
+        { ...key("b"), version: third, value: undefined },
+        { ...key("c"), version: third, value: secret("c") },
       ]),
     );
-    expect((await store.changes(3, 100)).entries).toEqual([]);
+    expect((await store.changes(page.position, 100)).entries).toEqual([]);
   });
 
   it("tells changes in pages that cut no commit in two", async () => {
@@ -86,31 +106,54 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
         Array.from({ length: 3 }, (_, index) => write(`${commit}-${index}`, 0, secret("x"))),
       );
     }
-    const seen: string[] = [];
-    for (let cursor = 0, more = true; more; ) {
-      const page = await store.changes(cursor, 4);
-      expect(page.entries.length % 3).toBe(0);
-      seen.push(...page.entries.map(({ id }) => id));
-      ({ cursor, more } = page);
-    }
-    expect(seen.sort()).toHaveLength(15);
+    const pages = await pagesOf(store, 4);
+    for (const { entries } of pages) expect(entries.length % 3).toBe(0);
+    const seen = pages.flatMap(({ entries }) => entries.map(({ id }) => id));
+    expect(seen).toHaveLength(15);
     expect(new Set(seen).size).toBe(15);
   });
 
-  it("has a reader start over who comes from the future", async () => {
+  it("is read from its start in pages when it has forgotten deletions that came after the first page", async () => {
+    await using place = await kind.place();
+    await using store = await place.open();
+    for (const id of ["a", "b", "c"]) await store.commit([write(id, 0, secret(id))]);
+    await makeAndDelete(store, 25_000);
+    const seen = (await pagesOf(store, 2)).flatMap(({ entries }) => entries);
+    expect(seen.filter(({ value }) => value !== undefined).map(({ id }) => id)).toEqual([
+      "a",
+      "b",
+      "c",
+    ]);
+  });
+
+  it("has a reader start over that missed deletions which are forgotten", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await store.commit([write("a", 0, secret("a"))]);
-    expect(await store.changes(1_000, 100)).toMatchObject({ reset: true, cursor: 1 });
+    const { position } = await store.changes(undefined, 100);
+    await makeAndDelete(store, 25_000);
+    const page = await store.changes(position, 1);
+    expect(page).toMatchObject({ reset: true, lost: false });
+    expect(page.entries.map(({ id }) => id)).toEqual(["a"]);
+  });
+
+  it("commits nothing that was planned on another life of it", async () => {
+    await using place = await kind.place();
+    await using store = await place.open();
+    const { life } = (await store.changes(undefined, 1)).position;
+    expect(await store.commit([write("a", 0, secret("a"))], { life })).toMatchObject({ ok: true });
+    const late = store.commit([write("b", 0, secret("b"))], { life: "an earlier one" });
+    await expect(late).rejects.toSatisfy((error) => isStoreError(error, "lost"));
+    expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
   });
 
   it("gives a record that is made again a version that it never had", async () => {
     await using place = await kind.place();
     await using store = await place.open();
-    await store.commit([write("a", 0, secret("a"))]);
-    await store.commit([write("a", 1, undefined)]);
-    expect(await store.commit([write("a", 1, secret("a"))])).toMatchObject({ ok: false });
-    expect(await store.commit([write("a", 0, secret("a"))])).toEqual({ ok: true, version: 3 });
+    const first = await commitAll(store, [write("a", 0, secret("a"))]);
+    await store.commit([write("a", first, undefined)]);
+    expect(await store.commit([write("a", first, secret("a"))])).toMatchObject({ ok: false });
+    expect(await commitAll(store, [write("a", 0, secret("a"))])).toBeGreaterThan(first + 1);
   });
 
   it("tells all who share it that something has changed", async () => {
@@ -124,40 +167,86 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await told;
   });
 
-  it("gives a lease to one, until it is let go", async () => {
+  it("gives a lease to one holder, until it is let go", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
-    const lease = await store.acquire("lead", 60_000);
-    expect(lease).toBeDefined();
-    expect(await other.acquire("lead", 60_000)).toBeUndefined();
+    const lease = await store.acquire("lead", "me", 60_000);
+    expect(lease).toMatchObject({ name: "lead", holder: "me" });
+    expect(await other.acquire("lead", "you", 60_000)).toBeUndefined();
     if (lease !== undefined) await store.release(lease);
-    const next = await other.acquire("lead", 60_000);
-    expect(next?.token).toBeGreaterThan(lease?.token ?? 0);
+    const next = await other.acquire("lead", "you", 60_000);
+    expect(next).toMatchObject({ holder: "you" });
+    expect(next?.epoch).not.toBe(lease?.epoch);
+  });
+
+  it("gives a lease again to its holder, which may not have heard that it has it, and fences the earlier one", async () => {
+    await using place = await kind.place();
+    await using store = await place.open();
+    const unheard = await store.acquire("lead", "me", 60_000);
+    const lease = await store.acquire("lead", "me", 60_000);
+    if (lease === undefined || unheard === undefined) throw new Error("a lease was expected");
+    expect(lease.epoch).not.toBe(unheard.epoch);
+    expect(await store.renew(unheard, 60_000)).toBe(false);
+    expect(await store.renew(lease, 60_000)).toBe(true);
+    await store.release(unheard);
+    expect(await store.acquire("lead", "you", 60_000)).toBeUndefined();
+    const late = store.commit([write("a", 0, secret("a"))], { lease: unheard });
+    await expect(late).rejects.toSatisfy((error) => isStoreError(error, "fenced"));
   });
 
   it("commits nothing under a lease that has run out, and says so", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
-    const lease = await store.acquire("lead", 60_000);
+    const lease = await store.acquire("lead", "me", 60_000);
     if (lease === undefined) throw new Error("a lease was expected");
     expect(await store.renew(lease, 60_000)).toBe(true);
-    expect(await store.commit([write("a", 0, secret("a"))], lease)).toMatchObject({ ok: true });
+    expect(await store.commit([write("a", 0, secret("a"))], { lease })).toMatchObject({ ok: true });
     for (let renewals = 0; renewals < 2; renewals++) {
       await place.pass(40_000);
       expect(await store.renew(lease, 60_000)).toBe(true);
     }
     await place.pass(60_000);
     expect(await store.renew(lease, 60_000)).toBe(false);
-    const late = store.commit([write("b", 0, secret("b"))], lease);
+    const late = store.commit([write("b", 0, secret("b"))], { lease });
     await expect(late).rejects.toSatisfy((error) => isStoreError(error, "fenced"));
-    const next = await other.acquire("lead", 60_000);
-    expect(next?.token).toBeGreaterThan(lease.token);
-    const later = store.commit([write("b", 0, secret("b"))], lease);
+    expect(await other.acquire("lead", "you", 60_000)).toMatchObject({ holder: "you" });
+    const later = store.commit([write("b", 0, secret("b"))], { lease });
     await expect(later).rejects.toSatisfy((error) => isStoreError(error, "fenced"));
     await store.release(lease);
-    expect(await store.acquire("lead", 60_000)).toBeUndefined();
+    expect(await store.acquire("lead", "me", 60_000)).toBeUndefined();
     expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
   });
 });
+
+/** Commits, and returns the version. */
+async function commitAll(store: Store, changes: readonly Change[]): Promise<number> {
+  const result = await store.commit(changes);
+  if (result.ok) return result.version;
+  throw new Error(`a commit was expected, received ${JSON.stringify(result)}`);
+}
+
+async function makeAndDelete(store: Store, count: number): Promise<void> {
+  for (let made = 0; made < count; made += 1_000) {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `short-lived ${made + index}`);
+    const version = await commitAll(
+      store,
+      ids.map((id) => write(id, 0, secret(id))),
+    );
+    await commitAll(
+      store,
+      ids.map((id) => write(id, version, undefined)),
+    );
+  }
+}
+
+/** Everything in a store, in pages. */
+async function pagesOf(store: Store, limit: number): Promise<Changes[]> {
+  const pages = [await store.changes(undefined, limit)];
+  for (let last = pages[0]; last?.more === true; last = pages.at(-1)) {
+    pages.push(await store.changes(last.position, limit));
+    if (pages.length > 1_000) throw new Error("an end of the pages was expected");
+  }
+  return pages;
+}

@@ -29,33 +29,46 @@ export interface TokenIssuer {
 /**
  * Makes an issuer.
  *
- * @throws Error when the key is none that can sign.
+ * @param keys The keys that tokens may be signed with, read for each token: the first one signs, all are published.
+ * @throws Error when the first key cannot sign.
  */
-export async function tokenIssuer(key: SigningKey): Promise<TokenIssuer> {
-  const signer = await importJWK(key, algorithm);
-  const { d: _private, ...publicKey } = key;
-  const header = { alg: algorithm, ...(key.kid === undefined ? {} : { kid: key.kid }) };
+export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<TokenIssuer> {
+  const signers = new WeakMap<SigningKey, ReturnType<typeof importJWK>>();
+  const signerOf = async (key: SigningKey) => {
+    const signer = signers.get(key) ?? importJWK(key, algorithm);
+    signers.set(key, signer);
+    return await signer;
+  };
+  const sign = async (token: SignJWT): Promise<string> => {
+    const [key] = keys();
+    if (key === undefined) throw new Error("expected a key to sign tokens with, received none");
+    const header = { alg: algorithm, ...(key.kid === undefined ? {} : { kid: key.kid }) };
+    return await token.setProtectedHeader(header).sign(await signerOf(key));
+  };
+  await sign(new SignJWT());
   return {
     joinToken: ({ ticketId, serverId, worldName, seatId, nowMs, expiresMs }) =>
-      new SignJWT({ role: "agent", world: worldName })
-        .setProtectedHeader(header)
-        .setIssuer(issuerName)
-        .setSubject(ticketId)
-        .setAudience(serverId)
-        .setJti(seatId)
-        .setIssuedAt(seconds(nowMs))
-        .setExpirationTime(seconds(expiresMs))
-        .sign(signer),
+      sign(
+        new SignJWT({ role: "agent", world: worldName })
+          .setIssuer(issuerName)
+          .setSubject(ticketId)
+          .setAudience(serverId)
+          .setJti(seatId)
+          .setIssuedAt(seconds(nowMs))
+          .setExpirationTime(seconds(expiresMs)),
+      ),
     operatorToken: (serverId, nowMs, expiresMs) =>
-      new SignJWT({ role: "operator" })
-        .setProtectedHeader(header)
-        .setIssuer(issuerName)
-        .setSubject("matchmaker")
-        .setAudience(serverId)
-        .setIssuedAt(seconds(nowMs))
-        .setExpirationTime(seconds(expiresMs))
-        .sign(signer),
-    jwks: JSON.stringify({ keys: [publicKey] }),
+      sign(
+        new SignJWT({ role: "operator" })
+          .setIssuer(issuerName)
+          .setSubject("matchmaker")
+          .setAudience(serverId)
+          .setIssuedAt(seconds(nowMs))
+          .setExpirationTime(seconds(expiresMs)),
+      ),
+    get jwks() {
+      return JSON.stringify({ keys: keys().map(({ d: _private, ...publicKey }) => publicKey) });
+    },
   };
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { exportJWK, generateKeyPair, importPKCS8, type JWK } from "jose";
-import type { Store } from "../store/store.ts";
+import type { Secret } from "../model.ts";
+import { put, type Replica } from "../replica.ts";
 
 /** Ed25519. */
 export const algorithm = "EdDSA";
 
 const secretId = "signing-key";
+
+/** Keys that are published at a time. */
+const maxKeys = 4;
 
 /** A key that signs tokens, as a private JWK. */
 export type SigningKey = JWK;
@@ -33,17 +37,53 @@ export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
 }
 
 /**
- * The key that all matchmakers of a store sign with: made by the first that asks, kept in
- * the store. Whoever can read the store can sign; give keys of your own where that is too much.
+ * The keys of a matchmaker that shares one through its store. The key in the store signs; one that this process signed
+ * with before stays published, so that its tokens are good until they expire.
  */
-export async function sharedSigningKey(store: Store): Promise<SigningKey> {
-  for (;;) {
-    const [entry] = await store.read([{ kind: "secret", id: secretId }]);
-    if (entry?.kind === "secret" && entry.value !== undefined) return JSON.parse(entry.value.value);
-    const key = await generateSigningKey();
-    const value = { id: secretId, value: JSON.stringify(key) };
-    const made = await store.commit([{ kind: "secret", id: secretId, version: 0, value }]);
-    if (made.ok) return key;
+export class SharedKeys {
+  readonly #replica: Replica;
+  #keys: readonly SigningKey[] = [];
+
+  private constructor(replica: Replica) {
+    this.#replica = replica;
+    replica.onChange((change) => {
+      if (change.kind === "secret" && change.id === secretId) this.#adopt(change.after);
+    });
+    this.#adopt(replica.get("secret", secretId)?.value);
+  }
+
+  /**
+   * Takes the key of the store, or puts a new one there. Whoever can read the store can sign; give keys of your own
+   * where that is too much.
+   */
+  static async open(replica: Replica): Promise<SharedKeys> {
+    const keys = new SharedKeys(replica);
+    if (keys.#keys.length === 0) {
+      await replica.refresh([{ kind: "secret", id: secretId }]);
+      if (keys.#keys.length === 0) keys.#keys = [await generateSigningKey()];
+      await keys.share();
+    }
+    return keys;
+  }
+
+  /** The keys that tokens may be signed with; the first one signs. */
+  get all(): readonly SigningKey[] {
+    return this.#keys;
+  }
+
+  /** Puts the key into a store that has none. */
+  async share(): Promise<void> {
+    while (this.#replica.get("secret", secretId) === undefined) {
+      const value = { id: secretId, value: JSON.stringify(this.#keys[0]) };
+      await this.#replica.commit([put("secret", secretId, undefined, value)]);
+    }
+  }
+
+  #adopt(secret: Secret | undefined): void {
+    if (secret === undefined) return;
+    const key: SigningKey = JSON.parse(secret.value);
+    const earlier = this.#keys.filter(({ kid }) => kid !== key.kid);
+    this.#keys = [key, ...earlier].slice(0, maxKeys);
   }
 }
 

@@ -9,7 +9,8 @@ import { tokenVerifier } from "./verifier.ts";
 const nowMs = Date.UTC(2030, 0, 1);
 
 async function setup({ serverId = "server", at = nowMs } = {}) {
-  const issuer = await tokenIssuer(await generateSigningKey());
+  const key = await generateSigningKey();
+  const issuer = await tokenIssuer(() => [key]);
   let now = at;
   let seat = 0;
   const verifier = tokenVerifier({ serverId, jwks: () => issuer.jwks, now: () => now });

@@ -9,6 +9,8 @@ type Status = HealthCheckResponse_ServingStatus;
 export interface HealthBoard {
   /** The service for Connect's router. */
   readonly service: ServiceImpl<typeof Health>;
+  /** Says that one of the services is served, or is not for now. All are at first. */
+  setServing(service: string, isServing: boolean): void;
   /** Says that nothing is served any more, for good. */
   stopServing(): void;
   /** Ends every Watch. */
@@ -22,12 +24,13 @@ export interface HealthBoard {
 export function createHealthBoard(names: readonly string[]): HealthBoard {
   const services: ReadonlySet<string> = new Set(["", ...names]);
   const watchers = new Set<() => void>();
+  const paused = new Set<string>();
   let serving = true;
   let closed = false;
 
   const statusOf = (service: string): Status | undefined => {
     if (!services.has(service)) return undefined;
-    return serving ? SERVING : NOT_SERVING;
+    return serving && !paused.has(service) ? SERVING : NOT_SERVING;
   };
   const wakeAll = (): void => {
     for (const wake of watchers) wake();
@@ -58,6 +61,11 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
           } else await change(watchers, signal);
         }
       },
+    },
+    setServing(service, isServing) {
+      if (isServing) paused.delete(service);
+      else paused.add(service);
+      wakeAll();
     },
     stopServing() {
       serving = false;

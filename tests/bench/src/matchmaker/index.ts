@@ -48,7 +48,7 @@ export async function runMatchmaker(
   };
   await runAll("memory", async () => memoryStore());
   if (hasRedis) {
-    await using redis = await RedisServer.start("everysec");
+    await using redis = await RedisServer.start({ sync: "everysec" });
     let runs = 0;
     await runAll("Redis", () => redisStore({ url: redis.url, prefix: `{run-${++runs}}:` }));
   }

@@ -57,7 +57,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   cleanUp.defer(() => rm(folder, { recursive: true }));
   const file = join(folder, "profiles.json");
   await writeFile(file, JSON.stringify(profiles));
-  const redis = cleanUp.use(await RedisServer.start("everysec"));
+  const redis = cleanUp.use(await RedisServer.start({ sync: "everysec" }));
   const start = async (main: string, ...args: readonly string[]): Promise<ServingProgram> =>
     cleanUp.use(await Program.serving(main, ["--port", "0", ...args]));
   const flags = ["--redis", redis.url, "--profiles", file, "--log-level", "error"];
