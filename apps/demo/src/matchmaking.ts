@@ -9,7 +9,8 @@ import {
   MatchState,
   ServerState,
 } from "@dm-env-rpc/protocol/matchmaker";
-import { packTensor, tensor } from "@dm-env-rpc/tensor-codec";
+import { tensor } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { boardSettings } from "./board.ts";
 
 /** Agents that play together. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type ProcessRequest, t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { expect, test } from "vitest";
 import { playRandomly } from "./play.ts";
 import { startPeer } from "./testing/peer.ts";

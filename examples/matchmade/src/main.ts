@@ -4,7 +4,7 @@ import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";
 import { serveRegistered } from "@dm-env-rpc/matchmaker/registration";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { serve } from "@dm-env-rpc/server";
-import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { tug } from "./tug.ts";
 
 // Who plays with whom: beginners among themselves, and of the others two of about the same strength.

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  dtypes,
-  packFor,
-  type SpecEntry,
-  type SpecTable,
-  TensorError,
-  type UidTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { dtypes, packFor, TensorError } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 
 /** An action has its values below this kept packed: more than discrete actions mostly have. */
 const MAX_KEPT = 64;

@@ -5,12 +5,10 @@ import {
   type DmEnvSpec,
   type DmEnvSpecs,
   type Specs,
-  type StepResponse,
   toDmEnvSpec,
   toDmEnvSpecs,
-  type Uid,
-  type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
+import type { StepResponse, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { ActionWriter } from "./action-writer.ts";
 import type { DynamicObservation } from "./definition.ts";
 import type { JoinOptions } from "./environment.ts";

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
-import { ownScalars } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  ownScalars,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { copied } from "./copied.ts";
 import { type WaitOptions, watch } from "./wait.ts";

@@ -8,7 +8,9 @@ import {
   LeaveWorldRequestSchema,
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import { type ProcessRequest, packSettings, type Specs } from "@dm-env-rpc/tensor-codec";
+import type { Specs } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { maxTimeoutMs } from "@dm-env-rpc/transport";
 import type { ResponseTo } from "./call.ts";
 import type { Connection, MessageObserver, WorldOptions } from "./connection.ts";

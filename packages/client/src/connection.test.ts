@@ -7,7 +7,8 @@ import {
   EnvironmentStateType,
   LeaveWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError, type ProcessRequest, pack } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connected, status, stepped } from "./testing/scripted-server.ts";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest, ProcessResponse, Settings, Specs } from "@dm-env-rpc/tensor-codec";
+import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ResponseTo } from "./call.ts";
 import type { ActionOf, EnvironmentDefinition, NameOf, ObservationOf } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";

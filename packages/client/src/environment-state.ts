@@ -5,11 +5,10 @@ import {
   DmEnvRpcError,
   type DmEnvSpec,
   type DmEnvSpecs,
-  packSettings,
   type Specs,
-  type StepRequest,
-  type StepResponse,
 } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
+import type { StepRequest, StepResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { AgentView } from "./agent-view.ts";
 import type { Connection } from "./connection.ts";
 import type { DynamicAction, DynamicObservation } from "./definition.ts";

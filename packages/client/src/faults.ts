@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { RequestCase } from "./call.ts";
 import { fateMetadata, type WorldFate } from "./reconnect.ts";
 

@@ -7,13 +7,11 @@ import {
   equalSpecs,
   flattenSpecs,
   nestValues,
-  type SpecEntry,
   type Specs,
-  type SpecTable,
   TensorError,
   type TensorSpec,
-  unpackSpecs,
 } from "@dm-env-rpc/tensor-codec";
+import { type SpecEntry, type SpecTable, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
 import type { SpecsSource } from "./definition.ts";
 
 /** The two tables of a join or a reset. */

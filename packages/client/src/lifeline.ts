@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
-import { isDmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import { toError } from "@dm-env-rpc/transport/internal";
 import type { Exchange, ResponseTo } from "./call.ts";

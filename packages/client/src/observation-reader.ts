@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   type Scalar,
-  type SpecEntry,
   type Tensor,
   TensorError,
   type TensorSpec,
   toValue,
-  type Uid,
-  type UidTensor,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
+import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { copied } from "./copied.ts";
 import type { DynamicObservation } from "./definition.ts";
 

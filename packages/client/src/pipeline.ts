@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Code, ConnectError } from "@connectrpc/connect";
-import {
-  type Malformed,
-  type ProcessRequest,
-  type ProcessResponse,
-  unpackStatus,
-} from "@dm-env-rpc/tensor-codec";
+import { unpackStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { type Exchange, type ResponseTo, SendCall } from "./call.ts";
 import type { MessageObserver } from "./connection.ts";

@@ -9,18 +9,9 @@ import {
   ListPropertyResponse_PropertySchema,
 } from "@dm-env-rpc/protocol";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
-import {
-  type PackedTensor,
-  type ProcessRequest,
-  type ProcessResponse,
-  pack,
-  packSpec,
-  packTensor,
-  type TensorSpec,
-  t,
-  tensor,
-  unpackTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { type PackedTensor, pack, type TensorSpec, t, tensor } from "@dm-env-rpc/tensor-codec";
+import { packSpec, packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { describe, expect, test } from "vitest";
 import { properties, sendExtension } from "./index.ts";
 import { connected, type Script, status } from "./testing/scripted-server.ts";

@@ -15,13 +15,8 @@ import {
   type PropertyResponse,
   PropertyResponseSchema,
 } from "@dm-env-rpc/protocol/properties";
-import {
-  type PackedTensor,
-  packTensor,
-  type TensorSpec,
-  unpackSpec,
-  unpackTensor,
-} from "@dm-env-rpc/tensor-codec";
+import type { PackedTensor, TensorSpec } from "@dm-env-rpc/tensor-codec";
+import { packTensor, unpackSpec, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { Connection } from "./connection.ts";
 import { sendExtension } from "./extension.ts";
 import type { PropertyInfo } from "./properties.ts";

@@ -5,7 +5,7 @@ import type {
   ProcessResponse,
   StepRequest,
   StepResponse,
-} from "@dm-env-rpc/tensor-codec";
+} from "@dm-env-rpc/tensor-codec/wire";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { Call, RequestCall } from "./call.ts";
 import type { DynamicAction, DynamicObservation } from "./definition.ts";

@@ -3,12 +3,9 @@ import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
-import {
-  type ProcessRequest,
-  type ProcessResponse,
-  pack,
-  packTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { pack } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { expect, test } from "vitest";
 import { readRecording, record } from "./recording/index.ts";
 import { software } from "./software.ts";

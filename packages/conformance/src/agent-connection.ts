@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import type { Status } from "@dm-env-rpc/protocol/status";
-import {
-  isTensorError,
-  type ProcessResponse,
-  type Settings,
-  type SpecTable,
-  type Uid,
-  type UidTensor,
-  unpackSpecs,
-} from "@dm-env-rpc/tensor-codec";
+import { isTensorError, type Settings } from "@dm-env-rpc/tensor-codec";
+import { type SpecTable, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { OpenedStream } from "@dm-env-rpc/transport";
 import { expectThat, Mismatch } from "./mismatch.ts";
 import { toRequest } from "./raw-request.ts";

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  type ProcessRequest,
+} from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "@dm-env-rpc/transport";
 
 /** Bytes in the place of an EnvironmentRequest, sent as they are; over gRPC only. */

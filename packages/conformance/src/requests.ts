@@ -8,14 +8,14 @@ import {
   ResetRequestSchema,
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import {
-  type ProcessRequest,
-  type ProcessResponse,
-  packSettings,
-  type Settings,
-  type Uid,
-  type UidTensor,
-} from "@dm-env-rpc/tensor-codec";
+import type { Settings } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
+import type {
+  ProcessRequest,
+  ProcessResponse,
+  Uid,
+  UidTensor,
+} from "@dm-env-rpc/tensor-codec/wire";
 import type { RawRequest } from "./raw-request.ts";
 
 /** A request of the protocol, or bytes in the place of one. */

@@ -5,13 +5,11 @@ import {
   dtypes,
   elementCount,
   type PackedTensor,
-  type SpecEntry,
-  type SpecTable,
   type Tensor,
   type TensorSpec,
-  type Uid,
-  type UidTensor,
 } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentConnection } from "./agent-connection.ts";
 import { expectThat } from "./mismatch.ts";
 import { requests } from "./requests.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { dtypes, type Tensor, type Uid } from "@dm-env-rpc/tensor-codec";
+import { dtypes, type Tensor } from "@dm-env-rpc/tensor-codec";
+import type { Uid } from "@dm-env-rpc/tensor-codec/wire";
 
 /** The bytes of a varint; a negative number is that of 64 bits, as protobuf has it. */
 export function varint(value: bigint): readonly number[] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
-import { unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { invalid, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";

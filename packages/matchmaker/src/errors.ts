@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
-import { DmEnvRpcError, isDmEnvRpcError, statusCodes } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 

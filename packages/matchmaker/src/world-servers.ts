@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Connection, connect } from "@dm-env-rpc/client";
-import { isDmEnvRpcError, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { OpenTls } from "@dm-env-rpc/transport";
 import type { Profile } from "./profile.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import { type MatchProfile, MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
-import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { counting } from "./world-server.ts";
 
 /** Two agents of any kind in a world that counts from a hundred. */

@@ -12,17 +12,14 @@ import {
 } from "@dm-env-rpc/protocol";
 import {
   type PackValue,
-  type ProcessRequest,
-  type ProcessResponse,
   pack,
-  packSettings,
   type Settings,
-  type SpecTable,
   type Tensor,
   toNested,
   unpack,
-  unpackSpecs,
 } from "@dm-env-rpc/tensor-codec";
+import { packSettings, type SpecTable, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type ClientStream, memoryStreamPair } from "@dm-env-rpc/transport";
 import type { EnvironmentServer } from "../src/host/environment-server.ts";
 

@@ -29,7 +29,8 @@ const flags = [
 
 /** What the page does: every golden message, decoded and encoded again, and a spec's values. */
 const page = `
-  import { createRequestCodec, createResponseCodec, decodeTensor, encodeTensor, packFor, sample, t, unpack, validate } from "./index.ts";
+  import { packFor, sample, t, unpack, validate } from "./index.ts";
+  import { createRequestCodec, createResponseCodec, decodeTensor, encodeTensor } from "./wire/index.ts";
   const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   const codecs = { request: createRequestCodec(), response: createResponseCodec() };
   const failures = [];

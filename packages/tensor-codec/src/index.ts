@@ -1,19 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Tensors, specs and their values; the messages of a Process stream as records. */
+/** Tensors, their specs and their values, for authors of worlds and agents. */
 export {
-  packSettings,
-  packTensor,
+  type BigIntDType,
+  type DType,
+  type DTypeInfo,
+  type DTypeTable,
+  dtypes,
+  type NumberDType,
+  type NumericDType,
+  type Scalar,
+  type TensorData,
+} from "./dtypes/dtype.ts";
+export {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  type StatusCode,
+} from "./errors/status.ts";
+export {
+  isTensorError,
+  TensorError,
+  type TensorErrorFacts,
+  type TensorErrorReason,
+} from "./errors/tensor-error.ts";
+export {
+  type InferredDType,
+  type PackOptions,
+  type PackValue,
+  pack,
+  packFor,
   type Settings,
-  unpackTensor,
-} from "./bridge.ts";
+} from "./packing/pack.ts";
 export {
-  type NamedSpec,
-  packSpec,
-  packSpecs,
-  unpackSpec,
-  unpackSpecs,
-} from "./bridge-specs.ts";
-export { type DiscreteDType, type NumericBuilder, type PlainBuilder, t } from "./build.ts";
+  toMessages,
+  toNested,
+  toScalar,
+  toValue,
+  type UnpackOptions,
+  unpack,
+  unpackFor,
+} from "./packing/unpack.ts";
+export { type DiscreteDType, type NumericBuilder, type PlainBuilder, t } from "./specs/build.ts";
 export {
   type ArraySpec,
   type BoundedArraySpec,
@@ -24,40 +50,7 @@ export {
   type StringArraySpec,
   toDmEnvSpec,
   toDmEnvSpecs,
-} from "./dm-env.ts";
-export {
-  type BigIntDType,
-  type DType,
-  type DTypeInfo,
-  type DTypeTable,
-  dtypeOf,
-  dtypes,
-  type NumberDType,
-  type NumericDType,
-  type Scalar,
-  type TensorData,
-} from "./dtype.ts";
-export {
-  isTensorError,
-  TensorError,
-  type TensorErrorFacts,
-  type TensorErrorReason,
-} from "./errors.ts";
-export {
-  DEFAULT_MAX_ELEMENTS,
-  DEFAULT_MAX_ENTRIES,
-  DEFAULT_MAX_STRING_BYTES,
-  type Limits,
-} from "./limits.ts";
-export type {
-  Malformed,
-  MessageCodec,
-  ProcessRequest,
-  ProcessResponse,
-  StepRequest,
-  StepResponse,
-  UidTensor,
-} from "./messages.ts";
+} from "./specs/dm-env.ts";
 export {
   checkNames,
   flattenSpecs,
@@ -65,9 +58,8 @@ export {
   type Nested,
   type NestingOptions,
   nestValues,
-} from "./nested.ts";
-export { type InferredDType, type PackOptions, type PackValue, pack, packFor } from "./pack.ts";
-export { type Random, type SampleOptions, sample } from "./sample.ts";
+} from "./specs/names.ts";
+export { type Random, type SampleOptions, sample } from "./specs/sample.ts";
 export type {
   Bound,
   Bounds,
@@ -81,17 +73,8 @@ export type {
   TensorSpec,
   ValueOf,
   ValuesOf,
-} from "./spec.ts";
-export { type SpecEntry, type SpecTable, specTable, tableOf } from "./spec-table.ts";
-export { clamp, equalSpecs, equals, validate, zeros } from "./spec-values.ts";
-export {
-  DmEnvRpcError,
-  isDmEnvRpcError,
-  packStatus,
-  type StatusCode,
-  statusCodes,
-  unpackStatus,
-} from "./status.ts";
+} from "./specs/spec.ts";
+export { clamp, equalSpecs, equals, validate, zeros } from "./specs/spec-values.ts";
 export {
   elementCount,
   isVariable,
@@ -99,22 +82,4 @@ export {
   type Tensor,
   tensor,
   type UnsetTensor,
-} from "./tensor.ts";
-export type { Uid } from "./uid.ts";
-export {
-  toMessages,
-  toNested,
-  toScalar,
-  toValue,
-  type UnpackOptions,
-  unpack,
-  unpackFor,
-} from "./unpack.ts";
-export {
-  type CodecOptions,
-  createRequestCodec,
-  createResponseCodec,
-  decodeMessage,
-  decodeTensor,
-  encodeTensor,
-} from "./wire/index.ts";
+} from "./tensors/tensor.ts";

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as api from "./index.ts";
+import * as proto from "./proto/index.ts";
 import * as wire from "./wire/index.ts";
 
-test("the package exports these names, and no others", () => {
+test("the package exports what authors and agents use", () => {
   expect(Object.keys(api).sort()).toEqual([
-    "DEFAULT_MAX_ELEMENTS",
-    "DEFAULT_MAX_ENTRIES",
-    "DEFAULT_MAX_STRING_BYTES",
     "DmEnvRpcError",
     "TensorError",
     "checkNames",
     "clamp",
-    "createRequestCodec",
-    "createResponseCodec",
-    "decodeMessage",
-    "decodeTensor",
-    "dtypeOf",
     "dtypes",
     "elementCount",
-    "encodeTensor",
     "equalSpecs",
     "equals",
     "flattenSpecs",
@@ -31,16 +24,8 @@ test("the package exports these names, and no others", () => {
     "nestValues",
     "pack",
     "packFor",
-    "packSettings",
-    "packSpec",
-    "packSpecs",
-    "packStatus",
-    "packTensor",
     "sample",
-    "specTable",
-    "statusCodes",
     "t",
-    "tableOf",
     "tensor",
     "toDmEnvSpec",
     "toDmEnvSpecs",
@@ -50,17 +35,34 @@ test("the package exports these names, and no others", () => {
     "toValue",
     "unpack",
     "unpackFor",
-    "unpackSpec",
-    "unpackSpecs",
-    "unpackStatus",
-    "unpackTensor",
     "validate",
     "zeros",
   ]);
 });
 
-test("the wire's own door leads to the codecs alone", () => {
+test("./proto exports the bridges to generated messages", () => {
+  expect(Object.keys(proto).sort()).toEqual([
+    "dtypeOf",
+    "packSettings",
+    "packSpec",
+    "packSpecs",
+    "packStatus",
+    "packTensor",
+    "specTable",
+    "statusCodes",
+    "tableOf",
+    "unpackSpec",
+    "unpackSpecs",
+    "unpackStatus",
+    "unpackTensor",
+  ]);
+});
+
+test("./wire exports the codecs and their limits", () => {
   expect(Object.keys(wire).sort()).toEqual([
+    "DEFAULT_MAX_ELEMENTS",
+    "DEFAULT_MAX_ENTRIES",
+    "DEFAULT_MAX_STRING_BYTES",
     "createRequestCodec",
     "createResponseCodec",
     "decodeMessage",
@@ -68,4 +70,15 @@ test("the wire's own door leads to the codecs alone", () => {
     "encodeTensor",
     "ownScalars",
   ]);
+});
+
+test("each name, types included, is exported at one path", () => {
+  const paths = ["index.ts", "proto/index.ts", "wire/index.ts"];
+  const names = paths.flatMap((path) => {
+    const source = readFileSync(new URL(path, import.meta.url), "utf8");
+    const lists = [...source.matchAll(/export (?:type )?\{([^}]*)\}/g)].map(([, list]) => list);
+    return lists.flatMap((list) => (list ?? "").match(/\w+(?=\s*(?:,|$))/g) ?? []);
+  });
+  expect(names).toContain("TensorSpec");
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
 });

@@ -17,8 +17,7 @@ test.each(sources)("%s imports nothing that a browser lacks", (path) => {
   expect(code.match(/\b(import|require)\(|\b(process|Buffer|globalThis)\./)).toBeNull();
 });
 
-test.each(sources)("%s says its licence and is of a readable length", (path) => {
+test.each(sources)("%s says its licence", (path) => {
   const lines = readFileSync(new URL(path, root), "utf8").split("\n");
   expect(lines[0]).toBe("// SPDX-License-Identifier: Apache-2.0");
-  expect(lines.length).toBeLessThan(400);
 });

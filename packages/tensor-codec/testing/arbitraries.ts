@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { type DType, dtypes, type TensorData } from "../src/dtype.ts";
-import { elementCount, type Tensor } from "../src/tensor.ts";
+import { type DType, dtypes, type TensorData } from "../src/dtypes/dtype.ts";
+import { elementCount, type Tensor } from "../src/tensors/tensor.ts";
 
 export const everyDType: readonly DType[] = Object.values(dtypes).map(({ dtype }) => dtype);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PackedTensor, UnsetTensor } from "../src/tensor.ts";
+import type { PackedTensor, UnsetTensor } from "../src/tensors/tensor.ts";
 
 /** A tensor in a form in which `toEqual` compares bits: -0 is not 0, and NaNs differ. */
 export function bitsOf(tensor: PackedTensor | UnsetTensor): unknown {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isTensorError } from "../src/errors.ts";
-import type { Malformed, MessageCodec, UidTensor } from "../src/messages.ts";
-import type { PackedTensor, UnsetTensor } from "../src/tensor.ts";
-import { unpack } from "../src/unpack.ts";
+import { isTensorError } from "../src/errors/tensor-error.ts";
+import { unpack } from "../src/packing/unpack.ts";
+import type { PackedTensor, UnsetTensor } from "../src/tensors/tensor.ts";
 import {
   createRequestCodec,
   createResponseCodec,
   decodeTensor,
   encodeTensor,
 } from "../src/wire/index.ts";
+import type { Malformed, MessageCodec } from "../src/wire/messages.ts";
+import type { UidTensor } from "../src/wire/steps/step.ts";
 import { bitsOf } from "./bits.ts";
 
 /** What fuzzing allows a tensor to cost. */

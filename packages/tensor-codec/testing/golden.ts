@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
-import type { DType } from "../src/dtype.ts";
+import type { DType } from "../src/dtypes/dtype.ts";
 
 /** What Python says a tensor means: `data` is its memory in hex, or a list. */
 export interface Meaning {

@@ -4,8 +4,8 @@ import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { TensorSchema } from "@dm-env-rpc/protocol";
 import fc from "fast-check";
-import { type DType, dtypes, type TensorData } from "../src/dtype.ts";
-import type { PackedTensor } from "../src/tensor.ts";
+import { type DType, dtypes, type TensorData } from "../src/dtypes/dtype.ts";
+import type { PackedTensor } from "../src/tensors/tensor.ts";
 import { type Bytes, delimited, group, memory, tag, varint, varintField } from "./protobuf.ts";
 
 /** Decides one thing after another; what fast-check's `gen()` gives. */

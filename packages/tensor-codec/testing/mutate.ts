@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Random } from "../src/sample.ts";
+import type { Random } from "../src/specs/sample.ts";
 
 /** A random source that is the same for the same seed (mulberry32). */
 export function seeded(seed: number): Random {

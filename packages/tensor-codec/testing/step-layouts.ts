@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
-import type { Tensor } from "../src/tensor.ts";
-import type { Uid } from "../src/uid.ts";
+import type { Tensor } from "../src/tensors/tensor.ts";
+import type { Uid } from "../src/wire/primitives/uid.ts";
 import { tensors, uids } from "./arbitraries.ts";
 import { type Choices, layRepeated, layTensor, shuffleTogether, unknown } from "./layouts.ts";
 import { type Bytes, delimited, varint, varintField } from "./protobuf.ts";

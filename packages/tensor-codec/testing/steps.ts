@@ -4,9 +4,10 @@ import type {
   EnvironmentResponse,
   Tensor as TensorMessage,
 } from "@dm-env-rpc/protocol";
-import { unpackTensor } from "../src/bridge.ts";
-import type { MessageCodec, ProcessRequest, ProcessResponse, UidTensor } from "../src/messages.ts";
-import type { Uid } from "../src/uid.ts";
+import { unpackTensor } from "../src/proto/tensors.ts";
+import type { MessageCodec, ProcessRequest, ProcessResponse } from "../src/wire/messages.ts";
+import type { Uid } from "../src/wire/primitives/uid.ts";
+import type { UidTensor } from "../src/wire/steps/step.ts";
 import { valuesOf } from "./bits.ts";
 
 /** The bytes of a message, written behind others. */

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  dtypes,
-  type Malformed,
-  type ProcessRequest,
-  type ProcessResponse,
-} from "@dm-env-rpc/tensor-codec";
+import { dtypes } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 type Message = ProcessRequest | ProcessResponse | Malformed;
 

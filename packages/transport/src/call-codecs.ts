@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  type MessageCodec,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
 
 /** The codecs of both directions of a Process call. */
 export interface CallCodecs {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { expect, test } from "vitest";
 import { ChunkMemory } from "./chunk-memory.ts";
 import { answering } from "./testing/answering.ts";

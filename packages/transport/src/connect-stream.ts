@@ -13,7 +13,7 @@ import {
   type EnvironmentResponse,
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "./call-codecs.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
 import { IterableStream } from "./iterable-stream.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { Carried } from "./iterable-stream.ts";
 
 /** Makes the generated message of a record, by its bytes. */

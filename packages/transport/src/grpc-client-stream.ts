@@ -6,7 +6,7 @@ import {
   type IncomingHttpStatusHeader,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { codeOfHttpStatus, codeOfReset, errorInTrailers, nameOfReset } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 import type { ClientStream, StreamReceiver } from "./message-stream.ts";

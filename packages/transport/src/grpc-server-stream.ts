@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 import { goodbyeMs } from "./limits.ts";

@@ -6,7 +6,7 @@ import type {
   MessageCodec,
   ProcessRequest,
   ProcessResponse,
-} from "@dm-env-rpc/tensor-codec";
+} from "@dm-env-rpc/tensor-codec/wire";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ByteAccount, ByteHolder } from "./buffered-bytes.ts";

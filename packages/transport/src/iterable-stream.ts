@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Malformed } from "@dm-env-rpc/tensor-codec";
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { highWaterBytes } from "./limits.ts";
 import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import { tooLarge } from "./framing.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "./limits.ts";

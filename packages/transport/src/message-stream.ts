@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /**
  * What happens on a stream. The handlers are called synchronously, one at a

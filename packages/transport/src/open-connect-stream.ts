@@ -9,7 +9,7 @@ import {
   type EnvironmentResponse,
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type Address, parseAddress } from "./address.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MessageCodec } from "@dm-env-rpc/tensor-codec";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;

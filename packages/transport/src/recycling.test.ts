@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { expect, test } from "vitest";
 import { type Answered, answering } from "./testing/answering.ts";
 import { answered, answerOf, named, stepRequest, stepResponse } from "./testing/messages.ts";

@@ -10,12 +10,11 @@ import {
   isTensorError,
   type PackValue,
   pack,
-  packSpec,
   type Tensor,
   type TensorSpec,
   unpack,
-  unpackSpec,
 } from "@dm-env-rpc/tensor-codec";
+import { packSpec, unpackSpec } from "@dm-env-rpc/tensor-codec/proto";
 import { decodeTensor, encodeTensor } from "@dm-env-rpc/tensor-codec/wire";
 
 type Request =

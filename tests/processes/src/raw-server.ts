@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
 
 /**
  * A server of the protocol that shares nothing with this repository's servers but the bytes of its

@@ -6,7 +6,7 @@ import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";
 import { register } from "@dm-env-rpc/matchmaker/registration";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { serve } from "@dm-env-rpc/server";
-import { packSettings } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { adder } from "./world.ts";
 
 const profile = create(MatchProfileSchema, {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { deepEqual, throws } from "node:assert/strict";
-import { decodeTensor, encodeTensor, packFor, t, unpack, validate } from "@dm-env-rpc/tensor-codec";
+import { packFor, t, unpack, validate } from "@dm-env-rpc/tensor-codec";
+import { decodeTensor, encodeTensor } from "@dm-env-rpc/tensor-codec/wire";
 
 const spec = t.float32([2, 3], { min: -1, max: 1 });
 const rows = [

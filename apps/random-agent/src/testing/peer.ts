@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  DmEnvRpcError,
-  flattenSpecs,
-  type ProcessRequest,
-  type ProcessResponse,
-  packFor,
-  packSpecs,
-  packStatus,
-  type Specs,
-  specTable,
-  type UidTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, flattenSpecs, packFor, type Specs } from "@dm-env-rpc/tensor-codec";
+import { packSpecs, packStatus, specTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { type RawServer, rawServer } from "@dm-env-rpc/tests-processes";
 
 /** What a peer serves: one world called "arena", of sequences of `sequenceLength` steps. */

@@ -5,16 +5,9 @@ import {
   ListPropertyResponseSchema,
   ReadPropertyResponseSchema,
 } from "@dm-env-rpc/protocol";
-import {
-  equalSpecs,
-  equals,
-  type PackedTensor,
-  type ProcessResponse,
-  type SpecTable,
-  type StepResponse,
-  type Tensor,
-  type Uid,
-} from "@dm-env-rpc/tensor-codec";
+import { equalSpecs, equals, type PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { SpecTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse, StepResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import { type SpecTables, tablesOf } from "../join-specs.ts";
 
 /** Where two responses part. */
@@ -116,8 +109,8 @@ function byName(
 
 function compareTensors(
   where: string,
-  expected: Tensor | undefined,
-  received: Tensor | undefined,
+  expected: PackedTensor | undefined,
+  received: PackedTensor | undefined,
 ): Parting | undefined {
   if (expected === undefined || received === undefined)
     return parting(where, expected ? "there" : "absent", received ? "there" : "absent");

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { DmEnvRpcError, type ProcessRequest, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
 
 /** How a recording was made. */
 export interface RecordingHeader {

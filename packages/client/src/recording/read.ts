@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { createReadStream } from "node:fs";
-import type { Tensor } from "@dm-env-rpc/tensor-codec";
-import { unpackFor } from "@dm-env-rpc/tensor-codec";
+import { type Tensor, unpackFor } from "@dm-env-rpc/tensor-codec";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { type SpecTables, tablesOf } from "../join-specs.ts";
 import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";

@@ -2,7 +2,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ProcessRequest, pack, t, tensor } from "@dm-env-rpc/tensor-codec";
+import { pack, t, tensor } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connected, type Script, scriptedServer } from "../testing/scripted-server.ts";

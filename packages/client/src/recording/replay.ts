@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  type ProcessRequest,
-  type ProcessResponse,
-  packSettings,
-  type Settings,
-  type SpecTable,
-  type Uid,
-  unpackTensor,
-} from "@dm-env-rpc/tensor-codec";
+import type { Settings } from "@dm-env-rpc/tensor-codec";
+import { packSettings, type SpecTable, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import { type ConnectOptions, connect, type StreamTarget } from "../connect.ts";
 import { tablesOf } from "../join-specs.ts";
 import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";

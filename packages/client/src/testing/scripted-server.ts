@@ -12,18 +12,14 @@ import {
 import {
   DmEnvRpcError,
   flattenSpecs,
-  type Malformed,
   type PackedTensor,
-  type ProcessRequest,
-  type ProcessResponse,
   packFor,
-  packSpecs,
-  packStatus,
   type Specs,
   type StatusCode,
-  specTable,
   t,
 } from "@dm-env-rpc/tensor-codec";
+import { packSpecs, packStatus, specTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { memoryStreamPair, type ServerStream } from "@dm-env-rpc/transport";
 import { type ConnectOptions, connect } from "../connect.ts";
 import type { Connection } from "../connection.ts";

@@ -13,7 +13,8 @@ import {
   PropertyResponseSchema,
   type PropertySpec,
 } from "@dm-env-rpc/protocol/properties";
-import { type ProcessResponse, packTensor, unpackSpec } from "@dm-env-rpc/tensor-codec";
+import { packTensor, unpackSpec } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type AgentConnection, textOf } from "../agent-connection.ts";
 import { type Check, checksOf } from "../check.ts";
 import type { ConformanceConfig } from "../config.ts";

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  elementCount,
-  isVariable,
-  type TensorSpec,
-  type UidTensor,
-  unpackFor,
-} from "@dm-env-rpc/tensor-codec";
+import { elementCount, isVariable, type TensorSpec, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { type Check, checksOf } from "../check.ts";
 import { expectThat, Mismatch } from "../mismatch.ts";
 import { requests } from "../requests.ts";

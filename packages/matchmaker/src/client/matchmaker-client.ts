@@ -11,7 +11,8 @@ import {
   TicketState as State,
   type Ticket,
 } from "@dm-env-rpc/protocol/matchmaker";
-import { DmEnvRpcError, unpackStatus } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { unpackStatus } from "@dm-env-rpc/tensor-codec/proto";
 import { pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import type { TicketState } from "../model.ts";

@@ -15,7 +15,7 @@ import {
   TicketSchema,
   TicketState,
 } from "@dm-env-rpc/protocol/matchmaker";
-import { statusCodes } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type * as model from "../model.ts";
 import type { Replica } from "../replica.ts";
 

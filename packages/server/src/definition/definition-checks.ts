@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { flattenSpecs, packFor, specTable } from "@dm-env-rpc/tensor-codec";
+import { flattenSpecs, packFor } from "@dm-env-rpc/tensor-codec";
+import { specTable } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { joinTokenSetting } from "../host/join-tokens.ts";
 import type { PropertyTree } from "../properties/property.ts";

@@ -7,7 +7,8 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
-import { DmEnvRpcError, decodeMessage, isTensorError, type Limits } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import { decodeMessage, type Limits } from "@dm-env-rpc/tensor-codec/wire";
 import type { Role } from "../host/authorize.ts";
 import type { AgentId } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";

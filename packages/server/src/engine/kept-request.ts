@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Malformed, ProcessRequest, StepRequest } from "@dm-env-rpc/tensor-codec";
-import { ownScalars } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  type Malformed,
+  ownScalars,
+  type ProcessRequest,
+  type StepRequest,
+} from "@dm-env-rpc/tensor-codec/wire";
 
 /** A request that may wait while others are read: its scalars are not lent any more. */
 export function kept(request: ProcessRequest | Malformed): ProcessRequest | Malformed {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   DmEnvRpcError,
+  type PackedTensor,
   packFor,
-  type SpecEntry,
-  type Tensor,
   type TensorSpec,
-  type Uid,
-  type UidTensor,
+  unpack,
   zeros,
 } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
+import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import { ScalarTensor } from "./scalar-tensor.ts";
 import type { Seat } from "./seat.ts";
@@ -131,7 +131,7 @@ export class Observing {
   }
 
   /** @throws WorldFault when the author's function throws, or returns what does not fit the spec. */
-  #one(seat: Seat, { entry, observe, scalar }: HowMade): Tensor {
+  #one(seat: Seat, { entry, observe, scalar }: HowMade): PackedTensor {
     let value: unknown;
     try {
       value = observe(seat.agent);
@@ -156,7 +156,7 @@ export class Observing {
     return unbounded;
   }
 
-  #reward(seat: Seat, recipe: Recipe): Tensor {
+  #reward(seat: Seat, recipe: Recipe): PackedTensor {
     const { reward } = seat;
     if (reward.isDue && reward.isEmpty) {
       reward.isDue = false;
@@ -179,7 +179,7 @@ export class Observing {
     const observe = this.#observer(entry.name);
     const reward = this.#one(seat, { entry, observe, scalar: undefined });
     try {
-      seat.reward.add(reward);
+      seat.reward.add(unpack(reward));
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
@@ -190,7 +190,7 @@ export class Observing {
     return new Map(
       this.observe(seat, seat.specs.observations.entries).map(({ uid, tensor }) => [
         uid,
-        { uid, tensor: { ...tensor, data: tensor.data.slice() } as Tensor },
+        { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor },
       ]),
     );
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
-import type { UidTensor } from "@dm-env-rpc/tensor-codec";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { Observing } from "./observing.ts";
 import type { OwedEnd, PendingStep, Seat } from "./seat.ts";
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  DmEnvRpcError,
-  isDmEnvRpcError,
-  isTensorError,
-  type ProcessResponse,
-  packStatus,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 
 /** The error that a client is told: what is the client's fault keeps its code, the rest is INTERNAL. */

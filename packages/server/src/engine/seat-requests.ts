@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DmEnvRpcError, StepRequest } from "@dm-env-rpc/tensor-codec";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { readSettings } from "../definition/settings.ts";
 import type { Done, PackedSettings } from "./hosted-world.ts";
 import { keptStep } from "./kept-request.ts";

@@ -3,16 +3,17 @@ import type { ActionObservationSpecs } from "@dm-env-rpc/protocol";
 import {
   DmEnvRpcError,
   flattenSpecs,
-  packSpecs,
-  type SpecEntry,
   type Specs,
-  type SpecTable,
-  type StepRequest,
-  specTable,
   toValue,
-  type Uid,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
+import {
+  packSpecs,
+  type SpecEntry,
+  type SpecTable,
+  specTable,
+} from "@dm-env-rpc/tensor-codec/proto";
+import type { StepRequest, Uid } from "@dm-env-rpc/tensor-codec/wire";
 
 /** The actions of one step: by name, nested as the specs are. */
 export type ActionValues = Readonly<Record<string, unknown>>;

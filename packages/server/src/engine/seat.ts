@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
-import type {
-  DmEnvRpcError,
-  ProcessResponse,
-  SpecEntry,
-  Uid,
-  UidTensor,
-} from "@dm-env-rpc/tensor-codec";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import { RewardSum } from "./rewards.ts";
 import type { ActionValues, SeatSpecs } from "./seat-specs.ts";

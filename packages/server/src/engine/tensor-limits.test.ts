@@ -2,7 +2,8 @@
 import { create } from "@bufbuild/protobuf";
 import { anyPack, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { ListPropertyRequestSchema, ReadPropertyRequestSchema } from "@dm-env-rpc/protocol";
-import { pack, t, type UidTensor } from "@dm-env-rpc/tensor-codec";
+import { pack, t } from "@dm-env-rpc/tensor-codec";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { expect, it } from "vitest";
 import { networkPeer, serving } from "../../testing/network.ts";
 import type { Peer } from "../../testing/peer.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Tensor as TensorMessage } from "@dm-env-rpc/protocol";
-import { type PackedTensor, TensorError, unpackTensor } from "@dm-env-rpc/tensor-codec";
+import { type PackedTensor, TensorError } from "@dm-env-rpc/tensor-codec";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerLimits } from "../host/limits.ts";
 import type { PackedSettings } from "./hosted-world.ts";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type StepRequest } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import type { Extension } from "../definition/extension.ts";
 import { readSettings } from "../definition/settings.ts";

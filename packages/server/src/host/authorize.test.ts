@@ -3,7 +3,8 @@
 import { X509Certificate } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
-import { packTensor, t, tensor } from "@dm-env-rpc/tensor-codec";
+import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";

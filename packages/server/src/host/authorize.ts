@@ -2,7 +2,8 @@
 
 import { inspect } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { Peer, ServerStream } from "@dm-env-rpc/transport";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";

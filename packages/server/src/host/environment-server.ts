@@ -2,13 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
-import {
-  DmEnvRpcError,
-  isDmEnvRpcError,
-  packSettings,
-  type Settings,
-  unpackTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
+import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";

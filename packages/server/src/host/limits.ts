@@ -3,7 +3,7 @@ import {
   DEFAULT_MAX_ELEMENTS,
   DEFAULT_MAX_ENTRIES,
   DEFAULT_MAX_STRING_BYTES,
-} from "@dm-env-rpc/tensor-codec";
+} from "@dm-env-rpc/tensor-codec/wire";
 import { type Limit, type LimitsOf, ListenLimitTable, readLimits } from "@dm-env-rpc/transport";
 
 class ServerLimitTable extends ListenLimitTable {

@@ -4,7 +4,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
-import { statusCodes } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 
 /** What is asked, in v1 and in v1alpha. */
 type Question =

@@ -7,7 +7,8 @@ import {
   type Tensor as TensorMessage,
   WritePropertyResponseSchema,
 } from "@dm-env-rpc/protocol";
-import { type ProcessResponse, packTensor } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { findProperty, listProperties } from "./property-index.ts";
 import {
   type PropertyContext,

@@ -19,16 +19,8 @@ import {
   PropertyResponseSchema,
   type PropertySpec,
 } from "@dm-env-rpc/protocol/properties";
-import {
-  DmEnvRpcError,
-  type PackValue,
-  pack,
-  packTensor,
-  t,
-  toNested,
-  unpack,
-  unpackTensor,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type PackValue, pack, t, toNested, unpack } from "@dm-env-rpc/tensor-codec";
+import { packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, it } from "vitest";
 import { connectPeer, type Peer } from "../../testing/peer.ts";
 import { extension } from "../definition/extension.ts";

@@ -9,13 +9,12 @@ import {
 } from "@dm-env-rpc/protocol/properties";
 import {
   DmEnvRpcError,
+  type PackedTensor,
   packFor,
-  packSpec,
-  packTensor,
-  type Tensor,
   toValue,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
+import { packSpec, packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { exactly } from "../definition/exact.ts";
@@ -43,7 +42,7 @@ export interface PropertyContext {
  *
  * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be read.
  */
-export async function readProperty(context: PropertyContext, key: string): Promise<Tensor> {
+export async function readProperty(context: PropertyContext, key: string): Promise<PackedTensor> {
   const { layer, entry } = findProperty(context.layers, key);
   const { property } = entry;
   if (property?.read === undefined) {

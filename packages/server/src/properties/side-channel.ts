@@ -2,7 +2,8 @@
 
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/protocol/properties";
-import { DmEnvRpcError, type ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Awaitable } from "../definition/awaitable.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Channel, channel } from "node:diagnostics_channel";
-import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /** A request was answered. */
 export interface RequestAnswered {

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { anyPack, EmptySchema } from "@bufbuild/protobuf/wkt";
 import { LeaveWorldRequestSchema } from "@dm-env-rpc/protocol";
-import type { ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, Peer } from "../../testing/peer.ts";

@@ -5,13 +5,8 @@ import {
   JoinWorldResponseSchema,
   LeaveWorldResponseSchema,
 } from "@dm-env-rpc/protocol";
-import {
-  type DmEnvRpcError,
-  isDmEnvRpcError,
-  type Malformed,
-  type ProcessRequest,
-  type ProcessResponse,
-} from "@dm-env-rpc/tensor-codec";
+import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import type { Joined } from "../engine/hosted-world.ts";
 import { kept } from "../engine/kept-request.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, isTensorError, type Malformed } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 
 /** What the sender of a message that asks nothing is told (behaviour 9). */
 export function unanswerable(message: Malformed | { readonly case: undefined }): Error {

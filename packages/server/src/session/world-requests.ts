@@ -5,7 +5,8 @@ import {
   DestroyWorldResponseSchema,
   ResetWorldResponseSchema,
 } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError, type ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { Joined } from "../engine/hosted-world.ts";
 import { answer } from "../engine/responses.ts";
 import type { Reply } from "../engine/seat.ts";

@@ -9,16 +9,9 @@ import {
   ResetRequestSchema,
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import {
-  type ProcessRequest,
-  type ProcessResponse,
-  pack,
-  packSettings,
-  type Tensor,
-  toNested,
-  unpack,
-  unpackSpecs,
-} from "@dm-env-rpc/tensor-codec";
+import { pack, type Tensor, toNested, unpack } from "@dm-env-rpc/tensor-codec";
+import { packSettings, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type Answer, observationNames, type Request } from "./requests.ts";
 
 /** UIDs that no spec has. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { deepStrictEqual, ok } from "node:assert/strict";
-import type { ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import type { ManualTime } from "@dm-env-rpc/transport/internal";
 import type { Clock } from "../../src/clocks/clock.ts";

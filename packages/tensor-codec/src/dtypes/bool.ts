@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { bools } from "../wire/encodings/bools.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Booleans, in memory bytes of 0 or 1. */
@@ -12,7 +11,6 @@ export const bool: ElementType<"bool", "bool", Uint8Array> = {
   bytes: Uint8Array.BYTES_PER_ELEMENT,
   range: undefined,
   rounding: undefined,
-  encoding: bools,
   allocate: (length) => new Uint8Array(length),
   holds: (value): value is Uint8Array =>
     value instanceof Uint8Array || tagOf(value) === "Uint8Array",

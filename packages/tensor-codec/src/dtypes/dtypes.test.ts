@@ -12,26 +12,26 @@ import { describe, expect, test } from "vitest";
 import { bitsOf, valuesOf } from "../../testing/bits.ts";
 import { seeded } from "../../testing/mutate.ts";
 import { encode } from "../../testing/steps.ts";
-import { packTensor, unpackTensor } from "../bridge.ts";
-import { packSpec, unpackSpec } from "../bridge-specs.ts";
-import { type PlainBuilder, t } from "../build.ts";
-import { fromDmEnvSpec, toDmEnvSpec } from "../dm-env.ts";
+import { pack, packFor } from "../packing/pack.ts";
+import { toNested, unpack, unpackFor } from "../packing/unpack.ts";
+import { packSpec, unpackSpec } from "../proto/specs.ts";
+import { dtypeOf, packTensor, unpackTensor } from "../proto/tensors.ts";
+import { type PlainBuilder, t } from "../specs/build.ts";
+import { fromDmEnvSpec, toDmEnvSpec } from "../specs/dm-env.ts";
+import { sample } from "../specs/sample.ts";
+import type { TensorSpec } from "../specs/spec.ts";
+import { validate, zeros } from "../specs/spec-values.ts";
+import type { Tensor } from "../tensors/tensor.ts";
+import { encodedTypes } from "../wire/encodings/table.ts";
+import { createResponseCodec, decodeTensor, encodeTensor } from "../wire/index.ts";
+import type { ProcessResponse } from "../wire/messages.ts";
 import {
   type DType,
-  dtypeOf,
   elementTypes,
   isNumeric,
   type NumericDType,
   type TensorData,
-} from "../dtype.ts";
-import type { ProcessResponse } from "../messages.ts";
-import { pack, packFor } from "../pack.ts";
-import { sample } from "../sample.ts";
-import type { TensorSpec } from "../spec.ts";
-import { validate, zeros } from "../spec-values.ts";
-import type { Tensor } from "../tensor.ts";
-import { toNested, unpack, unpackFor } from "../unpack.ts";
-import { createResponseCodec, decodeTensor, encodeTensor } from "../wire/index.ts";
+} from "./dtype.ts";
 
 const everyDType = Object.values(elementTypes).map(({ dtype }) => dtype);
 const numericDTypes = everyDType.filter(isNumeric);
@@ -71,7 +71,8 @@ test("the table has the dtypes of the protocol, in their order", () => {
 });
 
 describe.each(everyDType)("%s", (dtype) => {
-  const { allocate, holds, bytes, encoding } = elementTypes[dtype];
+  const { allocate, holds, bytes } = elementTypes[dtype];
+  const { encoding } = encodedTypes[dtype];
 
   test("has room for its elements", () => {
     const data = allocate(2);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type { DataType, Tensor as TensorMessage } from "@dm-env-rpc/protocol";
-import type { DType, TensorData } from "../dtype.ts";
-import type { Encoding } from "../wire/encodings/encoding.ts";
 
 /** The scalar of each kind of elements. A kind is how values are checked, drawn and bounded. */
 export interface ScalarOfKind {
@@ -25,13 +23,9 @@ export type NumericKind = "float" | "int" | "bigint";
 
 /**
  * All that a dtype is: its name `D`, the kind `K` of its elements, and `A`, what holds many of
- * them. A new one is a file with such a value, and a line in `index.ts`.
+ * them. A new one is a file with such a value, and a line in `table.ts`.
  */
-export interface ElementType<
-  D extends string = DType,
-  K extends KindOf<D> = KindOf<D>,
-  A = TensorData,
-> {
+export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** NumPy's name. */
   readonly dtype: D;
   /** The number of the DataType enum, which is also the field number in a Tensor's payload. */
@@ -45,8 +39,6 @@ export interface ElementType<
   readonly range: { readonly min: ScalarOfKind[K]; readonly max: ScalarOfKind[K] } | undefined;
   /** Of floats, what a number becomes as an element; undefined where it stays what it is. */
   readonly rounding: Rounding | undefined;
-  /** How elements are bytes. */
-  readonly encoding: Encoding<A>;
   /** Makes room for `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): A;
   /** Whether a value is what holds elements of this dtype, whichever realm it is from. */

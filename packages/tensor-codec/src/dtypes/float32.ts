@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { floats32 } from "../wire/encodings/floats.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Single precision, IEEE 754 binary32: numbers are rounded to it. */
@@ -12,7 +11,6 @@ export const float32: ElementType<"float32", "float", Float32Array> = {
   bytes: Float32Array.BYTES_PER_ELEMENT,
   range: undefined,
   rounding: { round: Math.fround, overflow: 2 ** 128 - 2 ** 103 },
-  encoding: floats32,
   allocate: (length) => new Float32Array(length),
   holds: (value): value is Float32Array =>
     value instanceof Float32Array || tagOf(value) === "Float32Array",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { floats64 } from "../wire/encodings/floats.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Double precision, IEEE 754 binary64: JavaScript's numbers as they are. */
@@ -12,7 +11,6 @@ export const float64: ElementType<"float64", "float", Float64Array> = {
   bytes: Float64Array.BYTES_PER_ELEMENT,
   range: undefined,
   rounding: undefined,
-  encoding: floats64,
   allocate: (length) => new Float64Array(length),
   holds: (value): value is Float64Array =>
     value instanceof Float64Array || tagOf(value) === "Float64Array",

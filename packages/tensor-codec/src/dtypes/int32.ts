@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { varints32 } from "../wire/encodings/varints32.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Four bytes, two's complement. */
@@ -12,7 +11,6 @@ export const int32: ElementType<"int32", "int", Int32Array> = {
   bytes: Int32Array.BYTES_PER_ELEMENT,
   range: { min: -2147483648, max: 2147483647 },
   rounding: undefined,
-  encoding: varints32(),
   allocate: (length) => new Int32Array(length),
   holds: (value): value is Int32Array =>
     value instanceof Int32Array || tagOf(value) === "Int32Array",

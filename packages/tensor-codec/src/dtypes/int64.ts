@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { varints64 } from "../wire/encodings/varints64.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Eight bytes, two's complement: bigints. */
@@ -12,7 +11,6 @@ export const int64: ElementType<"int64", "bigint", BigInt64Array> = {
   bytes: BigInt64Array.BYTES_PER_ELEMENT,
   range: { min: -9223372036854775808n, max: 9223372036854775807n },
   rounding: undefined,
-  encoding: varints64(),
   allocate: (length) => new BigInt64Array(length),
   holds: (value): value is BigInt64Array =>
     value instanceof BigInt64Array || tagOf(value) === "BigInt64Array",

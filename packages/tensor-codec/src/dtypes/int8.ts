@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { signedBytes } from "../wire/encodings/bytes.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** One byte, two's complement. */
@@ -12,7 +11,6 @@ export const int8: ElementType<"int8", "int", Int8Array> = {
   bytes: Int8Array.BYTES_PER_ELEMENT,
   range: { min: -128, max: 127 },
   rounding: undefined,
-  encoding: signedBytes,
   allocate: (length) => new Int8Array(length),
   holds: (value): value is Int8Array => value instanceof Int8Array || tagOf(value) === "Int8Array",
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { DataType } from "@dm-env-rpc/protocol";
-import { anys } from "../wire/encodings/anys.ts";
 import type { ElementType } from "./element-type.ts";
 
 /** Messages of any type, each a google.protobuf.Any. */
@@ -13,7 +12,6 @@ export const proto: ElementType<"proto", "proto", Any[]> = {
   bytes: 0,
   range: undefined,
   rounding: undefined,
-  encoding: anys,
   allocate: (length) => Array.from({ length }, emptyAny),
   holds: (value): value is Any[] => Array.isArray(value),
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { strings } from "../wire/encodings/strings.ts";
 import type { ElementType } from "./element-type.ts";
 
 /** Strings, which have an encoding in UTF-8. */
@@ -12,7 +11,6 @@ export const string: ElementType<"string", "string", string[]> = {
   bytes: 0,
   range: undefined,
   rounding: undefined,
-  encoding: strings,
   allocate: (length) => new Array<string>(length).fill(""),
   holds: (value): value is string[] => Array.isArray(value),
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { varints32 } from "../wire/encodings/varints32.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Four bytes, unsigned. */
@@ -12,7 +11,6 @@ export const uint32: ElementType<"uint32", "int", Uint32Array> = {
   bytes: Uint32Array.BYTES_PER_ELEMENT,
   range: { min: 0, max: 4294967295 },
   rounding: undefined,
-  encoding: varints32(),
   allocate: (length) => new Uint32Array(length),
   holds: (value): value is Uint32Array =>
     value instanceof Uint32Array || tagOf(value) === "Uint32Array",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { varints64 } from "../wire/encodings/varints64.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** Eight bytes, unsigned: bigints. */
@@ -12,7 +11,6 @@ export const uint64: ElementType<"uint64", "bigint", BigUint64Array> = {
   bytes: BigUint64Array.BYTES_PER_ELEMENT,
   range: { min: 0n, max: 18446744073709551615n },
   rounding: undefined,
-  encoding: varints64(),
   allocate: (length) => new BigUint64Array(length),
   holds: (value): value is BigUint64Array =>
     value instanceof BigUint64Array || tagOf(value) === "BigUint64Array",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DataType } from "@dm-env-rpc/protocol";
-import { unsignedBytes } from "../wire/encodings/bytes.ts";
 import { type ElementType, tagOf } from "./element-type.ts";
 
 /** One byte, unsigned: pixels, mostly. */
@@ -12,7 +11,6 @@ export const uint8: ElementType<"uint8", "int", Uint8Array> = {
   bytes: Uint8Array.BYTES_PER_ELEMENT,
   range: { min: 0, max: 255 },
   rounding: undefined,
-  encoding: unsignedBytes,
   allocate: (length) => new Uint8Array(length),
   holds: (value): value is Uint8Array =>
     value instanceof Uint8Array || tagOf(value) === "Uint8Array",

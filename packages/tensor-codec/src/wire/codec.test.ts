@@ -16,10 +16,10 @@ import { choices } from "../../testing/layouts.ts";
 import { delimited, tag, varintField } from "../../testing/protobuf.ts";
 import { layEnvelope, layStepRequest, layStepResponse, steps } from "../../testing/step-layouts.ts";
 import { comparableOf, comparableOfGenerated, encode } from "../../testing/steps.ts";
-import { packTensor } from "../bridge.ts";
-import type { ProcessRequest, ProcessResponse } from "../messages.ts";
-import { pack } from "../pack.ts";
+import { pack } from "../packing/pack.ts";
+import { packTensor } from "../proto/tensors.ts";
 import { createRequestCodec, createResponseCodec } from "./index.ts";
+import type { ProcessRequest, ProcessResponse } from "./messages.ts";
 
 const requests = createRequestCodec();
 const responses = createResponseCodec();

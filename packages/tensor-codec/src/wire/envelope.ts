@@ -6,54 +6,17 @@ import {
   mergeFromBinary,
   toBinary,
 } from "@bufbuild/protobuf";
-import { TensorError } from "../errors.ts";
-import {
-  DEFAULT_MAX_ELEMENTS,
-  DEFAULT_MAX_ENTRIES,
-  DEFAULT_MAX_STRING_BYTES,
-  type Limits,
-} from "../limits.ts";
-import type { Malformed, MessageCodec, UidTensor } from "../messages.ts";
-import type { Uid } from "../uid.ts";
-import { LayoutReader } from "./layout-reader.ts";
-import { LayoutWriter } from "./layout-writer.ts";
+import { TensorError } from "../errors/tensor-error.ts";
 import { MessageScanner } from "./message-scanner.ts";
-import type { ReadOptions } from "./read-options.ts";
-import { Reader } from "./reader.ts";
-import { Sizes } from "./sizes.ts";
-import { varintSize, writeVarint } from "./varints.ts";
-import { LENGTH_DELIMITED } from "./wire-type.ts";
-
-/** How a codec reads. */
-export interface CodecOptions extends Limits {
-  /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
-  readonly copy?: boolean | undefined;
-  /**
-   * Lends the tensors of scalars: those of a later step may be the same ones, with other
-   * elements, so that they cost no memory. For whoever reads them before the next message. Default false.
-   */
-  readonly lendScalars?: boolean | undefined;
-}
-
-/** How the step of one direction is read and written: the hot path. */
-export interface StepCodec<S> {
-  size(step: S, sizes: Sizes): number;
-  write(step: S, sizes: Sizes, target: Uint8Array, pos: number): number;
-  /** Starts a step that nothing was read of. */
-  open(): OpenStep<S>;
-  entriesOf(step: S): readonly UidTensor[];
-  /** 0 where steps have none. */
-  stateOf(step: S): number;
-  /** Nothing where steps request nothing. */
-  requestedOf(step: S): readonly Uid[];
-  make(entries: readonly UidTensor[], state: number, requested: readonly Uid[]): S;
-}
-
-/** A step that is being read, in one part or, merged, in several. */
-export interface OpenStep<S> {
-  read(reader: Reader, options: ReadOptions): void;
-  close(): S;
-}
+import type { Malformed, MessageCodec } from "./messages.ts";
+import { type CodecOptions, readOptionsOf } from "./primitives/read-options.ts";
+import { Reader } from "./primitives/reader.ts";
+import { Sizes } from "./primitives/sizes.ts";
+import { varintSize, writeVarint } from "./primitives/varints.ts";
+import { LENGTH_DELIMITED } from "./primitives/wire-type.ts";
+import { LayoutReader } from "./steps/layout-reader.ts";
+import { LayoutWriter } from "./steps/layout-writer.ts";
+import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
 
 /** What generated code reads: unknown fields are not kept. */
 export const knownFieldsOnly: Readonly<{ readUnknownFields: boolean }> = {
@@ -193,16 +156,6 @@ export function createEnvelopeCodec<S, T extends Payload>(
   }
 
   return { size, write, read };
-}
-
-/** Limits and defaults as the readers want them. */
-export function readOptionsOf(options: CodecOptions): ReadOptions {
-  return {
-    maxElements: options.maxElements ?? DEFAULT_MAX_ELEMENTS,
-    maxStringBytes: options.maxStringBytes ?? DEFAULT_MAX_STRING_BYTES,
-    maxEntries: options.maxEntries ?? DEFAULT_MAX_ENTRIES,
-    copy: options.copy ?? false,
-  };
 }
 
 function fieldsOf(envelope: DescMessage) {

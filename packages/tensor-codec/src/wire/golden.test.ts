@@ -5,14 +5,14 @@ import { expect, test } from "vitest";
 import { bitsOf } from "../../testing/bits.ts";
 import { type Golden, golden, goldenBytes, type Meaning } from "../../testing/golden.ts";
 import { encode } from "../../testing/steps.ts";
-import { packSpec, unpackSpec, unpackSpecs } from "../bridge-specs.ts";
-import { t } from "../build.ts";
-import { toDmEnvSpec } from "../dm-env.ts";
-import type { MessageCodec } from "../messages.ts";
-import { pack } from "../pack.ts";
-import type { Tensor } from "../tensor.ts";
-import { unpack } from "../unpack.ts";
+import { pack } from "../packing/pack.ts";
+import { unpack } from "../packing/unpack.ts";
+import { packSpec, unpackSpec, unpackSpecs } from "../proto/specs.ts";
+import { t } from "../specs/build.ts";
+import { toDmEnvSpec } from "../specs/dm-env.ts";
+import type { Tensor } from "../tensors/tensor.ts";
 import { createRequestCodec, createResponseCodec, decodeTensor, encodeTensor } from "./index.ts";
+import type { MessageCodec } from "./messages.ts";
 
 const named = (kind: Golden["kind"]) =>
   golden.filter((entry) => entry.kind === kind).map((entry) => [entry.name, entry] as const);

@@ -5,10 +5,10 @@ import { golden } from "../../testing/golden.ts";
 import { mutate, noise, seeded } from "../../testing/mutate.ts";
 import { delimited, tag, varint, varintField } from "../../testing/protobuf.ts";
 import { encode } from "../../testing/steps.ts";
-import type { ProcessRequest } from "../messages.ts";
-import { pack } from "../pack.ts";
-import { unpack } from "../unpack.ts";
+import { pack } from "../packing/pack.ts";
+import { unpack } from "../packing/unpack.ts";
 import { createRequestCodec, decodeTensor } from "./index.ts";
+import type { ProcessRequest } from "./messages.ts";
 
 const floats = 1;
 const int32s = 4;

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The bytes of tensors and of the messages of a Process stream. */
-export type { CodecOptions } from "./envelope.ts";
-export { ownScalars } from "./lent-scalar.ts";
+export {
+  DEFAULT_MAX_ELEMENTS,
+  DEFAULT_MAX_ENTRIES,
+  DEFAULT_MAX_STRING_BYTES,
+  type Limits,
+} from "../errors/limits.ts";
 export { decodeMessage } from "./message.ts";
+export type { Malformed, MessageCodec, ProcessRequest, ProcessResponse } from "./messages.ts";
+export type { CodecOptions } from "./primitives/read-options.ts";
+export type { Uid } from "./primitives/uid.ts";
 export { createRequestCodec } from "./request.ts";
 export { createResponseCodec } from "./response.ts";
-export { decodeTensor, encodeTensor } from "./tensor.ts";
+export { ownScalars } from "./steps/borrowed-scalar.ts";
+export type { StepRequest, StepResponse, UidTensor } from "./steps/step.ts";
+export { decodeTensor, encodeTensor } from "./tensors/tensor.ts";

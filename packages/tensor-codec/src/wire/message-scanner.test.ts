@@ -3,7 +3,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { CreateWorldRequestSchema } from "@dm-env-rpc/protocol";
 import { describe, expect, test } from "vitest";
 import { type Bytes, delimited, group, tag, varint, varintField } from "../../testing/protobuf.ts";
-import type { Limits } from "../limits.ts";
+import type { Limits } from "../errors/limits.ts";
 import { createRequestCodec, createResponseCodec, decodeMessage } from "./index.ts";
 
 const createWorld = 1;

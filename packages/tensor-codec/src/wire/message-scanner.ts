@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { tooManyEntries, tooManyFields } from "../limits.ts";
-import type { ReadOptions } from "./read-options.ts";
-import type { Reader } from "./reader.ts";
-import { countVarints } from "./varints.ts";
-import { FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";
+import { tooManyEntries, tooManyFields } from "../errors/limits.ts";
+import type { ReadOptions } from "./primitives/read-options.ts";
+import type { Reader } from "./primitives/reader.ts";
+import { countVarints } from "./primitives/varints.ts";
+import { FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./primitives/wire-type.ts";
 
 /** Messages in messages, at most; as protobuf's own readers have it. */
 const MAX_MESSAGE_DEPTH = 100;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
-import type { Limits } from "../limits.ts";
-import { knownFieldsOnly, readOptionsOf } from "./envelope.ts";
+import type { Limits } from "../errors/limits.ts";
+import { knownFieldsOnly } from "./envelope.ts";
 import { MessageScanner } from "./message-scanner.ts";
-import { Reader } from "./reader.ts";
+import { readOptionsOf } from "./primitives/read-options.ts";
+import { Reader } from "./primitives/reader.ts";
 
 /**
  * The message in some bytes of a peer, such as those of an extension, within the limits of any

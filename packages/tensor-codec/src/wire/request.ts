@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
-import { tooManyEntries } from "../limits.ts";
-import type { MessageCodec, ProcessRequest, StepRequest } from "../messages.ts";
-import type { Uid } from "../uid.ts";
-import { begin, delimitedSize } from "./delimited.ts";
-import {
-  type CodecOptions,
-  createEnvelopeCodec,
-  type OpenStep,
-  type StepCodec,
-} from "./envelope.ts";
-import type { ReadOptions } from "./read-options.ts";
-import type { Reader } from "./reader.ts";
-import { readUid, UidTensors } from "./step-reader.ts";
-import { mapSize, uidsSize, writeMap, writeUid } from "./step-writer.ts";
-import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
+import { tooManyEntries } from "../errors/limits.ts";
+import { createEnvelopeCodec } from "./envelope.ts";
+import type { MessageCodec, ProcessRequest } from "./messages.ts";
+import { begin, delimitedSize } from "./primitives/delimited.ts";
+import type { CodecOptions, ReadOptions } from "./primitives/read-options.ts";
+import type { Reader } from "./primitives/reader.ts";
+import type { Uid } from "./primitives/uid.ts";
+import { LENGTH_DELIMITED, VARINT } from "./primitives/wire-type.ts";
+import type { StepRequest } from "./steps/step.ts";
+import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
+import { readUid, UidTensors } from "./steps/step-reader.ts";
+import { mapSize, uidsSize, writeMap, writeUid } from "./steps/step-writer.ts";
 
 const ACTIONS = (1 << 3) | LENGTH_DELIMITED;
 const REQUESTED = (2 << 3) | LENGTH_DELIMITED;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentResponseSchema, type EnvironmentStateType } from "@dm-env-rpc/protocol";
-import type { MessageCodec, ProcessResponse, StepResponse } from "../messages.ts";
-import {
-  type CodecOptions,
-  createEnvelopeCodec,
-  type OpenStep,
-  type StepCodec,
-} from "./envelope.ts";
-import type { ReadOptions } from "./read-options.ts";
-import type { Reader } from "./reader.ts";
-import { UidTensors } from "./step-reader.ts";
-import { mapSize, writeMap } from "./step-writer.ts";
-import { int32Size, writeInt32 } from "./varints.ts";
-import { LENGTH_DELIMITED, VARINT } from "./wire-type.ts";
+import { createEnvelopeCodec } from "./envelope.ts";
+import type { MessageCodec, ProcessResponse } from "./messages.ts";
+import type { CodecOptions, ReadOptions } from "./primitives/read-options.ts";
+import type { Reader } from "./primitives/reader.ts";
+import { int32Size, writeInt32 } from "./primitives/varints.ts";
+import { LENGTH_DELIMITED, VARINT } from "./primitives/wire-type.ts";
+import type { StepResponse } from "./steps/step.ts";
+import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
+import { UidTensors } from "./steps/step-reader.ts";
+import { mapSize, writeMap } from "./steps/step-writer.ts";
 
 const STATE = (1 << 3) | VARINT;
 const NO_UIDS: readonly never[] = Object.freeze([]);

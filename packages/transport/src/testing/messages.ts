@@ -5,7 +5,7 @@ import {
   EnvironmentStateType,
   JoinWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /** A small request that carries a name. */
 export function named(worldName: string): ProcessRequest {

@@ -7,8 +7,11 @@ import {
   type OutgoingHttpHeaders,
 } from "node:http2";
 import { connect as connectTcp, type Socket } from "node:net";
-import type { MessageCodec, ProcessRequest } from "@dm-env-rpc/tensor-codec";
-import { createRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
+import {
+  createRequestCodec,
+  type MessageCodec,
+  type ProcessRequest,
+} from "@dm-env-rpc/tensor-codec/wire";
 import { maxSessionMemoryMb } from "../limits.ts";
 import { processPath } from "../process-call.ts";
 

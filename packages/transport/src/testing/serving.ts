@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ProcessRequest } from "@dm-env-rpc/tensor-codec";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { listen } from "../listen.ts";
 import type { Listener, ListenOptions } from "../listen-options.ts";
 import type { ServerStream } from "../message-stream.ts";

@@ -2,13 +2,9 @@
 import { create } from "@bufbuild/protobuf";
 import { connect } from "@dm-env-rpc/client";
 import { JoinWorldRequestSchema } from "@dm-env-rpc/protocol";
-import {
-  packFor,
-  type SpecEntry,
-  type SpecTable,
-  type StepResponse,
-  unpackSpecs,
-} from "@dm-env-rpc/tensor-codec";
+import { packFor } from "@dm-env-rpc/tensor-codec";
+import { type SpecEntry, type SpecTable, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
+import type { StepResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { Load, Played } from "../loads/load.ts";
 import { moveAt, type Peer } from "../peers/peer.ts";
 import { type Agent, inLoops, inRounds } from "./turns.ts";

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
+import { packFor, t } from "@dm-env-rpc/tensor-codec";
 import {
   createRequestCodec,
   createResponseCodec,
   type MessageCodec,
   type ProcessRequest,
   type ProcessResponse,
-  packFor,
-  t,
-} from "@dm-env-rpc/tensor-codec";
+} from "@dm-env-rpc/tensor-codec/wire";
 import { loadProtobufjs } from "./protobufjs.ts";
 import type { Race } from "./tensor-rows.ts";
 

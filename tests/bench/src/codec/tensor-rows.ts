@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { TensorSchema } from "@dm-env-rpc/protocol";
-import {
-  decodeTensor,
-  encodeTensor,
-  type PackedTensor,
-  packTensor,
-} from "@dm-env-rpc/tensor-codec";
+import type { PackedTensor } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { decodeTensor, encodeTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { Contestant } from "./measure.ts";
 import { loadProtobufjs } from "./protobufjs.ts";
 import { tensorCases } from "./tensors.ts";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Any } from "@bufbuild/protobuf/wkt";
-import { loneSurrogate } from "../../element-error.ts";
-import { tooManyEntries } from "../../limits.ts";
-import { begin, delimitedSize } from "../delimited.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
-import { utf8Length, writeUtf8 } from "../utf8.ts";
-import { ARRAY_TAG, LENGTH_DELIMITED } from "../wire-type.ts";
+import { tooManyEntries } from "../../errors/limits.ts";
+import { loneSurrogate } from "../../tensors/element-error.ts";
+import { begin, delimitedSize } from "../primitives/delimited.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { utf8Length, writeUtf8 } from "../primitives/utf8.ts";
+import { ARRAY_TAG, LENGTH_DELIMITED } from "../primitives/wire-type.ts";
 import { viewBytes } from "./bytes.ts";
 import type { RepeatedEncoding } from "./encoding.ts";
 import { nextElement, readString } from "./repeated-fields.ts";

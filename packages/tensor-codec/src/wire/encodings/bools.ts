@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { VARINT } from "../wire-type.ts";
+import { VARINT } from "../primitives/wire-type.ts";
 import { readBytes, writeBytes } from "./bytes.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements } from "./packed-varints.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { tooManyElements } from "../../limits.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
+import { tooManyElements } from "../../errors/limits.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
 /** Up to this many elements a loop costs less than a call that copies all of them. */

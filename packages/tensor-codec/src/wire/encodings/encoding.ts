@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DType } from "../../dtype.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
-import type { Sizes } from "../sizes.ts";
+import type { DType } from "../../dtypes/dtype.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import type { Sizes } from "../primitives/sizes.ts";
 
 /**
  * How the elements of a tensor are the bytes of its `Tensor.*Array`, one for each way that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { tooManyElements } from "../../limits.ts";
+import { tooManyElements } from "../../errors/limits.ts";
 import {
   type FixedArray,
   readFixed,
@@ -8,10 +8,10 @@ import {
   writeFixed,
   writeFloat32,
   writeFloat64,
-} from "../fixed.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
-import { FIXED32, FIXED64 } from "../wire-type.ts";
+} from "../primitives/fixed.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { FIXED32, FIXED64 } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
 /** Up to this many elements a loop costs less than a call that copies all of them. */

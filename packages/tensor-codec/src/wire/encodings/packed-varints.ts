@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { tooManyElements } from "../../limits.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
-import { countVarints } from "../varints.ts";
+import { tooManyElements } from "../../errors/limits.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { countVarints } from "../primitives/varints.ts";
 
 /** Checks that a varint ends where its field does. */
 export function checkVarints(reader: Reader, start: number, end: number): void {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { tooManyElements } from "../../limits.ts";
-import type { ReadOptions } from "../read-options.ts";
-import type { Reader } from "../reader.ts";
-import { readUtf8 } from "../utf8.ts";
-import { ARRAY_TAG } from "../wire-type.ts";
+import { tooManyElements } from "../../errors/limits.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { readUtf8 } from "../primitives/utf8.ts";
+import { ARRAY_TAG } from "../primitives/wire-type.ts";
 
 /** Moves to the next field `array`, passing over unknown ones; false at the end. */
 export function nextElement(reader: Reader, count: number, { maxElements }: ReadOptions): boolean {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { loneSurrogate } from "../../element-error.ts";
-import { begin, delimitedSize } from "../delimited.ts";
-import { readUtf8, utf8Length, writeUtf8 } from "../utf8.ts";
-import { ARRAY_TAG } from "../wire-type.ts";
+import { loneSurrogate } from "../../tensors/element-error.ts";
+import { begin, delimitedSize } from "../primitives/delimited.ts";
+import { readUtf8, utf8Length, writeUtf8 } from "../primitives/utf8.ts";
+import { ARRAY_TAG } from "../primitives/wire-type.ts";
 import type { RepeatedEncoding } from "./encoding.ts";
 import { nextElement, tooLongString } from "./repeated-fields.ts";
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type IntegerArray, readVarints, varintsSize, writeVarints } from "../varints.ts";
-import { VARINT } from "../wire-type.ts";
+import {
+  type IntegerArray,
+  readVarints,
+  varintsSize,
+  writeVarints,
+} from "../primitives/varints.ts";
+import { VARINT } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { bits, highHalf, lowHalf } from "../bits.ts";
-import { readHalves, varints64Size, writeVarints64 } from "../varints.ts";
-import { VARINT } from "../wire-type.ts";
+import { bits, highHalf, lowHalf } from "../primitives/bits.ts";
+import { readHalves, varints64Size, writeVarints64 } from "../primitives/varints.ts";
+import { VARINT } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
 

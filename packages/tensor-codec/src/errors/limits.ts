@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import { TensorError } from "./tensor-error.ts";
+
+/** What a message may cost whoever decodes it. */
+export interface Limits {
+  /** Elements of one tensor, after a broadcast too. Default 2^24. */
+  readonly maxElements?: number | undefined;
+  /** Bytes of one string, in UTF-8. Default 2^24. */
+  readonly maxStringBytes?: number | undefined;
+  /**
+   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; of a message that
+   * is no step, what is in all its maps and lists, where sixteen numbers count for one. Default 2^16.
+   */
+  readonly maxEntries?: number | undefined;
+}
+
+/** The default of `maxElements`: 2^24, 64 MiB of float32. */
+export const DEFAULT_MAX_ELEMENTS: number = 2 ** 24;
+
+/** The default of `maxStringBytes`: 2^24, 16 MiB. */
+export const DEFAULT_MAX_STRING_BYTES: number = 2 ** 24;
+
+/** The default of `maxEntries`: 2^16, more actions or observations than any world has. */
+export const DEFAULT_MAX_ENTRIES: number = 2 ** 16;
+
+/** The error of a tensor with more elements than `maxElements`; nothing was allocated for it. */
+export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
+  return new TensorError({
+    reason: "limit",
+    name,
+    expected: `at most ${maxElements} elements (maxElements)`,
+    received: `${count}`,
+    remedy: "send smaller tensors or raise maxElements",
+  });
+}
+
+/** The error of a message with more entries, requested UIDs, or elements that are objects, than `maxEntries`. */
+export function tooManyEntries(maxEntries: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    expected: `at most ${maxEntries} entries in a message (maxEntries)`,
+    received: "more",
+    remedy: "send fewer or raise maxEntries",
+  });
+}
+
+/** The error of a message that is no step with more numbers, or more fields, than go with `maxEntries`. */
+export function tooManyFields(maxFields: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    expected: `at most ${maxFields} numbers and fields in a message that is no step (16 for each of maxEntries)`,
+    received: "more",
+    remedy: "send less or raise maxEntries",
+  });
+}

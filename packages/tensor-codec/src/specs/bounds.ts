@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type DType, elementTypes, type TensorData } from "../dtypes/dtype.ts";
+import { TensorError } from "../errors/tensor-error.ts";
+import { elementText, scalarText } from "../errors/text.ts";
+import type { TensorSpec } from "./spec.ts";
+
+/** Both numeric kinds; within one tensor they are never mixed. */
+type Ordered = number | bigint;
+
+/** The bound of one element: of a scalar bound every element has the same. */
+export function boundAt(
+  bound: Ordered | TensorData | undefined,
+  index: number,
+): Ordered | undefined {
+  return typeof bound === "object" ? (bound[index] as Ordered) : bound;
+}
+
+/** A bound as the elements of a dtype are: a float32 is compared with what float32 makes of it. */
+export function exactBound(
+  dtype: DType,
+  bound: Ordered | TensorData | undefined,
+): Ordered | TensorData | undefined {
+  const { rounding } = elementTypes[dtype];
+  return rounding !== undefined && typeof bound === "number" ? rounding.round(bound) : bound;
+}
+
+/**
+ * Checks elements against the bounds of a spec, inclusive. NaN is in no bounds.
+ * One element in `data` stands for all that `shape` has.
+ *
+ * @throws TensorError `bounds` that names the first element that is out.
+ */
+export function checkBounds(
+  data: TensorData,
+  shape: readonly number[],
+  spec: TensorSpec,
+  name: string | undefined,
+): void {
+  const min = spec.min as Ordered | TensorData | undefined;
+  const max = spec.max as Ordered | TensorData | undefined;
+  if (min === undefined && max === undefined) return;
+  if (typeof min !== "object" && typeof max !== "object") {
+    for (let i = 0; i < data.length; i++) {
+      const value = data[i] as Ordered;
+      if (!within(value, min, max)) checkRounded(value, i, min, max, shape, spec, name);
+    }
+    return;
+  }
+  const count = Math.max(
+    data.length,
+    typeof min === "object" ? min.length : 0,
+    typeof max === "object" ? max.length : 0,
+  );
+  for (let i = 0; i < count; i++) {
+    const value = data[data.length === 1 ? 0 : i] as Ordered;
+    const least = boundAt(min, i);
+    const greatest = boundAt(max, i);
+    if (!within(value, least, greatest)) {
+      checkRounded(value, i, least, greatest, shape, spec, name);
+    }
+  }
+}
+
+/** Rounding keeps the order: only an element that is out of bounds can be within them when they are rounded. */
+function checkRounded(
+  value: Ordered,
+  index: number,
+  min: Ordered | undefined,
+  max: Ordered | undefined,
+  shape: readonly number[],
+  { dtype }: TensorSpec,
+  name: string | undefined,
+): void {
+  const least = exactBound(dtype, min) as Ordered | undefined;
+  const greatest = exactBound(dtype, max) as Ordered | undefined;
+  if (within(value, least, greatest)) return;
+  throw outOfBounds(value, index, shape, least, greatest, name);
+}
+
+function within(value: Ordered, min: Ordered | undefined, max: Ordered | undefined): boolean {
+  return (min === undefined || value >= min) && (max === undefined || value <= max);
+}
+
+function outOfBounds(
+  value: Ordered,
+  index: number,
+  shape: readonly number[],
+  min: Ordered | undefined,
+  max: Ordered | undefined,
+  name: string | undefined,
+): TensorError {
+  const range =
+    min === undefined
+      ? `at most ${scalarText(max as Ordered)}`
+      : max === undefined
+        ? `at least ${scalarText(min)}`
+        : `from ${scalarText(min)} to ${scalarText(max)}`;
+  return new TensorError({
+    reason: "bounds",
+    name,
+    expected: `${elementText(index, shape)} ${range}`,
+    received: scalarText(value),
+  });
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import {
+  type DType,
+  dtypes,
+  elementTypes,
+  isNumeric,
+  type NumericDType,
+  type TensorData,
+} from "../dtypes/dtype.ts";
+import { DEFAULT_MAX_ELEMENTS } from "../errors/limits.ts";
+import { TensorError } from "../errors/tensor-error.ts";
+import { elementText, scalarText, shapeText, valueText, withArticle } from "../errors/text.ts";
+import { isElement, isUniform, wrongElement } from "../tensors/elements.ts";
+import { flattenNested, measureNested } from "../tensors/nested-array.ts";
+import { checkShape } from "../tensors/shape.ts";
+import { elementCount, isVariable, MAX_DIMENSION } from "../tensors/tensor.ts";
+import { boundAt, exactBound } from "./bounds.ts";
+import type { Bounds, TensorSpec } from "./spec.ts";
+
+type Ordered = number | bigint;
+type AnyBound = Ordered | TensorData | undefined;
+
+/**
+ * Bounds as a spec keeps them: scalars or, for each element, a typed array of its
+ * own; rounded to float32 for a float32 spec. What is absent stays absent.
+ */
+export function exactBounds(
+  dtype: DType,
+  shape: readonly number[],
+  bounds: Bounds<NumericDType> | undefined,
+): { min?: Ordered | TensorData; max?: Ordered | TensorData } {
+  const min = exact(dtype, shape, bounds?.min, "min");
+  const max = exact(dtype, shape, bounds?.max, "max");
+  return { ...(min !== undefined && { min }), ...(max !== undefined && { max }) };
+}
+
+/**
+ * Checks that a spec is one to offer to others (behaviour 16).
+ *
+ * @throws TensorError `spec`.
+ */
+export function checkDefinition(spec: TensorSpec, name?: string): void {
+  checkDimensions(spec.shape, name);
+  const { dtype, shape } = spec;
+  const min = spec.min as AnyBound;
+  const max = spec.max as AnyBound;
+  if (min === undefined && max === undefined) return;
+  const { range } = dtypes[dtype];
+  if (!isNumeric(dtype)) {
+    throw refuse(
+      name,
+      `no bounds on ${withArticle(dtype)} spec`,
+      "bounds",
+      "leave min and max out",
+    );
+  }
+  if (isVariable(shape)) {
+    throw refuse(
+      name,
+      "no bounds on a variable-length spec",
+      `bounds on shape ${shapeText(shape)}`,
+      "fix the shape or leave the bounds out: official clients break on them",
+    );
+  }
+  checkOrder(min, max, shape, name);
+  if (shape.length > 0 || range === undefined) return;
+  const least = boundAt(min, 0) ?? range.min;
+  const greatest = boundAt(max, 0) ?? range.max;
+  if ((least === 0 || least === 0n) && greatest === range.max) {
+    throw refuse(
+      name,
+      `a scalar ${dtype} spec that does not reach from 0 to ${scalarText(greatest as Ordered)}`,
+      "one that does",
+      "lower max or leave the bounds out: official clients count its values in the same dtype and break",
+    );
+  }
+}
+
+function exact(
+  dtype: DType,
+  shape: readonly number[],
+  bound: unknown,
+  side: "min" | "max",
+): Ordered | TensorData | undefined {
+  if (bound === undefined) return undefined;
+  const type = elementTypes[dtype];
+  const one = (value: unknown): Ordered => {
+    if (!isElement(type, value) || Number.isNaN(value)) {
+      const { expected, received } = wrongElement(value, 0, { dtype, shape: [], name: undefined });
+      throw refuse(
+        undefined,
+        `${expected.split(" as ")[0]} as ${side} of ${withArticle(dtype)} spec`,
+        received,
+      );
+    }
+    return exactBound(dtype, value as Ordered) as Ordered;
+  };
+  if (typeof bound !== "object" || bound === null) return one(bound);
+  let data: TensorData;
+  if (dtypes[dtype].holds(bound)) data = bound.slice() as TensorData;
+  else if (Array.isArray(bound)) {
+    const measured = measureNested(bound);
+    if (elementCount(measured.shape) !== 1) checkShape(measured.shape, shape, side);
+    data = flattenNested(bound, dtype, measured.shape, DEFAULT_MAX_ELEMENTS, side);
+  } else {
+    throw refuse(undefined, `${withArticle(dtype)} scalar or array as ${side}`, valueText(bound));
+  }
+  if (data.length === 1) return one(data[0]);
+  if (!isVariable(shape) && data.length !== elementCount(shape)) {
+    throw refuse(
+      undefined,
+      `one ${side} for all elements or ${elementCount(shape)} for shape ${shapeText(shape)}`,
+      `${data.length}`,
+    );
+  }
+  for (const value of data) one(value);
+  return data.length > 1 && isUniform(data) ? one(data[0]) : data;
+}
+
+function checkOrder(
+  min: AnyBound,
+  max: AnyBound,
+  shape: readonly number[],
+  name: string | undefined,
+): void {
+  if (min === undefined || max === undefined) return;
+  const arrays = [min, max].filter((bound) => typeof bound === "object");
+  const count = arrays.length === 0 ? 1 : Math.max(...arrays.map((bound) => bound.length));
+  for (let i = 0; i < count; i++) {
+    const least = boundAt(min, i) as Ordered;
+    const greatest = boundAt(max, i) as Ordered;
+    if (least > greatest) {
+      throw refuse(
+        name,
+        "min at most max",
+        `${scalarText(least)} and ${scalarText(greatest)}${arrays.length > 0 ? ` for ${elementText(i, shape)}` : ""}`,
+      );
+    }
+  }
+}
+
+function checkDimensions(shape: readonly number[], name: string | undefined): void {
+  const sizes = shape.every((size) => Number.isInteger(size) && Math.abs(size) <= MAX_DIMENSION);
+  if (!sizes || shape.filter((size) => size < 0).length > 1) {
+    throw refuse(
+      name,
+      sizes ? "at most one variable (negative) dimension" : "a shape of 32-bit integers",
+      `shape ${shapeText(shape)}`,
+    );
+  }
+}
+
+function refuse(
+  name: string | undefined,
+  expected: string,
+  received: string,
+  remedy?: string,
+): TensorError {
+  return new TensorError({ reason: "spec", name, expected, received, remedy });
+}

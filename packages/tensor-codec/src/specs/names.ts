@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import { dtypes } from "../dtypes/dtype.ts";
+import { TensorError } from "../errors/tensor-error.ts";
+import type { FlatSpecs, Specs, TensorSpec } from "./spec.ts";
+
+/** How nested names are joined and split. */
+export interface NestingOptions {
+  /**
+   * Takes keys that have a `.` in them as names that are joined already. Without
+   * it they are an error, for they come back as something else. Default false.
+   */
+  readonly allowDots?: boolean | undefined;
+}
+
+/** A value in a record, or a record of them. */
+export interface Nested<T> {
+  [name: string]: T | Nested<T>;
+}
+
+/**
+ * Specs by their full name, nested keys joined with `.` (overview.md, "Nested
+ * actions/observations"), in the order given.
+ *
+ * @throws TensorError `name` for a key with a `.` in it, and for a name that comes
+ * twice or is both a spec and a parent of one.
+ */
+export function flattenSpecs(specs: Specs, options: NestingOptions = {}): FlatSpecs {
+  return flatten(specs, isTensorSpec, options) as Record<string, TensorSpec>;
+}
+
+/**
+ * Values by their full name, nested keys joined with `.`. Only plain records nest:
+ * tensors, arrays and messages are values. What is `undefined` is left out.
+ *
+ * @throws TensorError `name`, as `flattenSpecs` does.
+ */
+export function flattenValues(
+  values: Readonly<Record<string, unknown>>,
+  options: NestingOptions = {},
+): Record<string, unknown> {
+  return flatten(values, isLeaf, options);
+}
+
+/**
+ * The nested record of values whose names have `.` in them: the inverse of
+ * `flattenValues`. Names may come from anybody: `__proto__` is a key like others.
+ *
+ * @throws TensorError `name` for a name that is both a value and a parent of one.
+ */
+export function nestValues<T>(
+  flat: Iterable<readonly [string, T]> | Readonly<Record<string, T>>,
+): Nested<T> {
+  const entries = Symbol.iterator in flat ? flat : Object.entries(flat);
+  const root: Nested<T> = {};
+  const parents = new Set<unknown>([root]);
+  for (const [name, value] of entries as Iterable<readonly [string, T]>) {
+    const keys = name.split(".");
+    const last = keys.pop() as string;
+    let parent = root;
+    for (const [depth, key] of keys.entries()) {
+      let child = own(parent, key);
+      if (child === undefined) {
+        child = {};
+        parents.add(child);
+        setOwn(parent, key, child);
+      } else if (!parents.has(child)) {
+        throw leafAndParent(keys.slice(0, depth + 1).join("."), name);
+      }
+      parent = child as Nested<T>;
+    }
+    if (Object.hasOwn(parent, last)) {
+      throw parents.has(parent[last]) ? leafAndParent(name, `${name}.…`) : twice(name);
+    }
+    setOwn(parent, last, value);
+  }
+  return root;
+}
+
+/**
+ * Checks that names can stand side by side: none is a value and a parent at once
+ * (`a` and `a.b`).
+ *
+ * @throws TensorError `name` that names both.
+ */
+export function checkNames(names: Iterable<string>): void {
+  const leaves = new Set<string>();
+  for (const name of names) {
+    if (leaves.has(name)) throw twice(name);
+    leaves.add(name);
+  }
+  for (const name of leaves) {
+    for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
+      if (leaves.has(name.slice(0, dot))) throw leafAndParent(name.slice(0, dot), name);
+    }
+  }
+}
+
+/** Sets a key of a record, whatever it is called: `record.__proto__ = …` would set no key. */
+export function setOwn<T>(record: Record<string, T>, key: string, value: T): void {
+  if (key === "__proto__") {
+    Object.defineProperty(record, key, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  } else record[key] = value;
+}
+
+/** Whether a value is a spec, and not a record of them. */
+export function isTensorSpec(value: unknown): value is TensorSpec {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "dtype" in value &&
+    typeof value.dtype === "string" &&
+    Object.hasOwn(dtypes, value.dtype) &&
+    "shape" in value &&
+    Array.isArray(value.shape)
+  );
+}
+
+function isLeaf(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return true;
+  return "$typeName" in value || ("dtype" in value && "shape" in value && "data" in value);
+}
+
+function flatten(
+  values: Readonly<Record<string, unknown>>,
+  isValue: (value: unknown) => boolean,
+  { allowDots = false }: NestingOptions,
+): Record<string, unknown> {
+  const flat: Record<string, unknown> = {};
+  const names: string[] = [];
+  const walk = (record: object, prefix: string, above: readonly object[]) => {
+    if (above.includes(record)) {
+      throw nameError("records that do not contain themselves", `"${prefix}…"`);
+    }
+    for (const [key, value] of Object.entries(record)) {
+      if (value === undefined) continue;
+      if (!allowDots && key.includes(".")) {
+        throw nameError(
+          'keys without "."',
+          `"${prefix}${key}"`,
+          "nest records instead, or set allowDots",
+        );
+      }
+      const name = prefix + key;
+      if (isValue(value)) {
+        names.push(name);
+        setOwn(flat, name, value);
+      } else if (typeof value === "object" && value !== null) {
+        walk(value, `${name}.`, [...above, record]);
+      } else throw nameError(`a spec or a record of specs under "${name}"`, typeof value);
+    }
+  };
+  walk(values, "", []);
+  checkNames(names);
+  return flat;
+}
+
+const own = <T>(record: Nested<T>, key: string): T | Nested<T> | undefined =>
+  Object.hasOwn(record, key) ? record[key] : undefined;
+
+const twice = (name: string): TensorError =>
+  nameError("names that are unique", `"${name}" twice`, "rename one of the two");
+
+const leafAndParent = (leaf: string, child: string): TensorError =>
+  nameError(
+    'names that are either a value or a parent of values (a "." nests)',
+    `both "${leaf}" and "${child}"`,
+    "rename one of the two",
+  );
+
+function nameError(expected: string, received: string, remedy?: string): TensorError {
+  return new TensorError({ reason: "name", expected, received, remedy });
+}

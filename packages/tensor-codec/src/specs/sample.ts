@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { type DType, dtypes, type TensorData } from "../dtypes/dtype.ts";
+import { elementCount, type Tensor } from "../tensors/tensor.ts";
+import { boundAt, exactBound } from "./bounds.ts";
+import type { TensorSpec } from "./spec.ts";
+
+/** A source of randomness: numbers uniform in [0, 1). */
+export type Random = () => number;
+
+/** How `sample` fills what a spec leaves open. */
+export interface SampleOptions {
+  /** The most that a variable dimension and a string are long. Default 8. */
+  readonly maxLength?: number | undefined;
+}
+
+/**
+ * A random tensor that a spec allows, the same for the same random numbers.
+ *
+ * Between two bounds elements are uniform, and both bounds may come; an integer
+ * without a bound has its dtype's. A float without bounds is normal (mean 0,
+ * deviation 1), with one bound exponential from there (mean 1). Booleans are a
+ * fair coin, strings are of lowercase letters, protos empty Anys; a variable
+ * dimension and a string's length are uniform from 0 to `maxLength`.
+ */
+export function sample<D extends DType, S extends readonly number[]>(
+  spec: TensorSpec<D, S>,
+  random: Random,
+  options?: SampleOptions,
+): Tensor<D>;
+export function sample(spec: TensorSpec, random: Random, options: SampleOptions = {}): Tensor {
+  const { maxLength = 8 } = options;
+  const { dtype } = spec;
+  const shape = spec.shape.map((size) => (size < 0 ? upTo(maxLength, random) : size));
+  const info = dtypes[dtype];
+  const data = info.allocate(elementCount(shape));
+  if (info.kind === "proto") return { dtype, shape, data } as Tensor;
+  const min = exactBound(dtype, spec.min as number | bigint | TensorData | undefined);
+  const max = exactBound(dtype, spec.max as number | bigint | TensorData | undefined);
+  for (let i = 0; i < data.length; i++) {
+    const least = boundAt(min, i) ?? info.range?.min;
+    const greatest = boundAt(max, i) ?? info.range?.max;
+    (data as unknown[])[i] = draw(info.kind, least, greatest, random, maxLength);
+  }
+  return { dtype, shape, data } as Tensor;
+}
+
+function draw(
+  kind: "float" | "int" | "bigint" | "bool" | "string",
+  min: unknown,
+  max: unknown,
+  random: Random,
+  maxLength: number,
+): unknown {
+  switch (kind) {
+    case "float":
+      return drawFloat(min as number | undefined, max as number | undefined, random);
+    case "int":
+      return (min as number) + upTo((max as number) - (min as number), random);
+    case "bigint":
+      return drawBigInt(min as bigint, max as bigint, random);
+    case "bool":
+      return random() < 0.5 ? 0 : 1;
+    case "string":
+      return Array.from({ length: upTo(maxLength, random) }, () =>
+        String.fromCharCode(97 + upTo(25, random)),
+      ).join("");
+  }
+}
+
+/** An integer from 0 to `most`, both included. */
+const upTo = (most: number, random: Random): number => Math.floor(random() * (most + 1));
+
+function drawFloat(
+  least: number | undefined,
+  greatest: number | undefined,
+  random: Random,
+): number {
+  const min = least ?? Number.NEGATIVE_INFINITY;
+  const max = greatest ?? Number.POSITIVE_INFINITY;
+  if (min === max) return min;
+  if (Number.isFinite(min) && Number.isFinite(max)) {
+    const at = random();
+    // Not min + at * (max - min): the span of two doubles may be infinite.
+    return Math.min(max, Math.max(min, min * (1 - at) + max * at));
+  }
+  if (Number.isFinite(min)) return min - Math.log(1 - random());
+  if (Number.isFinite(max)) return max + Math.log(1 - random());
+  // Box and Muller's; 1 - random() is never 0.
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+}
+
+function drawBigInt(min: bigint, max: bigint, random: Random): bigint {
+  const word = () => BigInt(Math.floor(random() * 2 ** 32));
+  const draw96 = (word() << 64n) | (word() << 32n) | word();
+  // 32 bits more than any span has: no value is likelier than another by more than 2^-32.
+  return min + ((draw96 * (max - min + 1n)) >> 96n);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+import { TensorError } from "../../errors/tensor-error.ts";
+import { LayoutNotes } from "./layout-notes.ts";
+import { END_GROUP, FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";
+
+/** Groups in groups that are skipped, at most; as protobuf's own readers have it. */
+const MAX_GROUP_DEPTH = 100;
+
+/** Unknown fields of one message that are skipped, at most: skipping is cheap, but not free. */
+const MAX_SKIPPED_FIELDS = 2 ** 20;
+
+/** Larger memory is not kept for the sake of the next message in it. */
+const MAX_KEPT = 64 * 1024;
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Reads tags, varints and lengths, and never past `end`: whoever reads a message
+ * in a message sets `end` to the inner one's and puts it back.
+ */
+export class Reader {
+  source: Uint8Array = NOTHING;
+  pos = 0;
+  end = 0;
+  /** Where the message begins, from which errors count. */
+  private start = 0;
+  /** Whether the source is not the message but some of its parts, put together. */
+  private merged = false;
+  /** What had its buffer asked for last, and that. */
+  private lastSource: Uint8Array = NOTHING;
+  private lastBuffer: ArrayBufferLike = NOTHING.buffer;
+  /** Unknown fields that were skipped. */
+  private skipped = 0;
+  /** The halves of what `varint64` read last; signed, as bit operations leave them. */
+  low = 0;
+  high = 0;
+  /** What reading a step finds out about where its parts are. */
+  readonly notes: LayoutNotes = new LayoutNotes();
+
+  open(source: Uint8Array, start: number, end: number): void {
+    this.source = source;
+    this.start = start;
+    this.pos = start;
+    this.end = end;
+    this.merged = false;
+  }
+
+  /** That of the source. To ask a typed array for it is slow, and the messages of a chunk share it. */
+  get buffer(): ArrayBufferLike {
+    const { source } = this;
+    if (source === this.lastSource) return this.lastBuffer;
+    const { buffer } = source;
+    if (buffer.byteLength <= MAX_KEPT) {
+      this.lastSource = source;
+      this.lastBuffer = buffer;
+    }
+    return buffer;
+  }
+
+  /** Forgets the source, so that a codec that waits does not keep it in memory, unless it is small. */
+  close(): void {
+    this.source = NOTHING;
+    this.start = this.pos = this.end = this.skipped = 0;
+  }
+
+  /** A tag: field number times 8 plus wire type, both checked. */
+  tag(): number {
+    const at = this.pos;
+    if (at < this.end) {
+      const byte = this.source[at] as number;
+      if (byte < 0x80 && byte > 7 && (byte & 7) < 6) {
+        this.pos = at + 1;
+        return byte;
+      }
+    }
+    return this.longTag(at);
+  }
+
+  private longTag(at: number): number {
+    const tag = this.uint32("a tag");
+    if (tag < 8) throw this.malformed("a field number from 1", "0", at);
+    if ((tag & 7) > FIXED32) throw this.malformed("a wire type from 0 to 5", `${tag & 7}`, at);
+    return tag;
+  }
+
+  /** The end of the length-delimited field that begins here; `pos` is then its first byte. */
+  delimited(): number {
+    const at = this.pos;
+    let length: number;
+    if (at < this.end && (this.source[at] as number) < 0x80) {
+      length = this.source[at] as number;
+      this.pos = at + 1;
+    } else length = this.uint32("a length");
+    const stop = this.pos + length;
+    if (stop > this.end) {
+      throw this.malformed(`${length} bytes`, `${this.end - this.pos} bytes before the end`, at);
+    }
+    return stop;
+  }
+
+  /** A varint of at most 32 bits and five bytes. */
+  uint32(what: string): number {
+    const { source, end } = this;
+    const at = this.pos;
+    let pos = at;
+    let value = 0;
+    for (let shift = 0; shift < 35; shift += 7) {
+      if (pos >= end) throw this.malformed(what, "the end", at);
+      const byte = source[pos++] as number;
+      if (shift === 28 && byte > 0x0f) break;
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) {
+        this.pos = pos;
+        return value >>> 0;
+      }
+    }
+    throw this.malformed(`${what} of at most 32 bits`, "a longer varint", at);
+  }
+
+  /** A varint of at most 64 bits and ten bytes, into `low` and `high`; more bits are dropped. */
+  varint64(): void {
+    const { source, end } = this;
+    const at = this.pos;
+    let pos = at;
+    let low = 0;
+    let high = 0;
+    for (let shift = 0; shift < 70; shift += 7) {
+      if (pos >= end) throw this.malformed("a varint", "the end", at);
+      const byte = source[pos++] as number;
+      const bits = byte & 0x7f;
+      if (shift < 28) low |= bits << shift;
+      else if (shift === 28) {
+        low |= bits << 28;
+        high = bits >>> 4;
+      } else high |= bits << (shift - 32);
+      if (byte < 0x80) {
+        this.low = low;
+        this.high = high;
+        this.pos = pos;
+        return;
+      }
+    }
+    throw this.malformed("a varint of at most ten bytes", "a longer one", at);
+  }
+
+  /** The low 32 bits of a varint, signed: what protobuf makes of an int32 or an enum. */
+  int32(): number {
+    const at = this.pos;
+    if (at < this.end) {
+      const byte = this.source[at] as number;
+      if (byte < 0x80) {
+        this.pos = at + 1;
+        return byte;
+      }
+    }
+    this.varint64();
+    return this.low | 0;
+  }
+
+  /** Passes over the field whose tag was read, which nobody knows. */
+  skip(tag: number): void {
+    this.countSkipped();
+    this.pass(tag);
+  }
+
+  private countSkipped(): void {
+    this.skipped += 1;
+    if (this.skipped > MAX_SKIPPED_FIELDS) {
+      throw this.beyond(`at most ${MAX_SKIPPED_FIELDS} unknown fields in a message`, "more");
+    }
+  }
+
+  /** Passes over the field whose tag was read. */
+  pass(tag: number): void {
+    const groups: number[] = [];
+    let current = tag;
+    for (;;) {
+      switch (current & 7) {
+        case VARINT:
+          this.varint64();
+          break;
+        case FIXED64:
+          this.forward(8);
+          break;
+        case FIXED32:
+          this.forward(4);
+          break;
+        case LENGTH_DELIMITED:
+          this.pos = this.delimited();
+          break;
+        case START_GROUP:
+          if (groups.length === MAX_GROUP_DEPTH) {
+            throw this.malformed(`groups at most ${MAX_GROUP_DEPTH} deep`, "a deeper one");
+          }
+          groups.push(current >>> 3);
+          break;
+        case END_GROUP:
+          if (groups.pop() !== current >>> 3) {
+            throw this.malformed("the end of the group that is open", `of group ${current >>> 3}`);
+          }
+          break;
+      }
+      if (groups.length === 0) return;
+      this.countSkipped();
+      current = this.tag();
+    }
+  }
+
+  private forward(bytes: number): void {
+    if (this.pos + bytes > this.end) throw this.malformed(`${bytes} bytes`, "the end");
+    this.pos += bytes;
+  }
+
+  /** Reads what lies between here and `stop`, then goes on behind it. */
+  inner<T>(stop: number, read: () => T): T {
+    const { end } = this;
+    this.end = stop;
+    const value = read();
+    this.pos = stop;
+    this.end = end;
+    return value;
+  }
+
+  /** Reads a range of any bytes, then goes on where it was. */
+  within<T>(source: Uint8Array, start: number, end: number, read: () => T): T {
+    const { source: outerSource, start: outerStart, pos, end: outerEnd, merged } = this;
+    if (source !== outerSource) {
+      this.open(source, start, end);
+      this.merged = true;
+    } else {
+      this.pos = start;
+      this.end = end;
+    }
+    const value = read();
+    this.open(outerSource, outerStart, outerEnd);
+    this.pos = pos;
+    this.merged = merged;
+    return value;
+  }
+
+  /** The error of something well-formed that is too large. */
+  beyond(expected: string, received: string): TensorError {
+    return new TensorError({ reason: "limit", expected, received });
+  }
+
+  /** The error of bytes that are no message, with the offset in the message where they begin. */
+  malformed(expected: string, received: string, at: number = this.pos): TensorError {
+    return new TensorError({
+      reason: "malformed",
+      expected: `${expected} at byte ${at - this.start} of ${this.merged ? "a field merged from its parts" : "the message"}`,
+      received,
+    });
+  }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TensorData } from "../../dtypes/dtype.ts";
+import type { PackedTensor } from "../../tensors/tensor.ts";
+import type { PackedEncoding } from "../encodings/encoding.ts";
+import { ARRAY_TAG } from "../primitives/wire-type.ts";
+import type { EntryLayout } from "./layout.ts";
+import type { UidTensor } from "./step.ts";
+
+/** An entry of a step whose tensor has one element, which the next step overwrites. */
+export interface LentScalar {
+  readonly entry: UidTensor;
+  /** The entry's element. */
+  readonly data: TensorData;
+  readonly encoding: PackedEncoding<TensorData>;
+}
+
+/** Makes the entry that messages of a layout share; undefined where it is no scalar, or none that is packed. */
+export function lentScalar({ uid, type, shape }: EntryLayout): LentScalar | undefined {
+  const { dtype, encoding } = type;
+  if (shape.length > 0 || !encoding.packed) return undefined;
+  const data = type.allocate(1);
+  return { entry: { uid, tensor: { dtype, shape, data } as PackedTensor }, data, encoding };
+}
+
+/**
+ * The same entries with scalars that are nobody else's: those that a codec lends (`lendScalars`) are
+ * what they are until its next message.
+ */
+export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
+  return entries.map((entry) => {
+    const { uid, tensor } = entry;
+    if (tensor.dtype === "unset" || tensor.shape.length > 0) return entry;
+    return { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor };
+  });
+}
+
+/**
+ * Reads the `Tensor.*Array` between two positions with one element, as nearly all encoders write it, into a tensor.
+ * Returns false when it is anything else, and has read nothing then.
+ */
+export function readScalar(
+  source: Uint8Array,
+  pos: number,
+  end: number,
+  { data, encoding }: LentScalar,
+): boolean {
+  const size = end - pos - 2;
+  if (size < 1 || source[pos] !== ARRAY_TAG || source[pos + 1] !== size) return false;
+  return encoding.readOne(source, pos + 2, size, data);
+}

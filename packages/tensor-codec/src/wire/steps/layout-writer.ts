@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TensorData } from "../../dtypes/dtype.ts";
+import { elementsSize, type PackedEncoding } from "../encodings/encoding.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import type { Uid } from "../primitives/uid.ts";
+import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./layout.ts";
+import type { UidTensor } from "./step.ts";
+import type { StepCodec } from "./step-codec.ts";
+
+/** Of larger messages the elements take the time, not the layout. */
+const MAX_BYTES = 4096;
+
+/** Of longer varints measuring takes the time, and may be in vain. */
+const MAX_VARINTS = 16;
+
+/** What was written is within the limits of whoever wrote it. */
+const NO_LIMITS: ReadOptions = {
+  maxElements: Number.POSITIVE_INFINITY,
+  maxStringBytes: Number.POSITIVE_INFINITY,
+  maxEntries: Number.POSITIVE_INFINITY,
+  copy: false,
+};
+
+/** A layout whose gaps hold elements alone, of which the number is known. */
+interface WrittenLayout extends Layout {
+  /** A message of this layout, whole: one copy of it is cheaper than many of what is fixed. */
+  readonly message: Uint8Array;
+  /** Elements of each entry. */
+  readonly counts: readonly number[];
+  readonly encodings: readonly PackedEncoding<TensorData>[];
+}
+
+/**
+ * Writes a step by the layout of one before it: where entries, shapes and lengths are
+ * the same, only the elements and the state are written, between the same bytes.
+ */
+export class LayoutWriter<S> {
+  private readonly codec: StepCodec<S>;
+  private readonly layouts = new Layouts<WrittenLayout>();
+  private found: WrittenLayout | undefined;
+
+  constructor(codec: StepCodec<S>) {
+    this.codec = codec;
+  }
+
+  /** The bytes of a message with this step, which `write` then writes; -1 when no layout fits it. */
+  size(step: S): number {
+    const { recent } = this.layouts;
+    for (let i = 0; i < recent.length; i++) {
+      const layout = recent[i] as WrittenLayout;
+      if (!this.fits(step, layout)) continue;
+      this.layouts.paid(i);
+      this.found = layout;
+      return layout.fixed.length;
+    }
+    this.found = undefined;
+    return -1;
+  }
+
+  /** Writes the message that was measured and returns the position behind it; -1 when no layout fitted it. */
+  write(step: S, target: Uint8Array, start: number): number {
+    const layout = this.found;
+    if (layout === undefined) return -1;
+    this.found = undefined;
+    const { fixed, encodings } = layout;
+    target.set(layout.message, start);
+    if (fixed.stateAt >= 0) target[start + fixed.stateAt] = this.codec.stateOf(step);
+    const entries = this.codec.entriesOf(step);
+    for (let i = 0; i < entries.length; i++) {
+      // Nothing else fits a layout.
+      const data = (entries[i] as UidTensor).tensor.data as TensorData;
+      const at = fixed.gaps[2 * i] as number;
+      const size = (fixed.gaps[2 * i + 1] as number) - at;
+      (encodings[i] as PackedEncoding<TensorData>).write(data, size, target, start + at);
+    }
+    return start + fixed.length;
+  }
+
+  /** Learns the layout of a message that was written at `start`, from the reader's position to its end a step. */
+  learn(step: S, reader: Reader, start: number): void {
+    const { source, end } = reader;
+    if (end - start > MAX_BYTES || !this.layouts.worthLearning) return;
+    const { codec } = this;
+    reader.notes.clear();
+    codec.open().read(reader, NO_LIMITS);
+    const message = source.subarray(start, end);
+    const layout = layoutOf(message, start, reader.notes, step, codec);
+    this.layouts.learn(layout && elementsAlone(message, layout, codec.entriesOf(step)));
+  }
+
+  private fits(
+    step: S,
+    { fixed, entries: like, requested, state, counts, encodings }: WrittenLayout,
+  ): boolean {
+    const { codec } = this;
+    const entries = codec.entriesOf(step);
+    if (entries.length !== like.length) return false;
+    if (!fitsState(codec.stateOf(step), state, fixed)) return false;
+    for (let i = 0; i < like.length; i++) {
+      const { uid, tensor } = entries[i] as UidTensor;
+      const { uid: expected, type, shape } = like[i] as EntryLayout;
+      if (uid !== expected || tensor.dtype !== type.dtype) return false;
+      if (tensor.data.length !== counts[i] || !same(tensor.shape, shape)) return false;
+      const encoding = encodings[i] as PackedEncoding<TensorData>;
+      if (encoding.width > 0) continue; // as many elements are as many bytes
+      const size = (fixed.gaps[2 * i + 1] as number) - (fixed.gaps[2 * i] as number);
+      if (encoding.size(tensor.data as TensorData) !== size) return false;
+    }
+    return same(codec.requestedOf(step), requested);
+  }
+}
+
+/** The same layout with the tag and the length in front of packed elements among its fixed bytes. */
+function elementsAlone(
+  message: Uint8Array,
+  layout: Layout,
+  entries: readonly UidTensor[],
+): WrittenLayout | undefined {
+  const gaps: number[] = [];
+  const encodings: PackedEncoding<TensorData>[] = [];
+  for (const [i, { type }] of layout.entries.entries()) {
+    const { encoding } = type;
+    const data = (entries[i] as UidTensor).tensor.data as TensorData;
+    if (!encoding.packed) return undefined;
+    if (encoding.width === 0 && data.length > MAX_VARINTS) return undefined;
+    const end = layout.fixed.gaps[2 * i + 1] as number;
+    gaps.push(end - elementsSize(encoding, data), end);
+    encodings.push(encoding);
+  }
+  const fixed = FixedBytes.of(message, gaps, layout.fixed.stateAt);
+  const counts = entries.map(({ tensor }) => tensor.data.length);
+  return fixed && { ...layout, fixed, message: new Uint8Array(message), counts, encodings };
+}
+
+/** A state that takes one byte may be any other one that does; zero is not written at all. */
+function fitsState(state: number, like: number, { stateAt }: FixedBytes): boolean {
+  return stateAt < 0 ? state === like : state > 0 && state < 0x80;
+}
+
+function same(values: readonly Uid[], like: readonly Uid[]): boolean {
+  if (values.length !== like.length) return false;
+  for (let i = 0; i < like.length; i++) if (values[i] !== like[i]) return false;
+  return true;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import type { Sizes } from "../primitives/sizes.ts";
+import type { Uid } from "../primitives/uid.ts";
+import type { UidTensor } from "./step.ts";
+
+/** Reads and writes the step of one direction: the hot path. */
+export interface StepCodec<S> {
+  size(step: S, sizes: Sizes): number;
+  write(step: S, sizes: Sizes, target: Uint8Array, pos: number): number;
+  /** Starts an empty step, to be filled by `OpenStep.read`. */
+  open(): OpenStep<S>;
+  entriesOf(step: S): readonly UidTensor[];
+  /** 0 in the direction whose steps carry no state. */
+  stateOf(step: S): number;
+  /** Empty in the direction whose steps request no observations. */
+  requestedOf(step: S): readonly Uid[];
+  make(entries: readonly UidTensor[], state: number, requested: readonly Uid[]): S;
+}
+
+/** A step that is being read, from one part of the message or merged from several. */
+export interface OpenStep<S> {
+  read(reader: Reader, options: ReadOptions): void;
+  close(): S;
+}

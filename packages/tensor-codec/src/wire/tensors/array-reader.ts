@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TensorData } from "../../dtypes/dtype.ts";
+import type { PackedEncoding } from "../encodings/encoding.ts";
+import type { EncodedType } from "../encodings/table.ts";
+import { concatenate, type Ranges } from "../primitives/ranges.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { ARRAY_FIELD, ARRAY_TAG } from "../primitives/wire-type.ts";
+
+/**
+ * Reads a `Tensor.*Array` from the reader's position to its end.
+ *
+ * Nearly every array is one packed field that fills the message. What is not, an
+ * array in several chunks or unpacked, is first put together into one: the bytes of
+ * an unpacked element are those of a packed chunk with one element in it.
+ */
+export function readArray(reader: Reader, type: EncodedType, options: ReadOptions): TensorData {
+  const { encoding, allocate } = type;
+  if (!encoding.packed) return encoding.read(reader, options);
+  const { pos, end, source } = reader;
+  if (pos === end) return allocate(0);
+  if (source[pos] === ARRAY_TAG) {
+    reader.pos = pos + 1;
+    if (reader.delimited() === end) return encoding.read(reader, options, allocate);
+    reader.pos = pos;
+  }
+  const ranges = chunksOf(reader, encoding);
+  if (encoding.alone === undefined) ranges.splice(0, ranges.length - 2); // bytes: the last wins
+  const [only, onlyEnd] = ranges;
+  if (only !== undefined && onlyEnd !== undefined && ranges.length === 2) {
+    return reader.within(source, only, onlyEnd, () => encoding.read(reader, options, allocate));
+  }
+  const whole = concatenate(source, ranges);
+  return reader.within(whole, 0, whole.length, () =>
+    encoding.read(reader, { ...options, copy: false }, allocate),
+  );
+}
+
+/** The ranges of the array's fields, each of which ends where an element does. */
+function chunksOf(reader: Reader, encoding: PackedEncoding<TensorData>): Ranges {
+  const alone = encoding.alone === undefined ? undefined : (ARRAY_FIELD << 3) | encoding.alone;
+  const ranges: number[] = [];
+  while (reader.pos < reader.end) {
+    const tag = reader.tag();
+    if (tag === ARRAY_TAG) {
+      const stop = reader.delimited();
+      encoding.check(reader, reader.pos, stop);
+      ranges.push(reader.pos, stop);
+      reader.pos = stop;
+    } else {
+      const start = reader.pos;
+      if (tag === alone) {
+        reader.pass(tag);
+        ranges.push(start, reader.pos);
+      } else reader.skip(tag);
+    }
+  }
+  return ranges;
+}

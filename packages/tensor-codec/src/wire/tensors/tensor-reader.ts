@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { PackedTensor, UnsetTensor } from "../../tensors/tensor.ts";
+import { typeOfField } from "../encodings/table.ts";
+import { concatenate, type Ranges } from "../primitives/ranges.ts";
+import type { ReadOptions } from "../primitives/read-options.ts";
+import type { Reader } from "../primitives/reader.ts";
+import { LENGTH_DELIMITED, SHAPE_FIELD, VARINT } from "../primitives/wire-type.ts";
+import { readArray } from "./array-reader.ts";
+
+const NO_ELEMENTS: readonly never[] = Object.freeze([]);
+
+/** The tensor of an entry that has none. */
+export const EMPTY_TENSOR: UnsetTensor = Object.freeze({
+  dtype: "unset",
+  shape: NO_ELEMENTS,
+  data: NO_ELEMENTS,
+});
+
+/** Reads a Tensor from the reader's position to its end. */
+export function readTensor(reader: Reader, options: ReadOptions): PackedTensor | UnsetTensor {
+  const { end } = reader;
+  const shape: number[] = [];
+  let field = 0;
+  let start = 0;
+  let stop = 0;
+  // The parts of a payload that came in several, which merge; of two kinds the last wins.
+  let parts: Ranges | undefined;
+  while (reader.pos < end) {
+    const tag = reader.tag();
+    const number = tag >>> 3;
+    if ((tag & 7) === LENGTH_DELIMITED && typeOfField[number] !== undefined) {
+      const partStop = reader.delimited();
+      if (number === field) {
+        parts ??= [start, stop];
+        parts.push(reader.pos, partStop);
+      } else {
+        parts = undefined;
+        field = number;
+        start = reader.pos;
+        stop = partStop;
+      }
+      reader.pos = partStop;
+    } else if (tag === ((SHAPE_FIELD << 3) | LENGTH_DELIMITED)) {
+      const shapeStop = reader.delimited();
+      reader.end = shapeStop;
+      while (reader.pos < shapeStop) shape.push(reader.int32());
+      reader.end = end;
+    } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) shape.push(reader.int32());
+    else reader.skip(tag);
+  }
+  const type = typeOfField[field];
+  if (type === undefined) {
+    reader.notes.regular = false;
+    return { dtype: "unset", shape, data: NO_ELEMENTS };
+  }
+  if (parts !== undefined) {
+    reader.notes.regular = false;
+    const whole = concatenate(reader.source, parts);
+    const data = reader.within(whole, 0, whole.length, () =>
+      readArray(reader, type, { ...options, copy: false }),
+    );
+    return { dtype: type.dtype, shape, data } as PackedTensor;
+  }
+  reader.notes.arrays.push(start, stop);
+  reader.pos = start;
+  reader.end = stop;
+  const data = readArray(reader, type, options);
+  reader.pos = reader.end = end;
+  return { dtype: type.dtype, shape, data } as PackedTensor;
+}
+
+/** Reads a Tensor that came in several parts, which protobuf merges. */
+export function readMergedTensor(
+  reader: Reader,
+  parts: Ranges,
+  options: ReadOptions,
+): PackedTensor | UnsetTensor {
+  const whole = concatenate(reader.source, parts);
+  return reader.within(whole, 0, whole.length, () =>
+    readTensor(reader, { ...options, copy: false }),
+  );
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import { TensorError } from "../../errors/tensor-error.ts";
+import type { PackedTensor } from "../../tensors/tensor.ts";
+import { type CodecOptions, readOptionsOf } from "../primitives/read-options.ts";
+import { Reader } from "../primitives/reader.ts";
+import { Sizes } from "../primitives/sizes.ts";
+import { readTensor } from "./tensor-reader.ts";
+import { tensorSize, writeTensor } from "./tensor-writer.ts";
+
+/** The bytes of a tensor as the message `Tensor`, in a buffer of their own. */
+export function encodeTensor(packed: PackedTensor): Uint8Array {
+  const sizes = new Sizes();
+  const bytes = new Uint8Array(tensorSize(packed, sizes));
+  writeTensor(packed, sizes, bytes, 0);
+  return bytes;
+}
+
+/**
+ * The tensor in the bytes of a message `Tensor`, as it travelled: `unpack` it to
+ * infer a variable dimension or spread a single element.
+ *
+ * Its data is a view of `bytes` where alignment allows, so it changes with them; a
+ * copy with `copy: true`.
+ *
+ * @throws TensorError `malformed` with the offset, `limit`, or `dtype` when there is
+ * no payload.
+ */
+export function decodeTensor(bytes: Uint8Array, options: CodecOptions = {}): PackedTensor {
+  const reader = new Reader();
+  reader.open(bytes, 0, bytes.length);
+  const tensor = readTensor(reader, readOptionsOf(options));
+  if (tensor.dtype === "unset") {
+    throw new TensorError({
+      reason: "dtype",
+      expected: "a Tensor with a payload",
+      received: "one without",
+    });
+  }
+  return tensor;
+}
