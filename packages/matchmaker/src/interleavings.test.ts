@@ -17,6 +17,8 @@ const deed = fc.oneof(
   { weight: 4, arbitrary: fc.constant("create" as const) },
   { weight: 2, arbitrary: fc.constant("cancel" as const) },
   { weight: 3, arbitrary: fc.constant("join" as const) },
+  { weight: 2, arbitrary: fc.constant("cancel, then join" as const) },
+  { weight: 1, arbitrary: fc.constant("cancel while playing" as const) },
   { weight: 2, arbitrary: fc.constant("leave" as const) },
   { weight: 3, arbitrary: fc.constant("report" as const) },
   { weight: 2, arbitrary: fc.constant("lease runs out" as const) },
@@ -90,7 +92,9 @@ async function play(
       await happens(what, agents, servers, time).catch((error: unknown) => {
         // Agents may come too late, and dead servers do not answer; nothing else may go wrong.
         if (
-          !/not assigned|expired|register it again|taken out|nobody listens/.test(String(error))
+          !/not assigned|no world|expired|register it again|taken out|nobody listens/.test(
+            String(error),
+          )
         ) {
           throw error;
         }
@@ -152,6 +156,19 @@ async function happens(
     case "join": {
       const id = await some("assigned");
       if (id !== undefined) await house.join(id);
+      break;
+    }
+    case "cancel, then join": {
+      const id = await some("assigned");
+      if (id === undefined) break;
+      const { assignment } = await house.ticket(id);
+      await house.frontend.cancelTicket({ ticketId: id });
+      if (assignment !== undefined) await house.joinWith(assignment);
+      break;
+    }
+    case "cancel while playing": {
+      const id = await some("joined");
+      if (id !== undefined) await house.frontend.cancelTicket({ ticketId: id });
       break;
     }
     case "leave": {

@@ -99,6 +99,8 @@ export interface Report {
   readonly epoch: number;
   /** Grows by one with each report. */
   readonly sequence: number;
+  /** The server's own count of its reports, in the order in which it made them; 0 where it does not count. */
+  readonly number?: number | undefined;
   readonly receivedMs: number;
   readonly worlds: readonly ReportedWorld[];
 }
@@ -118,8 +120,8 @@ export interface World {
   /** None: it is ready for a match. */
   readonly matchId?: string | undefined;
   readonly createdMs: number;
-  /** The report of its server that was the last one when it was opened. */
-  readonly openedAt: number;
+  /** When it was opened, or adopted; 0 before. Reports that were received earlier know nothing of it. */
+  readonly openedMs: number;
   /** An agent has been in it. */
   readonly used: boolean;
   /** Since when no agent is in it. */
@@ -147,6 +149,11 @@ export interface Match {
   readonly teams: readonly Roster[];
   /** Teams with an open seat, one entry a seat. */
   readonly vacancies: readonly string[];
+  /**
+   * Seats of tickets that were cancelled while they had one, by ticket, with the time at which their join tokens
+   * expire: the agent may be inside still, or come yet. The ticket stays in its team until the seat is vacant.
+   */
+  readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;
 }
 

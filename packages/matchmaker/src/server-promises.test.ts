@@ -70,15 +70,17 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     await house.frontend.cancelTicket({ ticketId: first });
     await house.settle();
     expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
-    // It was but the network: it reports again.
+    // It was but the network: it reports again, without the agent that has gone.
     server.isUp = true;
+    leave(server, first);
     await house.pass(1_000);
     expect(await house.states([third])).toEqual(["ASSIGNED"]);
     // An agent that just leaves makes no difference for long.
     const [fourth = ""] = await house.tickets(1);
     await house.pass(2_000);
+    leave(server, second);
     await house.frontend.cancelTicket({ ticketId: second });
-    await house.settle();
+    await house.pass(1_000);
     expect(await house.states([fourth])).toEqual(["ASSIGNED"]);
   });
 
@@ -151,3 +153,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
 });
 
 const assigned = (count: number): string[] => Array.from({ length: count }, () => "ASSIGNED");
+
+/** The agent of a ticket leaves its world. */
+function leave(server: SimulatedServer, ticketId: string): void {
+  for (const { tickets } of server.worlds.values()) tickets.delete(ticketId);
+}

@@ -9,6 +9,7 @@ import {
 } from "@connectrpc/connect";
 import {
   AdminService,
+  type Assignment,
   FrontendService,
   MatchProfileSchema,
   RegistryService,
@@ -174,10 +175,18 @@ export class House implements AsyncDisposable {
   /** The agent of a ticket takes its seat, as its server would let it. */
   async join(ticketId: string): Promise<SimulatedServer> {
     const { assignment } = await this.ticket(ticketId);
-    const server = this.servers.all.get(assignment?.address ?? "");
-    const world = server?.worlds.get(assignment?.worldName ?? "");
-    if (server === undefined || world === undefined || assignment === undefined) {
-      throw new Error(`ticket ${ticketId} is not assigned to a world that is there`);
+    if (assignment === undefined) throw new Error(`ticket ${ticketId} is not assigned`);
+    return await this.joinWith(assignment);
+  }
+
+  /** An agent shows the token of an assignment, which may not be its ticket's any more. */
+  async joinWith(
+    assignment: Pick<Assignment, "address" | "worldName" | "joinToken">,
+  ): Promise<SimulatedServer> {
+    const server = this.servers.all.get(assignment.address);
+    const world = server?.worlds.get(assignment.worldName);
+    if (server === undefined || world === undefined) {
+      throw new Error(`there is no world ${assignment.worldName} at ${assignment.address}`);
     }
     const verifier = tokenVerifier({
       serverId: server.id,

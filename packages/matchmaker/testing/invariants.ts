@@ -37,13 +37,14 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   const { ticket, match, world, server } = await recordsOf(store);
   const found: string[] = [];
   const matchOf = new Map<string, string>();
-  for (const { id, teams, worldId } of match.values()) {
+  for (const { id, teams, worldId, held = {} } of match.values()) {
     if (world.get(worldId)?.matchId !== id) found.push(`match ${id} has no world`);
     for (const ticketId of teams.flatMap(({ tickets }) => tickets)) {
       const other = matchOf.get(ticketId);
       if (other !== undefined) found.push(`ticket ${ticketId} is in ${other} and in ${id}`);
       matchOf.set(ticketId, id);
-      if (ticket.get(ticketId)?.matchId !== id) {
+      // The ticket of a seat that is held may be forgotten.
+      if (held[ticketId] === undefined && ticket.get(ticketId)?.matchId !== id) {
         found.push(`ticket ${ticketId} of match ${id} does not know it`);
       }
     }
@@ -59,7 +60,10 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   }
   const names = new Set<string>();
   const seats = new Map<string, number>();
+  const simulated = new Map([...servers.all.values()].map((each) => [each.id, each.worlds]));
   for (const { id, serverId, name, matchId, seats: count } of world.values()) {
+    const agents = simulated.get(serverId)?.get(name ?? "")?.tickets.size ?? 0;
+    if (agents > count) found.push(`world ${id} of ${count} seats has ${agents} agents`);
     seats.set(serverId, (seats.get(serverId) ?? 0) + count);
     if (matchId !== undefined && !match.has(matchId)) found.push(`world ${id} is of no match`);
     if (name === undefined) continue;

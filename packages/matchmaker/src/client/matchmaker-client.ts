@@ -92,7 +92,8 @@ export interface MatchmakerClient {
    */
   get(ticketId: string): Promise<TicketUpdate>;
   /**
-   * Takes a ticket back, in whichever state: its seat is free again. One that has ended stays what it is.
+   * Takes a ticket back, in whichever state. Its seat is free when its agent has left, or the join token that it did
+   * not use has expired. A ticket that has ended stays what it is.
    *
    * @throws ConnectError `NotFound` as `get` does.
    */

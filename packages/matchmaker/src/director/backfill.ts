@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byAge, type WaitingTicket } from "../functions/match-function.ts";
-import type { Match, Ticket } from "../model.ts";
+import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
 import type { Stored } from "../store/store.ts";
-import { announce, assigned, reserve } from "./assignments.ts";
+import { announce, assigned, reserve, rosterOf } from "./assignments.ts";
 import { type DirectorContext, leading } from "./context.ts";
 
 /** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
   const { replica, matchIndex } = context;
   const pools = new Map<string, Map<string, WaitingTicket[]>>();
+  const agentsIn = agentCounts(context);
   const matches = [...matchIndex.vacant]
     .map((id) => replica.get("match", id))
     .filter((match) => match !== undefined)
@@ -28,8 +29,27 @@ export async function fillVacancies(context: DirectorContext): Promise<void> {
       );
       pools.set(profile.name, waiting);
     }
-    await fill(context, profile, match, waiting);
+    await fill(context, profile, match, waiting, agentsIn);
   }
+}
+
+/** Counts the agents in worlds as their servers reported them last. */
+function agentCounts({ replica }: DirectorContext): (world: World) => number {
+  const counts = new Map<string, ReadonlyMap<string, number>>();
+  return ({ serverId, name = "" }) => {
+    let ofServer = counts.get(serverId);
+    if (ofServer === undefined) {
+      const reported = replica.get("report", serverId)?.value.worlds ?? [];
+      ofServer = new Map(reported.map(({ name, agents }) => [name, agents]));
+      counts.set(serverId, ofServer);
+    }
+    return ofServer.get(name) ?? 0;
+  };
+}
+
+/** The seats that neither a ticket of the match has nor an agent, by the world's own count, is in. */
+function freeSeats({ seats }: World, match: Match, agents: number): number {
+  return seats - Math.max(rosterOf(match).length, agents);
 }
 
 async function fill(
@@ -37,6 +57,7 @@ async function fill(
   profile: Profile,
   match: Stored<Match>,
   pools: Map<string, WaitingTicket[]>,
+  agentsIn: (world: World) => number,
 ): Promise<void> {
   const { replica } = context;
   const world = replica.get("world", match.value.worldId);
@@ -45,7 +66,9 @@ async function fill(
   if (context.isSuspect(world.value.serverId)) return;
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
+  const free = freeSeats(world.value, match.value, agentsIn(world.value));
   for (const team of match.value.vacancies) {
+    if (chosen.length >= free) break;
     const ticket = take(context, pools, profile.poolOfTeam.get(team), used);
     if (ticket === undefined) continue;
     used.add(ticket.value.id);

@@ -36,6 +36,8 @@ export interface DirectorContext {
   readonly newId: () => string;
   /** The lease to lead; undefined while another matchmaker has it. */
   lease(): Lease | undefined;
+  /** Worlds that a report had since this matchmaker leads. */
+  readonly reportedWorlds: Set<string>;
   /** Whether a server may be dead, so that nobody is sent there now. */
   isSuspect(serverId: string): boolean;
   /** A server did not answer. */

@@ -119,12 +119,11 @@ function openedChanges(
   | undefined {
   const stored = replica.get("world", world.id);
   if (stored?.value.state !== "creating") return undefined;
-  const report = replica.get("report", world.serverId)?.value;
   const open: World = {
     ...stored.value,
     state: "open",
     name: world.name,
-    openedAt: report?.sequence ?? 0,
+    openedMs: replica.now(),
     emptySinceMs: replica.now(),
     resetMs: replica.now(),
   };

@@ -19,7 +19,10 @@ import { Suspicion } from "./suspicion.ts";
 import { WorldTasks } from "./world-tasks.ts";
 
 /** What a director is made from: what its parts share, without what it makes itself. */
-export type DirectorOptions = Omit<DirectorContext, "lease" | "wake" | "isSuspect" | "suspect"> & {
+export type DirectorOptions = Omit<
+  DirectorContext,
+  "lease" | "wake" | "isSuspect" | "suspect" | "reportedWorlds"
+> & {
   readonly store: Store;
 };
 
@@ -46,6 +49,7 @@ export class Director {
     this.#leadership = new Leadership(store, time, settings.leaderLeaseMs);
     this.#context = {
       ...shared,
+      reportedWorlds: new Set(),
       lease: () => this.#leadership.lease,
       isSuspect: (serverId) => this.#suspicion.isSuspect(serverId),
       suspect: (serverId) => this.#suspicion.suspect(serverId),
@@ -137,6 +141,7 @@ export class Director {
       await this.#step("worlds that nobody owns", () => this.#orphans.look());
       this.#tasks.sweep();
       this.#suspicion.sweep();
+      this.#sweepWorlds();
     }
     this.#suspicion.look();
     await this.#step("open seats", () => fillVacancies(this.#context));
@@ -154,6 +159,13 @@ export class Director {
     await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
     startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);
+  }
+
+  #sweepWorlds(): void {
+    const { replica, reportedWorlds } = this.#context;
+    for (const id of reportedWorlds) {
+      if (replica.get("world", id) === undefined) reportedWorlds.delete(id);
+    }
   }
 
   async #takeReport(serverId: string): Promise<void> {
@@ -184,6 +196,7 @@ export class Director {
     this.#isLeading = true;
     this.#watch.reset();
     this.#orphans.reset();
+    this.#context.reportedWorlds.clear();
     // What the last one had looked at, this one has not.
     for (const id of this.#context.replica.table("report").keys()) {
       this.#context.matchIndex.reported.add(id);

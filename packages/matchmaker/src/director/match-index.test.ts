@@ -15,7 +15,7 @@ const world: World = {
   name: "gridworld",
   state: "open",
   createdMs: 0,
-  openedAt: 0,
+  openedMs: 0,
   used: false,
   resetMs: 0,
   resetSequences: 0,

@@ -198,7 +198,7 @@ export function newWorld(
     state: "creating",
     matchId,
     createdMs: nowMs,
-    openedAt: 0,
+    openedMs: 0,
     used: false,
     emptySinceMs: nowMs,
     resetMs: nowMs,

@@ -93,7 +93,7 @@ export class Orphans {
       name: world.name,
       state: "open",
       createdMs: nowMs,
-      openedAt: replica.get("report", server.id)?.value.sequence ?? 0,
+      openedMs: nowMs,
       used: false,
       emptySinceMs: nowMs,
       resetMs: nowMs,

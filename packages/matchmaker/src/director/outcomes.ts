@@ -34,6 +34,25 @@ export function vacated(match: Match, ticketId: string): Match {
   };
 }
 
+/**
+ * A match without a ticket that was cancelled. Where its agent has a join token, its seat is held until the
+ * server's reports and the token's end tell that nobody is in it, or can come.
+ *
+ * @param usesTokens True if the server of the match reports whose agents are inside.
+ */
+export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Match {
+  const { id, state, assignment } = ticket;
+  if (!usesTokens || (state !== "assigned" && state !== "joined")) return vacated(match, id);
+  const untilMs = state === "joined" ? 0 : (assignment?.expiresMs ?? 0);
+  return { ...match, held: { ...match.held, [id]: untilMs } };
+}
+
+/** A match whose held seat of a ticket is vacant. */
+export function released(match: Match, ticketId: string): Match {
+  const { [ticketId]: _, ...held } = match.held ?? {};
+  return { ...vacated(match, ticketId), held };
+}
+
 /** The tickets that are in a match now. */
 export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   const found: Stored<Ticket>[] = [];

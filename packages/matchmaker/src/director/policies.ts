@@ -37,7 +37,7 @@ async function follow(
 ): Promise<void> {
   const { replica, matchIndex } = context;
   // What it says may be older than the world's last change.
-  if (report.sequence <= world.openedAt) return;
+  if (report.receivedMs < world.openedMs) return;
   const policy = policyOf(matchIndex, replica, world);
   const isDue = isOver(context, world, seen, policy, serverDrains);
   if (world.state === "draining") {

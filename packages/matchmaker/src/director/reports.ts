@@ -3,7 +3,15 @@ import type { Match, Report, ReportedWorld, ServerRecord, World } from "../model
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import { change, type DirectorContext } from "./context.ts";
-import { ended, lostFate, profileOfWorld, ticketsOf, vacated, worldEnded } from "./outcomes.ts";
+import {
+  ended,
+  lostFate,
+  profileOfWorld,
+  released,
+  ticketsOf,
+  vacated,
+  worldEnded,
+} from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
 
 /** How long after its token has expired a seat is given up: a join may be under way. */
@@ -20,10 +28,24 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
     const world = replica.get("world", worldId)?.value;
     if (world?.name === undefined || world.state === "creating") continue;
     const seen = reported.get(world.name);
-    if (seen !== undefined) await takeWorld(context, server, report, world.id, seen);
-    // The report before the last may have been on its way when the world was opened.
-    else if (report.sequence >= world.openedAt + 2) await worldVanished(context, world);
+    if (seen !== undefined) {
+      context.reportedWorlds.add(worldId);
+      await takeWorld(context, server, report, world.id, seen);
+    } else if (hasEnded(context, world, report)) await worldVanished(context, world);
   }
+}
+
+/**
+ * Returns true if a world that a report does not have was there before the report was made. A report may be on its way
+ * for as long as its call takes: only a world that another report had, or one that was opened long ago, was.
+ */
+function hasEnded(
+  { reportedWorlds, settings }: DirectorContext,
+  world: World,
+  report: Report,
+): boolean {
+  if (reportedWorlds.has(world.id)) return true;
+  return report.receivedMs - world.openedMs >= settings.serverLeaseMs;
 }
 
 /** Takes in what was reported of one world, in one commit. */
@@ -70,6 +92,10 @@ async function takeWorld(
         );
         endings.push({ ticketId: id, state: "failed" });
       }
+    }
+    for (const [id, untilMs] of Object.entries(match.value.held ?? {})) {
+      if (inside.has(id)) continue;
+      if (gone.has(id) || report.receivedMs > untilMs + seatSlackMs) left = released(left, id);
     }
     if (left !== match.value) changes.push(put("match", left.id, match, left));
     return changes;

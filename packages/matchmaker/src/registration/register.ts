@@ -108,6 +108,8 @@ export function register(options: RegistrationOptions): Registration {
   let sinceMs = 0;
   /** Refused in a row; a lease that was lost as soon as it was had counts. */
   let refusals = 0;
+  /** Reports that were made. */
+  let reports = 0n;
   let isDraining = false;
   let isDue = false;
   let wake = (): void => {};
@@ -148,6 +150,7 @@ export function register(options: RegistrationOptions): Registration {
 
   const enroll = async (): Promise<void> => {
     const reported = worlds();
+    reports += 1n;
     const answer = await callers.client.registerServer(
       {
         serverId,
@@ -156,6 +159,7 @@ export function register(options: RegistrationOptions): Registration {
         worldTypes: [...options.worldTypes],
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
+        reportNumber: reports,
       },
       // The matchmaker looks for the server meanwhile, and says what it found.
       { timeoutMs: 2 * callers.timeoutMs, signal: ended.signal },
@@ -171,7 +175,8 @@ export function register(options: RegistrationOptions): Registration {
     taken();
   };
   const renew = async (current: bigint): Promise<void> => {
-    const request = { serverId, epoch: current, worlds: worlds() };
+    reports += 1n;
+    const request = { serverId, epoch: current, worlds: worlds(), reportNumber: reports };
     learn(await callers.client.renewServer(request, callers.options(ended.signal)));
     told(request.worlds);
   };
@@ -214,7 +219,7 @@ export function register(options: RegistrationOptions): Registration {
     ended.abort();
     await holding;
     if (epoch === undefined) return;
-    const last = { serverId, epoch, worlds: worlds() };
+    const last = { serverId, epoch, worlds: worlds(), reportNumber: reports + 1n };
     // Where nobody answers, the lease runs out.
     await callers
       .call(async (client, call) => {

@@ -9,7 +9,7 @@ import {
   type FrontendService,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { ended, vacated } from "../director/outcomes.ts";
+import { ended, withdrawn } from "../director/outcomes.ts";
 import { invalid, notFound, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
@@ -163,7 +163,9 @@ async function cancelTicket({ replica, emit }: ServiceContext, id: string): Prom
       }
       const match = replica.get("match", matchId);
       if (match !== undefined) {
-        changes.push(put("match", matchId, match, vacated(match.value, id)));
+        const server = replica.get("server", match.value.serverId)?.value;
+        const left = withdrawn(match.value, ticket.value, server?.joinTokens ?? true);
+        changes.push(put("match", matchId, match, left));
       }
     }
     if (await replica.commit(changes)) {

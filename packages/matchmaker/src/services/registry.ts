@@ -45,9 +45,9 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       emit({ kind: "server-registered", serverId, address });
       return { epoch: BigInt(epoch), ...terms() };
     },
-    async renewServer({ serverId, epoch, worlds }, { signal }) {
+    async renewServer({ serverId, epoch, worlds, reportNumber }, { signal }) {
       checkWorlds(context, worlds);
-      await renew(context, serverId, Number(epoch), worlds, signal);
+      await renew(context, serverId, Number(epoch), worlds, Number(reportNumber), signal);
       return terms();
     },
     async drainServer({ serverId }) {
@@ -145,7 +145,7 @@ async function register(
   request: RegisterServerRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
+  const { serverId, address, capacity, worldTypes, joinTokens, worlds, reportNumber } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
@@ -177,6 +177,7 @@ async function register(
         serverId,
         epoch,
         sequence: (report?.value.sequence ?? 0) + 1,
+        number: Number(reportNumber),
         receivedMs: replica.now(),
         worlds: worlds.map(reportedWorld),
       }),
@@ -196,6 +197,7 @@ async function renew(
   serverId: string,
   epoch: number,
   worlds: readonly WorldReport[],
+  number: number,
   signal: AbortSignal,
 ): Promise<void> {
   if (replica.get("server", serverId) === undefined) {
@@ -218,10 +220,12 @@ async function renew(
     // Who has given up this call may have made its next report elsewhere, and that one is the newer.
     signal.throwIfAborted();
     const report = replica.get("report", serverId);
+    if (number > 0 && number <= (report?.value.number ?? 0)) return;
     const next: Report = {
       serverId,
       epoch,
       sequence: (report?.value.sequence ?? 0) + 1,
+      number,
       receivedMs: replica.now(),
       worlds: worlds.map(reportedWorld),
     };

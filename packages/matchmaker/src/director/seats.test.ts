@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+import { violations } from "../../testing/invariants.ts";
+import { SimulatedServer } from "../../testing/simulated-servers.ts";
+
+const backfilled = () => ({ profiles: [profile({ backfill: true })] });
+
+it("a ticket that is cancelled while its agent plays keeps its seat until the agent has left", async () => {
+  await using house = await House.open(backfilled());
+  const server = await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.settle();
+  for (const id of [first, second]) await house.join(id);
+  await house.pass(1_000);
+  await house.frontend.cancelTicket({ ticketId: first });
+  await house.pass(60_000);
+  expect(await house.states([first, second, third])).toEqual(["CANCELLED", "JOINED", "WAITING"]);
+  // The ticket is forgotten while its agent plays on.
+  await house.pass(600_000, 10_000);
+  await expect(house.ticket(first)).rejects.toThrow(/not_found/);
+  expect(await violations(house.store, house.servers)).toEqual([]);
+  const [fourth = ""] = await house.tickets(1);
+  await house.pass(1_000);
+  expect(await house.states([fourth])).toEqual(["WAITING"]);
+  for (const { tickets } of server.worlds.values()) tickets.delete(first);
+  await house.pass(1_000);
+  expect(await house.states([second, fourth])).toEqual(["JOINED", "ASSIGNED"]);
+  const { matches } = await house.admin.listMatches({});
+  expect(matches[0]?.teams[0]?.ticketIds).toEqual([second, fourth]);
+});
+
+it("a ticket that is cancelled before its agent came keeps its seat until its token has expired", async () => {
+  await using house = await House.open(backfilled());
+  await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.settle();
+  await house.join(second);
+  await house.frontend.cancelTicket({ ticketId: first });
+  // A join may be under way when it expires.
+  await house.pass(30_500, 500);
+  expect(await house.states([third])).toEqual(["WAITING"]);
+  await house.pass(1_000);
+  expect(await house.states([third])).toEqual(["ASSIGNED"]);
+});
+
+it("a ticket that is cancelled before its agent came and went between two reports leaves its seat", async () => {
+  await using house = await House.open(backfilled());
+  await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.settle();
+  await house.frontend.cancelTicket({ ticketId: first });
+  const world = { name: "gridworld-1", type: "gridworld", agents: 1, sequences: 1, joins: 2 };
+  const worlds = [{ ...world, ticketIds: [second], leftTicketIds: [first] }];
+  await house.registry.renewServer({ serverId: "a", epoch: 1n, worlds });
+  await house.settle();
+  expect(await house.states([second, third])).toEqual(["JOINED", "ASSIGNED"]);
+});
+
+it("an agent that uses the token of a ticket that it cancelled has its seat, and nobody else", async () => {
+  await using house = await House.open(backfilled());
+  const server = await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.settle();
+  await house.join(second);
+  const { assignment } = await house.ticket(first);
+  await house.frontend.cancelTicket({ ticketId: first });
+  await house.pass(5_000);
+  if (assignment === undefined) throw new Error("an assignment was expected");
+  await house.joinWith(assignment);
+  await house.pass(60_000);
+  expect(await house.states([third])).toEqual(["WAITING"]);
+  expect([...(server.worlds.get("gridworld-1")?.tickets ?? [])].sort()).toEqual(
+    [first, second].sort(),
+  );
+  for (const { tickets } of server.worlds.values()) tickets.delete(first);
+  await house.pass(1_000);
+  expect(await house.states([third])).toEqual(["ASSIGNED"]);
+});
+
+it("a ticket that is cancelled before its world is there leaves its seat at once", async () => {
+  await using house = await House.open(backfilled());
+  let create = (): void => {};
+  const created = new Promise<void>((resolve) => {
+    create = resolve;
+  });
+  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.matchmaker.tick();
+  expect(await house.states([first, second, third])).toEqual(["MATCHED", "MATCHED", "WAITING"]);
+  await house.frontend.cancelTicket({ ticketId: first });
+  create();
+  await house.settle();
+  expect(await house.states([second, third])).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("no seat is filled that an agent is in by the world's own count, where agents have no join tokens", async () => {
+  await using house = await House.open(backfilled());
+  const server = house.servers.add(new SimulatedServer("a"));
+  const { epoch } = await house.registry.registerServer({
+    serverId: server.id,
+    address: server.address,
+    capacity: { maxWorlds: 10, maxAgents: 40 },
+    worldTypes: ["gridworld"],
+    joinTokens: false,
+  });
+  const [first = "", , third = ""] = await house.tickets(3);
+  await house.settle();
+  const report = (agents: number) =>
+    house.registry.renewServer({
+      serverId: server.id,
+      epoch,
+      worlds: [{ name: "gridworld-1", type: "gridworld", agents, sequences: 1, joins: 2 }],
+    });
+  await report(2);
+  await house.settle();
+  await house.frontend.cancelTicket({ ticketId: first });
+  await house.settle();
+  expect(await house.states([third])).toEqual(["WAITING"]);
+  await report(1);
+  await house.settle();
+  expect(await house.states([third])).toEqual(["ASSIGNED"]);
+});
