@@ -12,6 +12,7 @@ const enforced = [
   { from: 1, to: 46, who: "codec, transport and server" },
   { from: 47, to: 59, who: "client" },
   { from: 60, to: 63, who: "server" },
+  { from: 69, to: 69, who: "server" },
 ];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");

@@ -49,38 +49,43 @@ export type ActionOf<A extends Specs> = string extends keyof A
         | undefined;
     };
 
-/** Names of specs, with `.` between levels; a record's own name stands for all in it. */
-export type NameOf<T extends Specs> = string extends keyof T
-  ? string
-  : {
-      [K in keyof T & string]: T[K] extends TensorSpec
-        ? K
-        : T[K] extends Specs
-          ? K | `${K}.${NameOf<T[K]>}`
-          : never;
-    }[keyof T & string];
+/** Names of specs, with `.` between levels; a record's own name stands for all in it. Of alternatives, those of all. */
+export type NameOf<T extends Specs> = T extends Specs
+  ? string extends keyof T
+    ? string
+    : {
+        [K in keyof T & string]-?: T[K] extends TensorSpec
+          ? K
+          : T[K] extends Specs
+            ? K | `${K}.${NameOf<T[K]>}`
+            : never;
+      }[keyof T & string]
+  : never;
 
 type Head<N extends string> = N extends `${infer H}.${string}` ? H : N;
 type Tail<N extends string, K extends string> = N extends `${K}.${infer T}` ? T : never;
 
 type Picked<O extends Specs, N extends string> = {
-  readonly [K in keyof O & string as K extends Head<N> ? K : never]: O[K] extends TensorSpec
+  readonly [K in keyof O as K extends Head<N> ? K : never]: O[K] extends TensorSpec
     ? ValueOf<O[K]>
     : O[K] extends Specs
       ? K extends N
         ? ValuesOf<O[K]>
-        : Picked<O[K], Tail<N, K>>
+        : Picked<O[K], Tail<N, K & string>>
       : never;
 };
 
 /**
  * The observations of some specs: those of the names asked for; without names
  * all but `reward` and `discount`, which have their own places in a time step.
+ * Where the specs are one of several alternatives, so are the observations.
  */
-export type ObservationOf<O extends Specs, N extends string = never> = string extends keyof O
-  ? DynamicObservation
-  : [N] extends [never]
-    ? Readonly<Omit<ValuesOf<O>, "reward" | "discount">>
-    : string extends N
-      ? DynamicObservation
-      : Picked<O, N>;
+export type ObservationOf<O extends Specs, N extends string = never> = O extends Specs
+  ? string extends keyof O
+    ? DynamicObservation
+    : [N] extends [never]
+      ? Readonly<Omit<ValuesOf<O>, "reward" | "discount">>
+      : string extends N
+        ? DynamicObservation
+        : Picked<O, N>
+  : never;

@@ -66,6 +66,40 @@ test("an action that only some worlds have is typed", async () => {
   await environment.step({ sleep: "long" });
 });
 
+test("specs of which each agent has one alternative type it as that alternative", async () => {
+  const scout = {
+    actions: { look: t.float32([2]) },
+    observations: { view: t.uint8([8, 8]), reward: t.float32() },
+  };
+  const miner = { actions: { dig: t.bool() }, observations: { ore: t.int32() } };
+  const environment = await connection.join("world", {
+    as: {
+      actions: ({ scouts }: { scouts: boolean }) => (scouts ? scout.actions : miner.actions),
+      observations: ({ scouts }: { scouts: boolean }) =>
+        scouts ? scout.observations : miner.observations,
+    },
+  });
+  const { observation } = await environment.step({ dig: true });
+  await environment.step({ look: [1, 2] });
+  // @ts-expect-error neither has it
+  await environment.step({ jump: true });
+  expectTypeOf(observation).toExtend<{ view: Tensor<"uint8"> } | { ore: number }>();
+  if ("ore" in observation) expectTypeOf(observation.ore).toEqualTypeOf<number>();
+  else expectTypeOf(observation.view).toEqualTypeOf<Tensor<"uint8">>();
+  expectTypeOf(observation).not.toHaveProperty("reward");
+  const chosen = await connection.join("world", {
+    as: {
+      actions: ({ scouts }: { scouts: boolean }) =>
+        scouts ? { look: t.int8() } : { dig: t.bool() },
+      observations: ({ scouts }: { scouts: boolean }) =>
+        scouts ? { view: t.int8() } : { ore: t.int8() },
+    },
+    observations: ["ore"],
+  });
+  const step = await chosen.step({ dig: true });
+  expectTypeOf(step.observation.ore).toEqualTypeOf<number | undefined>();
+});
+
 test("without a definition everything goes by name", async () => {
   const environment = await connection.join("world");
   expectTypeOf(environment).toEqualTypeOf<Environment>();

@@ -27,6 +27,7 @@ export {
   type WithReward,
 } from "./definition/environment.ts";
 export { type Extension, type ExtensionContext, extension } from "./definition/extension.ts";
+export type { OnlyNames } from "./definition/names.ts";
 export { type SeededRandom, seededRandom } from "./definition/random.ts";
 export {
   type DefaultedSetting,
@@ -40,18 +41,23 @@ export {
 export {
   type ActionsOf,
   type AgentCounts,
+  type DefinedWorld,
   type DestroyPolicy,
   defineWorld,
   type FromSettings,
+  type GivenSpecs,
   type LeavePolicy,
+  type MergedSpecs,
   type Observers,
   type RequiredAction,
   required,
   type SequenceStart,
   type SpecSettings,
+  type SpecsOf,
   type World,
   type WorldContext,
   type WorldDefinition,
+  type WorldRules,
 } from "./definition/world.ts";
 export type { ObservationChecks } from "./engine/observing.ts";
 export type { ActionValues } from "./engine/seat-specs.ts";

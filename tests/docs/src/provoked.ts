@@ -42,6 +42,12 @@ const counter = defineWorld({
 
 const patient = defineWorld({ ...counter, name: "patient", clock: lockstep() });
 
+/** What the compiler refuses where it sees it. */
+const misspelled: { readonly hook: object; readonly option: object } = {
+  hook: { strat() {} },
+  option: { onLeav: "block" },
+};
+
 /** The error that something throws. */
 async function errorOf(failing: () => unknown): Promise<Error> {
   try {
@@ -217,6 +223,16 @@ export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
       connection.createWorld({ settings: { goal: pack(1, { shape: [] }), fault: ["a", "b"] } }),
     { limits: { maxElements: 1 } },
   ),
+  unknownHook: served(({ connection }) => connection.createWorld({ settings: { goal: 3 } }), {
+    worlds: [
+      defineWorld({
+        ...patient,
+        create: () => ({ step() {}, observe: { total: () => 0 }, ...misspelled.hook }),
+      }),
+    ],
+  }),
+  unknownOption: () =>
+    errorOf(() => serve({ worlds: [defineWorld({ ...patient, ...misspelled.option })] })),
   gymnasium: joined((agent) => gymnasium(agent).step({ add: 1 })),
   realtime: joined((agent) => realtime(agent).step([{ add: 1 }])),
   minMax: () => errorOf(() => t.float32({ min: 2, max: 1 })),

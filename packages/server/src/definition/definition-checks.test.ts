@@ -51,6 +51,12 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
   ],
 ];
 
+it("behaviour 69: an option that no definition has is refused, with the nearest that one has", () => {
+  expect(() => createEnvironmentServer({ worlds: [bad({ onLeav: "block" })] })).toThrow(
+    /the world "good": unknown name "onLeav": .*; did you mean "onLeave"/,
+  );
+});
+
 describe("behaviour 24: before anybody can come, a server refuses", () => {
   it.each(cases)("%s", (_what, worlds, why) => {
     expect(() => createEnvironmentServer({ worlds })).toThrow(why);

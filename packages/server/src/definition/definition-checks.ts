@@ -6,6 +6,7 @@ import { messageOf } from "@dm-env-rpc/transport/internal";
 import { joinTokenSetting } from "../host/join-tokens.ts";
 import type { PropertyTree } from "../properties/property.ts";
 import type { Extension } from "./extension.ts";
+import { unknownOption } from "./hooks.ts";
 import type { SettingSpecs } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 
@@ -36,6 +37,7 @@ export function checkDefinitions(definitions: readonly UntypedWorldDefinition[])
 type Check = (definition: UntypedWorldDefinition) => string | undefined;
 
 const checks: readonly Check[] = [
+  unknownOption,
   hasName,
   hasRoomForAgents,
   hasTimes,

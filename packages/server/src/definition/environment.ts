@@ -3,17 +3,18 @@ import { type PackablesOf, type Specs, type TensorSpec, t } from "@dm-env-rpc/te
 import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId, SequenceState } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import { checkEnvironment, checkEnvironmentOptions } from "./hooks.ts";
+import type { OnlyNames } from "./names.ts";
 import type { SeededRandom } from "./random.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
-import {
-  type ActionsOf,
-  type AgentCounts,
-  type DestroyPolicy,
-  defineWorld,
-  type FromSettings,
-  type Observers,
-  type World,
-  type WorldDefinition,
+import type {
+  ActionsOf,
+  AgentCounts,
+  DestroyPolicy,
+  FromSettings,
+  Observers,
+  World,
+  WorldDefinition,
 } from "./world.ts";
 
 /** What a single-agent environment returns from a step (dm_env, "Overview"). */
@@ -53,6 +54,7 @@ export interface SingleAgentDefinition<
   J extends SettingSpecs,
   A extends Specs,
   O extends Specs,
+  Created extends SingleAgentEnvironment<A, O> = SingleAgentEnvironment<A, O>,
 > {
   /** Unique among the worlds of a server. */
   readonly name: string;
@@ -74,10 +76,8 @@ export interface SingleAgentDefinition<
   readonly onDestroy?: DestroyPolicy;
   /** Default 30,000. */
   readonly drainDeadlineMs?: number;
-  /** Makes the environment of an agent that joins. */
-  create(
-    context: EnvironmentContext<SettingValues<S>, SettingValues<J>>,
-  ): Awaitable<SingleAgentEnvironment<A, O>>;
+  /** Makes the environment of an agent that joins; it has the hooks of an environment and no others. */
+  create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }
 
 /** The observations of an environment, with its reward. */
@@ -94,18 +94,26 @@ export function defineEnvironment<
   const J extends SettingSpecs = Record<never, never>,
   const A extends Specs = Specs,
   const O extends Specs = Specs,
+  Created extends SingleAgentEnvironment<A, O> = SingleAgentEnvironment<A, O>,
 >(
-  definition: SingleAgentDefinition<S, J, A, O>,
+  definition: SingleAgentDefinition<
+    S,
+    J,
+    A,
+    O,
+    OnlyNames<Created, keyof SingleAgentEnvironment<A, O>, "an environment">
+  >,
 ): WorldDefinition<S, J, Record<never, never>, Record<never, never>, A, WithReward<O>> {
+  checkEnvironmentOptions(definition);
   const { create, observations, ...rest } = definition;
-  return defineWorld({
+  return {
     ...rest,
     observations: { ...observations, reward: t.float32() },
     clock: freeRunning(),
     perAgent: true,
     create: ({ settings, random }) =>
       worldOf(observations, (joinSettings) => create({ settings, joinSettings, random })),
-  });
+  };
 }
 
 type WorldOf<S, J, A extends Specs, O extends Specs> = World<
@@ -138,7 +146,7 @@ function worldOf<S, J, A extends Specs, O extends Specs>(
   return {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
-        environment = created;
+        environment = checkEnvironment(created);
         return isOver ? close() : undefined;
       }),
     destroy() {

@@ -5,6 +5,7 @@ import type { PropertyTree } from "../properties/property.ts";
 import type { AgentId, SequenceState } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
 import type { Extension } from "./extension.ts";
+import type { OnlyNames } from "./names.ts";
 import type { SeededRandom } from "./random.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
 
@@ -15,6 +16,40 @@ export type RequiredAction<T extends TensorSpec> = T & { readonly required: true
 export function required<const T extends TensorSpec>(spec: T): RequiredAction<T> {
   return { ...spec, required: true };
 }
+
+/** Specs as a definition gives them: of alternatives, the compiler adds to each the names of the others. */
+export interface GivenSpecs {
+  readonly [name: string]: TensorSpec | GivenSpecs | undefined;
+}
+
+/** Each alternative of given specs with its own names alone. */
+export type SpecsOf<T extends GivenSpecs> = T extends Specs
+  ? T
+  : { readonly [K in keyof T as T[K] extends undefined ? never : K]: OwnSpecs<T[K]> };
+
+type OwnSpecs<T> = T extends TensorSpec ? T : T extends GivenSpecs ? SpecsOf<T> : never;
+
+/**
+ * Specs with the names of every alternative, where agents have different ones
+ * (`join.role === "scout" ? scoutSpecs : minerSpecs`); a single record stays as it is.
+ */
+export type MergedSpecs<T extends GivenSpecs> =
+  true extends IsUnion<T>
+    ? { readonly [K in NameIn<T>]: Merged<SpecIn<T, K>> }
+    : { readonly [K in keyof T]: Merged<T[K]> };
+
+type Merged<T> = [T] extends [TensorSpec] ? T : [T] extends [GivenSpecs] ? MergedSpecs<T> : never;
+
+type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never;
+
+type NameIn<T> = T extends unknown ? keyof T : never;
+
+/** What the alternatives that have a name have under it. */
+type SpecIn<T, K> = T extends unknown
+  ? K extends keyof T
+    ? Exclude<T[K], undefined>
+    : never
+  : never;
 
 /** The actions of an agent in one tick: those that it gave. */
 export type ActionsOf<A extends Specs> = {
@@ -130,14 +165,14 @@ export type LeavePolicy = "continue" | "block" | "terminate";
 /** What happens when a world is destroyed with agents in it. */
 export type DestroyPolicy = "refuse" | "drain" | "force";
 
-/** A kind of world: its specs, its time, and how one is created. */
-export interface WorldDefinition<
+/** A kind of world but for how one is created: its specs, its time and its policies. */
+export interface WorldRules<
   S extends SettingSpecs = SettingSpecs,
   J extends SettingSpecs = SettingSpecs,
   R extends SettingSpecs = SettingSpecs,
   W extends SettingSpecs = SettingSpecs,
-  A extends Specs = Specs,
-  O extends Specs = Specs,
+  A extends GivenSpecs = Specs,
+  O extends GivenSpecs = Specs,
 > {
   /** Unique among the worlds of a server. */
   readonly name: string;
@@ -153,7 +188,10 @@ export interface WorldDefinition<
   readonly resetSettings?: R;
   /** Settings of a reset of the world, all optional in the request; they replace those of the create. */
   readonly resetWorldSettings?: W;
-  /** What an agent can do; a function where it depends on the settings. */
+  /**
+   * What an agent can do; a function where it depends on the settings. Then `create` takes its parameter,
+   * used or not: without one, the compiler infers no specs from functions.
+   */
   readonly actions: FromSettings<A, SpecSettings<S, J, R>>;
   /** What an agent can see; a function where it depends on the settings. `reward` adds up between responses. */
   readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
@@ -186,7 +224,21 @@ export interface WorldDefinition<
   readonly drainDeadlineMs?: number;
   /** A reset of the world waits this long for agents to be told. Default 10,000. */
   readonly resetDeadlineMs?: number;
-  /** Makes a world. */
+}
+
+/** A kind of world: its specs, its time, and how one is created. */
+export interface WorldDefinition<
+  S extends SettingSpecs = SettingSpecs,
+  J extends SettingSpecs = SettingSpecs,
+  R extends SettingSpecs = SettingSpecs,
+  W extends SettingSpecs = SettingSpecs,
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+> extends WorldRules<S, J, R, W, A, O> {
+  /**
+   * Makes a world. An object literal has the hooks of a world and no other names, and a class
+   * keeps its other members private: a misspelled hook would never be called.
+   */
   create(
     context: WorldContext<SettingValues<S>>,
   ): Awaitable<
@@ -209,11 +261,38 @@ export function defineWorld<
   const J extends SettingSpecs = Record<never, never>,
   const R extends SettingSpecs = Record<never, never>,
   const W extends SettingSpecs = Record<never, never>,
-  const A extends Specs = Specs,
-  const O extends Specs = Specs,
->(definition: WorldDefinition<S, J, R, W, A, O>): WorldDefinition<S, J, R, W, A, O> {
+  const A extends GivenSpecs = Specs,
+  const O extends GivenSpecs = Specs,
+  Created extends object = object,
+>(
+  definition: WorldRules<S, J, R, W, A, O> & {
+    // Without W, which adds nothing, the compiler has not inferred A and O yet where they are functions.
+    create(
+      context: WorldContext<SettingValues<S>> & Record<never, W>,
+    ): Awaitable<
+      NoInfer<DefinedWorld<S, J, R, W, A, O>> & OnlyNames<Created, keyof UntypedWorld, "a world">
+    >;
+  },
+): WorldDefinition<S, J, R, W, SpecsOf<A>, SpecsOf<O>>;
+export function defineWorld(definition: UntypedWorldDefinition): UntypedWorldDefinition {
   return definition;
 }
+
+/** The world that a definition creates: its hooks serve agents with any alternative of the specs. */
+export type DefinedWorld<
+  S extends SettingSpecs,
+  J extends SettingSpecs,
+  R extends SettingSpecs,
+  W extends SettingSpecs,
+  A extends GivenSpecs,
+  O extends GivenSpecs,
+> = World<
+  SettingValues<S> & Partial<SettingValues<W>>,
+  SettingValues<J>,
+  Partial<SettingValues<R>>,
+  MergedSpecs<A>,
+  MergedSpecs<O>
+>;
 
 /** A definition whose specs are not known by type, as a server holds it. */
 export type UntypedWorldDefinition = WorldDefinition;

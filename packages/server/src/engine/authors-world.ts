@@ -3,6 +3,7 @@
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import { checkWorld } from "../definition/hooks.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { type WorldCalls, WorldFault, worldFailure } from "./world-calls.ts";
 import type { WorldSettings } from "./world-settings.ts";
@@ -101,11 +102,11 @@ export class AuthorsWorld {
   }
 }
 
-/** @throws WorldFault when what `create` returned is no world. */
+/** @throws WorldFault if what `create` returned is not a world. */
 function checked(world: UntypedWorld | undefined): UntypedWorld {
-  if (typeof world?.step === "function" && typeof world.observe === "object") return world;
-  throw new WorldFault(
-    "create",
-    new Error(`expected it to return a world with "step" and "observe", received ${typeof world}`),
-  );
+  try {
+    return checkWorld(world);
+  } catch (error) {
+    throw new WorldFault("create", error);
+  }
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * `T` with no property beyond `Known`: for any other, the compiler asks for a text that says what is wrong.
+ * A private member of a class is not a property.
+ */
+export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
+  readonly [K in Exclude<keyof T, Known | symbol>]: `"${K}" is not a hook of ${What}`;
+};
+
+/**
+ * Describes a property that nothing reads, which an author most likely misspelled.
+ *
+ * A plain object may have the known names alone. An instance of a class may have methods of its own, so
+ * there only a method one typing error away from a hook that the instance lacks counts.
+ *
+ * @param what What the names belong to, as in "a world".
+ * @returns Undefined if there is none.
+ */
+export function unknownName(
+  value: object,
+  known: readonly string[],
+  what: string,
+): string | undefined {
+  if (!isPlain(value)) return misspelledMethod(value, known, what);
+  const unknown = Object.keys(value).find((name) => !known.includes(name));
+  if (unknown === undefined) return undefined;
+  const meant = nearest(unknown, known);
+  const remedy =
+    meant === undefined
+      ? "leave it out, or keep it in a variable of your own"
+      : `did you mean "${meant}"`;
+  return `unknown name "${unknown}": expected ${what} with no names but ${known.join(", ")}; ${remedy}`;
+}
+
+function misspelledMethod(
+  value: object,
+  known: readonly string[],
+  what: string,
+): string | undefined {
+  const methods = methodsOf(value);
+  for (const name of methods) {
+    if (known.includes(name)) continue;
+    const meant = known.find((hook) => !methods.has(hook) && edits(name, hook) === 1);
+    if (meant === undefined) continue;
+    return `unknown name "${name}": expected ${what}, received a class with a method called almost as a hook; did you mean "${meant}"`;
+  }
+  return undefined;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** The names of an object's functions, inherited ones included; no getter is called. */
+function methodsOf(value: object): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (
+    let owner: object | null = value;
+    owner !== null && owner !== Object.prototype;
+    owner = Object.getPrototypeOf(owner) as object | null
+  ) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
+      if (typeof value === "function" && name !== "constructor") names.add(name);
+    }
+  }
+  return names;
+}
+
+/** The name that is closest to another, unless they have little in common. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const plain = bare(name);
+  const ranked = known
+    .map((candidate) => ({ candidate, away: edits(plain, bare(candidate)) }))
+    .sort((a, b) => a.away - b.away);
+  const [best] = ranked;
+  return best !== undefined && best.away <= plain.length / 2 ? best.candidate : undefined;
+}
+
+/** A name as authors of other libraries write it: `onStart`, `on_start` and `start` are one. */
+function bare(name: string): string {
+  return name
+    .replace(/^on(?=[A-Z_])/, "")
+    .replaceAll("_", "")
+    .toLowerCase();
+}
+
+/** How many letters must be added, removed, replaced or swapped with the next to make one name of another. */
+function edits(from: string, to: string): number {
+  const row = (i: number) => Array.from({ length: to.length + 1 }, (_, j) => (i === 0 ? j : i));
+  const rows = Array.from({ length: from.length + 1 }, (_, i) => row(i));
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;
+  for (let i = 1; i <= from.length; i++) {
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = at(i - 1, j - 1) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      const swapped = isSwap ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      (rows[i] as number[])[j] = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped);
+    }
+  }
+  return at(from.length, to.length);
+}
