@@ -31,6 +31,7 @@ const unnamed = new Set([
     "Picked",
     "ServerLimitTable",
     "SettingTable",
+    ...["IsUnion", "NameIn", "SpecIn", "Merged", "OwnSpecs"],
   ],
   ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
 ]);
