@@ -12,7 +12,7 @@ import type { Flags, MatchmakingFlags } from "./flags.ts";
 /**
  * Serves boards that a matchmaker creates, for the agents that it sends.
  *
- * @throws ConnectError for an address of a matchmaker that is none.
+ * @throws DmEnvRpcError for a malformed address of a matchmaker.
  * @throws Error for a file that cannot be read.
  */
 export async function serveForMatchmaker(

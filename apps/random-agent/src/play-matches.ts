@@ -37,8 +37,8 @@ const closeTimeoutMs = 1_000;
  * Plays what a matchmaker gives with agents that act at random, each with a ticket of its own. One whose
  * world is lost finds another match and goes on there, until it has made its steps.
  *
- * @throws ConnectError when no matchmaker answers, or it refuses.
- * @throws DmEnvRpcError when a ticket fails, or match after match cannot be played.
+ * @throws DmEnvRpcError when no matchmaker answers, or it refuses; when a ticket fails, or match after match
+ * cannot be played.
  * @throws TensorError when a server sends what does not fit its own specs.
  */
 export async function playMatches(options: PlayMatchesOptions): Promise<MatchesSummary> {

@@ -60,8 +60,8 @@ export interface MatchesSummary extends Played {
  * Plays a world of any server with agents that act at random. All join before the first
  * one steps; one that has made its steps leaves, so that the others go on without it.
  *
- * @throws ConnectError when the server cannot be reached or is lost.
- * @throws DmEnvRpcError when the server refuses something, such as a world that is not there.
+ * @throws DmEnvRpcError of origin `connection` when the server cannot be reached or is lost, `server` when it
+ * refuses something, such as a world that is not there.
  * @throws TensorError when the server sends what does not fit its own specs.
  */
 export async function playRandomly(options: PlayOptions): Promise<Summary> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+
 import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import {
+  DmEnvRpcError,
   type DmEnvSpec,
   type DmEnvSpecs,
   type Specs,
@@ -80,7 +81,7 @@ export class AgentView {
   /**
    * Makes the time step of a response that follows a state.
    *
-   * @throws ConnectError `Internal` when the state must not follow the one before.
+   * @throws DmEnvRpcError INTERNAL when the state must not follow the one before.
    * @throws TensorError when an observation does not fit its spec.
    */
   timeStep(before: AgentState, response: StepResponse): TimeStep<DynamicObservation> {
@@ -108,11 +109,12 @@ export class AgentView {
   }
 }
 
-function illegalState(before: AgentState, received: EnvironmentStateType): ConnectError {
+function illegalState(before: AgentState, received: EnvironmentStateType): DmEnvRpcError {
   const state = agentState(received) ?? `state ${received}`;
   const expected = before === "running" ? "running, terminated or interrupted" : "running";
-  return new ConnectError(
+  return new DmEnvRpcError(
+    "INTERNAL",
     `expected ${expected} after ${before}, received ${state}; the server breaks the protocol: reset or join again`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }

@@ -29,7 +29,7 @@ export function backoffMs(attempt: number, options: BackoffOptions = {}): number
   return most * (0.5 + random() / 2);
 }
 
-/** Resolves after some time; rejects with `Canceled` when the signal aborts first. */
+/** Resolves after some time; rejects with CANCELLED when the signal aborts first. */
 export function pause(ms: number, what: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

@@ -20,7 +20,7 @@ export const defaultMaxWaiting = 65_536;
 export interface ConnectOptions extends OpenOptions {
   /** Requests sent and not answered at once; later ones wait. Default 256. */
   readonly maxInFlight?: number | undefined;
-  /** Requests that may wait for room; one more rejects with `ResourceExhausted`. Default 65,536. */
+  /** Requests that may wait for room; one more rejects with RESOURCE_EXHAUSTED. Default 65,536. */
   readonly maxWaiting?: number | undefined;
   /**
    * Makes a lost connection again and joins the same world again. Default: off. What was open at the
@@ -47,8 +47,8 @@ export function connectionCodecs(): CallCodecs {
  * Connects to a server: to an address (`host:port`, `http://host:port` or `https://host:port`), or over
  * a stream that is there already, without a network.
  *
- * @throws ConnectError `Unavailable` when nobody answers there, `DeadlineExceeded` and `Canceled` as
- * the options say, `InvalidArgument` for an address that is none.
+ * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when nobody answers there, DEADLINE_EXCEEDED after
+ * `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
  */
 export async function connect(
   target: string | StreamTarget,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   CreateWorldRequestSchema,
   DestroyWorldRequestSchema,
@@ -8,7 +7,7 @@ import {
   LeaveWorldRequestSchema,
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import type { Specs } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type Specs } from "@dm-env-rpc/tensor-codec";
 import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { maxTimeoutMs } from "@dm-env-rpc/transport";
@@ -120,7 +119,7 @@ export class ConnectionState implements Connection {
     const timer = setTimeout(
       () => {
         const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
-        this.#lifeline.pipeline.abort(new ConnectError(why, Code.Canceled));
+        this.#lifeline.pipeline.abort(new DmEnvRpcError("CANCELLED", why, { origin: "client" }));
       },
       Math.min(timeoutMs, maxTimeoutMs),
     );

@@ -31,7 +31,7 @@ export interface MessageObserver {
  * Requests may overlap: they are sent in the order of the calls, up to
  * `maxInFlight` of them before the first is answered, and are answered in that order. What the server answers with an error
  * rejects with a DmEnvRpcError; the stream lives on. When the stream is lost, or the server
- * breaks the protocol, everything outstanding rejects with one ConnectError.
+ * breaks the protocol, everything outstanding rejects with one DmEnvRpcError.
  */
 export interface Connection extends AsyncDisposable {
   /** What the server is called: its address, or a name for a stream without a network. */
@@ -42,9 +42,8 @@ export interface Connection extends AsyncDisposable {
    *
    * An environment notices resets and leaves that are sent this way, but not steps.
    *
-   * @throws DmEnvRpcError when the server answers with an error.
-   * @throws ConnectError when no answer comes: `DeadlineExceeded`, `Canceled`, or
-   * what became of the stream.
+   * @throws DmEnvRpcError of origin `server` when the server answers with an error, `client` when the wait is given
+   * up (DEADLINE_EXCEEDED, CANCELLED), `connection` when the stream is lost.
    */
   send<const R extends ProcessRequest>(request: R, options?: WaitOptions): Promise<ResponseTo<R>>;
 

@@ -136,6 +136,7 @@ export class EnvironmentState implements Environment, Stepper {
     this.#over ??= new DmEnvRpcError(
       "FAILED_PRECONDITION",
       `the agent has left world "${this.world}" and cannot step; join it again`,
+      { origin: "client" },
     );
   }
 

@@ -82,7 +82,7 @@ export interface ResetOptions extends WaitOptions {
  * that order. A step that the server answers with an error rejects with a
  * DmEnvRpcError and changes nothing; one whose action does not fit rejects with
  * a TensorError and is not sent; one whose observations do not fit rejects with a TensorError.
- * When the stream is lost, everything outstanding rejects with one ConnectError.
+ * When the stream is lost, everything outstanding rejects with one DmEnvRpcError.
  */
 export interface Environment<Action = DynamicAction, Observation = DynamicObservation>
   extends AsyncDisposable {

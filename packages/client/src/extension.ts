@@ -6,7 +6,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import { anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Connection } from "./connection.ts";
 import type { WaitOptions } from "./wait.ts";
 
@@ -19,8 +19,8 @@ export interface Extension<Request extends DescMessage, Response extends DescMes
 /**
  * Sends a message of an extension on a connection's stream and returns the message that answers it.
  *
- * @throws DmEnvRpcError when the server does not know the extension, or refuses.
- * @throws ConnectError `Internal` when the answer is another message.
+ * @throws DmEnvRpcError when the server does not know the extension, or refuses; INTERNAL when the answer is
+ * another message.
  */
 export async function sendExtension<Request extends DescMessage, Response extends DescMessage>(
   connection: Pick<Connection, "send">,
@@ -32,8 +32,9 @@ export async function sendExtension<Request extends DescMessage, Response extend
   const { value: any } = await connection.send({ case: "extension", value }, options);
   const response = anyUnpack(any, extension.response);
   if (response !== undefined) return response;
-  throw new ConnectError(
+  throw new DmEnvRpcError(
+    "INTERNAL",
     `expected ${extension.response.typeName} in answer to the extension ${extension.request.typeName}, received ${any.typeUrl || "an empty Any"}; the server breaks the extension's contract`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }

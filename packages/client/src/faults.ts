@@ -1,34 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  DmEnvRpcError,
+  type DmEnvRpcErrorOptions,
+  isDmEnvRpcError,
+  isTensorError,
+  type StatusCode,
+} from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { RequestCase } from "./call.ts";
-import { fateMetadata, type WorldFate } from "./reconnect.ts";
+import type { WorldFate } from "./reconnect.ts";
 
-/** A stream that went while requests were open, or before one could be made. */
+/** The loss of a stream; the only error that says what became of the agent's world. */
+class LostStream extends DmEnvRpcError {
+  readonly worldFate: WorldFate;
+
+  constructor(
+    code: StatusCode,
+    message: string,
+    worldFate: WorldFate,
+    options: DmEnvRpcErrorOptions,
+  ) {
+    super(code, message, options);
+    this.worldFate = worldFate;
+  }
+}
+
+/**
+ * Reads from the error of a lost connection what became of the agent's world.
+ *
+ * @returns undefined for any other error.
+ */
+export function worldFate(error: unknown): WorldFate | undefined {
+  if (!isDmEnvRpcError(error) || !("worldFate" in error)) return undefined;
+  const fate = error.worldFate;
+  return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
+}
+
+/** True for a request that the server answered with an error; the stream lives on. */
+export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly origin: "server" } {
+  return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
+}
+
+/** The error of a stream that was lost while requests were open, or before one was made. */
 export function lost(
   peer: string,
   unanswered: number,
   cause: Error | undefined,
   world: WorldFate = "unknown",
-): ConnectError {
-  const why =
-    cause === undefined
-      ? "the server ended the stream"
-      : cause instanceof ConnectError
-        ? cause.rawMessage
-        : cause.message;
-  const code = cause instanceof ConnectError ? cause.code : Code.Unavailable;
+): DmEnvRpcError {
+  const why = cause === undefined ? "the server ended the stream" : messageOf(cause);
+  const { code, origin } = isDmEnvRpcError(cause)
+    ? cause
+    : ({ code: "UNAVAILABLE", origin: "connection" } as const);
   const what =
     unanswered === 0
       ? `the connection to ${peer} is gone`
       : `${unanswered} ${unanswered === 1 ? "request" : "requests"} to ${peer} will not be answered`;
-  return new ConnectError(
-    `${what}: ${why}. ${fates[world]}`,
-    code,
-    fateMetadata(world),
-    undefined,
-    cause,
-  );
+  const message = `${what}: ${why}. ${fates[world]}`;
+  return new LostStream(code, message, world, { origin, cause });
 }
 
 const fates: Readonly<Record<WorldFate, string>> = {
@@ -39,26 +69,39 @@ const fates: Readonly<Record<WorldFate, string>> = {
 };
 
 /** A request made after the connection began to close. */
-export function closing(peer: string): ConnectError {
-  return new ConnectError(
+export function closing(peer: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
     `the connection to ${peer} is closing and takes no more requests; connect again`,
-    Code.FailedPrecondition,
+    { origin: "client" },
   );
 }
 
 /** A request that was still waiting to be sent when the connection was closed. */
-export function unsent(peer: string): ConnectError {
-  return new ConnectError(
+export function unsent(peer: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "CANCELLED",
     `the connection to ${peer} was closed before the request was sent; use drain() to let requests finish`,
-    Code.Canceled,
+    { origin: "client" },
+  );
+}
+
+/** The error of a request that its codec refuses; a TensorError says it better. */
+export function notEncoded(cause: unknown): Error {
+  if (isTensorError(cause) || isDmEnvRpcError(cause)) return cause;
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `expected a request that can be encoded, received one that cannot: ${messageOf(cause)}; check its fields`,
+    { origin: "client", cause },
   );
 }
 
 /** More requests than the client is willing to keep. */
-export function tooManyWaiting(maxWaiting: number): ConnectError {
-  return new ConnectError(
+export function tooManyWaiting(maxWaiting: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
     `expected at most ${maxWaiting} requests to wait for room in the window, received one more; await some of them first or raise maxWaiting`,
-    Code.ResourceExhausted,
+    { origin: "client" },
   );
 }
 
@@ -67,10 +110,11 @@ export function wrongKind(
   peer: string,
   expected: RequestCase,
   received: ProcessResponse["case"],
-): ConnectError {
-  return new ConnectError(
+): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INTERNAL",
     `expected ${peer} to answer ${article(expected)} request in kind or with an error, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }
 
@@ -78,21 +122,20 @@ export function wrongKind(
 export function unasked(
   peer: string,
   received: ProcessResponse["case"] | "malformed",
-): ConnectError {
-  return new ConnectError(
+): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INTERNAL",
     `expected nothing from ${peer} since no request was open, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }
 
 /** A response that is no message. */
-export function malformed(peer: string, expected: RequestCase, bytes: Malformed): ConnectError {
-  return new ConnectError(
+export function malformed(peer: string, expected: RequestCase, bytes: Malformed): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DATA_LOSS",
     `expected ${peer} to answer ${article(expected)} request, received bytes that are no response: ${bytes.value.message}; the server breaks the protocol, so the connection is closed`,
-    Code.DataLoss,
-    undefined,
-    undefined,
-    bytes.value,
+    { origin: "connection", cause: bytes.value },
   );
 }
 

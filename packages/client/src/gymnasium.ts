@@ -57,6 +57,7 @@ export function gymnasium<Action, Observation>(
         throw new DmEnvRpcError(
           "FAILED_PRECONDITION",
           "expected a reset before this step, for no sequence is running; call reset() first",
+          { origin: "client" },
         );
       }
       const step = await environment.step(action, options);

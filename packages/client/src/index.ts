@@ -21,6 +21,7 @@ export type {
 } from "./definition.ts";
 export type { Environment, JoinOptions, ResetOptions, SignalContext } from "./environment.ts";
 export { type Extension, sendExtension } from "./extension.ts";
+export { isRefusal, worldFate } from "./faults.ts";
 export {
   type GymnasiumEnvironment,
   type GymnasiumInfo,
@@ -35,11 +36,10 @@ export {
   properties,
   type WritePropertyOptions,
 } from "./properties.ts";
-export {
-  type ReconnectOptions,
-  type ReconnectStatus,
-  type WorldFate,
-  worldFate,
+export type {
+  ReconnectOptions,
+  ReconnectStatus,
+  WorldFate,
 } from "./reconnect.ts";
 export { type Policy, type RunOptions, run } from "./run.ts";
 export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
-import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import { toError } from "@dm-env-rpc/transport/internal";
 import type { Exchange, ResponseTo } from "./call.ts";
 import type { MessageObserver } from "./connection.ts";
 import type { EnvironmentState } from "./environment-state.ts";
-import { lost } from "./faults.ts";
+import { isRefusal, lost } from "./faults.ts";
 import { type SpecTables, tablesOf } from "./join-specs.ts";
 import { Pipeline, type PipelineLimits } from "./pipeline.ts";
 import { attempts, type ReconnectOptions, type WorldFate } from "./reconnect.ts";
@@ -188,7 +187,7 @@ export class Lifeline {
       const tables = tablesOf(value.specs);
       return { line, pipeline, world: "kept", tables, refusal: undefined };
     } catch (error) {
-      if (isDmEnvRpcError(error) && error.code === "NOT_FOUND")
+      if (isRefusal(error) && error.code === "NOT_FOUND")
         return { line, pipeline, world: "lost", tables: undefined, refusal: error };
       // It may take the server a while to notice that the agent had left: that is one more attempt.
       line.stream.abort(toError(error));

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Code, ConnectError } from "@connectrpc/connect";
 import { unpackStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream, StreamReceiver } from "@dm-env-rpc/transport";
 import { type Exchange, type ResponseTo, SendCall } from "./call.ts";
 import type { MessageObserver } from "./connection.ts";
-import { closing, lost, malformed, tooManyWaiting, unasked, unsent, wrongKind } from "./faults.ts";
+import {
+  closing,
+  lost,
+  malformed,
+  notEncoded,
+  tooManyWaiting,
+  unasked,
+  unsent,
+  wrongKind,
+} from "./faults.ts";
 import { Fifo } from "./fifo.ts";
 import type { WaitOptions } from "./wait.ts";
 
@@ -199,11 +207,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
         for (let i = 0; i < this.#observers.length; i++) this.#observers[i]?.onRequest(request);
       } catch (error) {
         this.#inFlight.pop();
-        exchange.onError(
-          error instanceof Error
-            ? error
-            : new ConnectError(`a request cannot be encoded: ${String(error)}`, Code.Internal),
-        );
+        exchange.onError(notEncoded(error));
       }
     }
     if (this.#state === "draining" && this.#waiting.length === 0) {

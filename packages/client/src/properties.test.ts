@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import { anyPack, anyUnpack, Int32ValueSchema, StringValueSchema } from "@bufbuild/protobuf/wkt";
-import { Code } from "@connectrpc/connect";
 import {
   ListPropertyResponseSchema as LegacyListSchema,
   ReadPropertyResponseSchema as LegacyReadSchema,
@@ -215,7 +214,7 @@ describe("an extension", () => {
       request.case === "extension" ? { case: "extension", value: request.value } : undefined;
     await using connection = (await connected({ answer })).connection;
     const sent = sendExtension(connection, extension, { value: "four" });
-    await expect(sent).rejects.toMatchObject({ code: Code.Internal });
+    await expect(sent).rejects.toMatchObject({ code: "INTERNAL" });
     await expect(sent).rejects.toThrow(
       /expected google.protobuf.Int32Value.*received .*StringValue/,
     );

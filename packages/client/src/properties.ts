@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
-  type DmEnvRpcError,
+  DmEnvRpcError,
   type DType,
-  isDmEnvRpcError,
   type PackedTensor,
   type PackValue,
   pack,
@@ -15,6 +13,7 @@ import {
   unpack,
 } from "@dm-env-rpc/tensor-codec";
 import type { Connection } from "./connection.ts";
+import { isRefusal } from "./faults.ts";
 import { extensionProtocol, legacyProtocol, type PropertyProtocol } from "./property-protocols.ts";
 import type { WaitOptions } from "./wait.ts";
 
@@ -121,10 +120,11 @@ export function properties(
   };
 }
 
-function tooManyProperties(): ConnectError {
-  return new ConnectError(
+function tooManyProperties(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
     `expected at most ${maxTreeProperties} properties in a tree, received more; list them level by level`,
-    Code.ResourceExhausted,
+    { origin: "client" },
   );
 }
 
@@ -154,7 +154,7 @@ function protocolOf(
       chosen = extensionProtocol;
       return result;
     } catch (error) {
-      if (!isDmEnvRpcError(error) || knowsProperties(error)) throw error;
+      if (!isRefusal(error) || knowsProperties(error)) throw error;
       try {
         await legacyProtocol.list(connection, "", undefined);
       } catch {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   DataType,
   ListPropertyRequestSchema,
@@ -15,7 +14,7 @@ import {
   type PropertyResponse,
   PropertyResponseSchema,
 } from "@dm-env-rpc/protocol/properties";
-import type { PackedTensor, TensorSpec } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type PackedTensor, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 import { packTensor, unpackSpec, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { Connection } from "./connection.ts";
 import { sendExtension } from "./extension.ts";
@@ -90,9 +89,10 @@ async function ask<Case extends Exclude<PropertyRequest["payload"]["case"], unde
 ): Promise<Extract<PropertyResponse["payload"], { case: Case }>> {
   const response = await sendExtension(to, extension, { payload }, wait);
   if (isCase(response.payload, payload.case)) return response.payload;
-  throw new ConnectError(
+  throw new DmEnvRpcError(
+    "INTERNAL",
     `expected ${payload.case} in the answer about a property, received ${response.payload.case ?? "nothing"}; the server breaks the extension's contract`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }
 
@@ -105,9 +105,10 @@ function isCase<Case extends PropertyResponse["payload"]["case"]>(
 
 function readValue(key: string, value: TensorMessage | undefined): PackedTensor {
   if (value !== undefined) return unpackTensor(value);
-  throw new ConnectError(
+  throw new DmEnvRpcError(
+    "INTERNAL",
     `expected the value of the property "${key}", received an answer without it; the server breaks the protocol`,
-    Code.Internal,
+    { origin: "connection" },
   );
 }
 

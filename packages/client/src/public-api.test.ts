@@ -9,6 +9,7 @@ test("the public names are these", () => {
       "defaultMaxInFlight",
       "defaultMaxWaiting",
       "gymnasium",
+      "isRefusal",
       "properties",
       "run",
       "sendExtension",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ConnectError } from "@connectrpc/connect";
 import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "./backoff.ts";
 
 /**
@@ -18,20 +17,6 @@ export type ReconnectStatus =
 export interface ReconnectOptions extends BackoffOptions {
   /** Is told of every attempt and of how it ends. Must not throw. */
   readonly onStatus?: ((status: ReconnectStatus) => void) | undefined;
-}
-
-const fateHeader = "dm-env-rpc-world";
-
-/** Says of the error of a lost connection what became of the agent's world; undefined for any other error. */
-export function worldFate(error: unknown): WorldFate | undefined {
-  if (!(error instanceof ConnectError)) return undefined;
-  const fate = error.metadata.get(fateHeader);
-  return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
-}
-
-/** The metadata by which an error says what became of the world. */
-export function fateMetadata(fate: WorldFate): Record<string, string> {
-  return { [fateHeader]: fate };
 }
 
 /**

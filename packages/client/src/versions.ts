@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Connection } from "./connection.ts";
+import { isRefusal } from "./faults.ts";
 import { properties } from "./properties.ts";
 import { software } from "./software.ts";
 import type { WaitOptions } from "./wait.ts";
@@ -24,7 +24,7 @@ export interface Versions {
  * Reads the versions of the server and of the world, which are properties (`server.name`, `server.version`,
  * `world.type`, `world.version`), and adds this client's own.
  *
- * @throws ConnectError when the connection is lost or the wait is given up.
+ * @throws DmEnvRpcError when the connection is lost or the wait is given up.
  */
 export async function versions(
   connection: Pick<Connection, "send">,
@@ -35,7 +35,7 @@ export async function versions(
     try {
       return String(await remote.get(key, options));
     } catch (error) {
-      if (isDmEnvRpcError(error)) return undefined;
+      if (isRefusal(error)) return undefined;
       throw error;
     }
   };

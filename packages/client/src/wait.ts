@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, systemTime } from "@dm-env-rpc/transport/internal";
 
 /** How long to wait; taken by everything that waits. */
 export interface WaitOptions {
-  /** Gives up when aborted: a ConnectError `Canceled` whose cause is the signal's reason. */
+  /** Gives up when aborted: a DmEnvRpcError CANCELLED of origin `client` whose cause is the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Gives up after so many milliseconds: a ConnectError `DeadlineExceeded`. Default: never. */
+  /** Gives up after so many milliseconds: a DmEnvRpcError DEADLINE_EXCEEDED of origin `client`. Default: never. */
   readonly timeoutMs?: number | undefined;
 }
 
 /** The error of a wait that its signal ended. */
-export function canceled(what: string, signal: AbortSignal): ConnectError {
+export function canceled(what: string, signal: AbortSignal): DmEnvRpcError {
   const reason: unknown = signal.reason;
-  return new ConnectError(
-    `${what} was given up: ${messageOf(reason)}`,
-    Code.Canceled,
-    undefined,
-    [],
-    reason,
-  );
+  return new DmEnvRpcError("CANCELLED", `${what} was given up: ${messageOf(reason)}`, {
+    origin: "client",
+    cause: reason,
+  });
 }
 
 /** The error of a wait that took longer than its `timeoutMs`. */
-function timedOut(what: string, timeoutMs: number): ConnectError {
-  return new ConnectError(
+function timedOut(what: string, timeoutMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
     `${what} was not answered within ${timeoutMs} ms; it may still take effect: allow more time or look at the server`,
-    Code.DeadlineExceeded,
+    { origin: "client" },
   );
 }
 
@@ -38,7 +36,7 @@ function timedOut(what: string, timeoutMs: number): ConnectError {
 export function watch(
   what: string,
   options: WaitOptions | undefined,
-  giveUp: (error: ConnectError) => void,
+  giveUp: (error: DmEnvRpcError) => void,
 ): (() => void) | undefined {
   const signal = options?.signal;
   const timeoutMs = options?.timeoutMs;

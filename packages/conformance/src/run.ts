@@ -66,7 +66,7 @@ export function selectChecks(filter = ""): readonly Check[] {
  * Runs the checks against a server, one after the other, each on connections and in
  * worlds of its own.
  *
- * @throws ConnectError when the server cannot be reached.
+ * @throws DmEnvRpcError of origin `connection` when the server cannot be reached.
  * @throws Error when the config's list of known failures names what is no check.
  */
 export async function runConformance(options: RunOptions): Promise<ConformanceReport> {

@@ -10,7 +10,9 @@ import {
   type Transport,
 } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+import { fromCallError } from "@dm-env-rpc/transport/internal";
 import { SurvivingSessions } from "./surviving-sessions.ts";
 
 /** Who is called: matchmakers that share a store are one, and any of them will do. */
@@ -40,7 +42,7 @@ export class Callers<S extends DescService> {
   readonly timeoutMs: number;
   #current = 0;
 
-  /** @throws ConnectError InvalidArgument for an address that is none. */
+  /** @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one. */
   constructor(service: S, options: CallersOptions) {
     const { matchmakers, tls, token, transports, timeoutMs = defaultTimeoutMs } = options;
     this.timeoutMs = timeoutMs;
@@ -63,9 +65,10 @@ export class Callers<S extends DescService> {
       });
     this.#clients = made.map((transport) => createClient(service, transport));
     if (this.#clients.length === 0) {
-      throw new ConnectError(
-        "expected the address of a matchmaker, received none",
-        Code.InvalidArgument,
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        "expected the address of a matchmaker, received none; give at least one",
+        { origin: "client" },
       );
     }
   }
@@ -96,13 +99,17 @@ export class Callers<S extends DescService> {
     return signal === undefined ? { timeoutMs } : { timeoutMs, signal };
   }
 
-  /** Calls, and where a matchmaker does not answer calls the others, each once. */
+  /**
+   * Calls the matchmaker that answered last and, where it does not answer, the others, each once.
+   *
+   * @throws DmEnvRpcError of origin `server` when one refuses, `connection` when none answers.
+   */
   async call<T>(run: (client: Client<S>, options: CallOptions) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await run(this.client, this.options());
       } catch (error) {
-        if (attempt >= this.count || !isPassing(error)) throw error;
+        if (attempt >= this.count || !isPassing(error)) throw fromCallError(error);
         this.next();
       }
     }

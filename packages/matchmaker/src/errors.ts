@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { messageOf } from "@dm-env-rpc/transport/internal";
+import { messageOf, toConnectError as statusError } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
 /** The error of an argument that cannot be right. */
@@ -25,10 +24,7 @@ export function shorten(text: string): string {
 
 /** The error that a caller of a service gets. */
 export function toConnectError(error: unknown): ConnectError {
-  if (error instanceof ConnectError) return error;
-  if (isDmEnvRpcError(error)) {
-    return new ConnectError(error.message, statusCodes[error.code] as Code, undefined, [], error);
-  }
+  if (error instanceof ConnectError || isDmEnvRpcError(error)) return statusError(error);
   if (isStoreError(error, "full")) {
     return new ConnectError(error.message, Code.ResourceExhausted, undefined, [], error);
   }

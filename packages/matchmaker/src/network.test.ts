@@ -173,7 +173,11 @@ describe("on the network", () => {
     }
     expect(await matchmaker.get(ticketId)).toMatchObject({ state: "cancelled" });
     const ended = AbortSignal.abort(new Error("enough"));
-    await expect(matchmaker.findMatch({}, { signal: ended })).rejects.toThrow(/canceled/);
+    await expect(matchmaker.findMatch({}, { signal: ended })).rejects.toMatchObject({
+      code: "CANCELLED",
+      origin: "client",
+      cause: ended.reason,
+    });
   });
 
   it("an address where nobody listens is not registered, and the error says what to do", async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
 
@@ -57,9 +58,9 @@ export async function serveMatchmaker(
       maxMessageBytes,
       onStream: (stream) =>
         stream.abort(
-          new ConnectError(
+          new DmEnvRpcError(
+            "UNIMPLEMENTED",
             "this is a matchmaker; join the server that a ticket is assigned to",
-            Code.Unimplemented,
           ),
         ),
       routes: (router) => {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { type Connection, connect } from "@dm-env-rpc/client";
+import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
 import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { OpenTls } from "@dm-env-rpc/transport";
@@ -116,7 +115,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
       try {
         await ask(server, timeoutMs, (connection, call) => connection.leave(call));
       } catch (error) {
-        if (!isDmEnvRpcError(error)) throw error;
+        if (!isRefusal(error)) throw error;
       }
     },
     async isThere(server, timeoutMs) {
@@ -154,7 +153,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
  * `world`, which may be better another time; or of `server`, which is not there, or full.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
-  if (!isDmEnvRpcError(error)) return "server";
+  if (!isRefusal(error)) return "server";
   switch (error.code) {
     case "INVALID_ARGUMENT":
       return "settings";
@@ -173,13 +172,14 @@ export function faultOf(error: unknown): "settings" | "world" | "server" {
 
 /** Whether an error says that there is no such world. */
 export function isGone(error: unknown): boolean {
-  return isDmEnvRpcError(error) && error.code === "NOT_FOUND";
+  return isRefusal(error) && error.code === "NOT_FOUND";
 }
 
 /** Whether an error says that nobody listens at an address. */
 export function isUnreachable(error: unknown): boolean {
   return (
-    error instanceof ConnectError &&
-    (error.code === Code.Unavailable || error.code === Code.DeadlineExceeded)
+    isDmEnvRpcError(error) &&
+    !isRefusal(error) &&
+    (error.code === "UNAVAILABLE" || error.code === "DEADLINE_EXCEEDED")
   );
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerTarget, WorldServers } from "../src/world-servers.ts";
 
@@ -122,6 +121,8 @@ export class SimulatedServers implements WorldServers {
   #reach(address: string): SimulatedServer {
     const server = this.all.get(address);
     if (server?.isUp === true) return server;
-    throw new ConnectError(`nobody listens at ${address}`, Code.Unavailable);
+    throw new DmEnvRpcError("UNAVAILABLE", `nobody listens at ${address}`, {
+      origin: "connection",
+    });
   }
 }

@@ -13,6 +13,8 @@ export {
 } from "./dtypes/dtype.ts";
 export {
   DmEnvRpcError,
+  type DmEnvRpcErrorOptions,
+  type ErrorOrigin,
   isDmEnvRpcError,
   type StatusCode,
 } from "./errors/status.ts";

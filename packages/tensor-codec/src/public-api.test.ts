@@ -49,6 +49,7 @@ test("./proto exports the bridges to generated messages", () => {
     "packStatus",
     "packTensor",
     "specTable",
+    "statusCodeOf",
     "statusCodes",
     "tableOf",
     "unpackSpec",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+
 import { expect, test } from "vitest";
 import { isLoopback, joinHostPort, parseAddress } from "./address.ts";
+import { errorOf } from "./testing/error-of.ts";
 
 test.each([
   ["localhost:8980", false, "localhost", 8980, "localhost:8980"],
@@ -43,9 +44,9 @@ test.each([
   } catch (thrown) {
     error = thrown;
   }
-  expect(ConnectError.from(error).code).toBe(Code.InvalidArgument);
-  expect(ConnectError.from(error).rawMessage).toContain('expected "host:port"');
-  expect(ConnectError.from(error).rawMessage).toContain(JSON.stringify(text));
+  expect(errorOf(error).code).toBe("INVALID_ARGUMENT");
+  expect(errorOf(error).message).toContain('expected "host:port"');
+  expect(errorOf(error).message).toContain(JSON.stringify(text));
 });
 
 test("loopback is what only this machine can reach", () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIPv6 } from "node:net";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /** Where a server is, taken apart. */
 export interface Address {
@@ -20,7 +20,7 @@ const expectation = 'expected "host:port", "http://host:port" or "https://host:p
  * Takes an address apart: `host:port`, `[::1]:port`, `http://…` or `https://…`
  * (with the ports 80 and 443 where none is named).
  *
- * @throws ConnectError with Code.InvalidArgument where it is none of these.
+ * @throws DmEnvRpcError INVALID_ARGUMENT where it is none of these.
  */
 export function parseAddress(address: string): Address {
   const text = address.trim();
@@ -65,6 +65,12 @@ export function isLoopback(host: string): boolean {
   );
 }
 
-function badAddress(address: string): ConnectError {
-  return new ConnectError(`${expectation}, got ${JSON.stringify(address)}`, Code.InvalidArgument);
+function badAddress(address: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `${expectation}, received ${JSON.stringify(address)}`,
+    {
+      origin: "client",
+    },
+  );
 }

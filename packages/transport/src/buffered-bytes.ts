@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ListenLimits } from "./listen-limits.ts";
 
 /** A stalled message is looked at this often before its stream is ended. */
@@ -117,9 +117,9 @@ export class BufferedBytes {
       entry.seen = entry.held;
       if (entry.stalled >= stallChecks) {
         entry.holder.fail(
-          new ConnectError(
+          new DmEnvRpcError(
+            "DEADLINE_EXCEEDED",
             `a message was begun and nothing more of it came for ${this.#limits.stalledMessageMs} ms; send messages whole (limit: stalledMessageMs)`,
-            Code.DeadlineExceeded,
           ),
         );
       }
@@ -127,9 +127,9 @@ export class BufferedBytes {
   }
 }
 
-function tooMuch(most: string): ConnectError {
-  return new ConnectError(
-    `expected of messages that are not whole, or wait for others, ${most}, got more; send less at once, or on more connections`,
-    Code.ResourceExhausted,
+function tooMuch(most: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `expected of messages that are not whole, or wait for others, ${most}, received more; send less at once, or on more connections`,
   );
 }

@@ -2,7 +2,7 @@
 import { type ClientHttp2Session, connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Address } from "./address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { maxSessionMemoryMb, maxTimeoutMs, windowBytes } from "./limits.ts";
@@ -55,7 +55,7 @@ export interface ClientConnection {
 /**
  * Connects, and waits for the server's first word: what listens there speaks HTTP/2.
  *
- * @throws ConnectError that says what is wrong and what to do.
+ * @throws DmEnvRpcError that says what is wrong and what to do.
  */
 export async function openConnection(
   address: Address,
@@ -84,7 +84,7 @@ export async function openConnection(
   });
 
   await new Promise<void>((resolve, reject) => {
-    const giveUp = (error: ConnectError): void => {
+    const giveUp = (error: DmEnvRpcError): void => {
       failure = error;
       session.destroy();
       socket.destroy();
@@ -92,15 +92,16 @@ export async function openConnection(
     };
     const onAbort = (): void => giveUp(abortedError(signal, address));
     const onFailure = (error?: Error): void => {
-      const cause = failure instanceof ConnectError && error === undefined ? failure : undefined;
-      giveUp(cause ?? connectFailure(address, error));
+      const known = isDmEnvRpcError(failure) && error === undefined ? failure : undefined;
+      giveUp(known ?? connectFailure(address, error));
     };
     const timer = setTimeout(
       () =>
         giveUp(
-          new ConnectError(
+          new DmEnvRpcError(
+            "DEADLINE_EXCEEDED",
             `${address.authority} did not answer within ${connectTimeoutMs} ms; check the address, or raise connectTimeoutMs`,
-            Code.DeadlineExceeded,
+            { origin: "connection" },
           ),
         ),
       Math.min(connectTimeoutMs, maxTimeoutMs),
@@ -177,9 +178,10 @@ function keepAlive(
   const giveUpUnlessAnswered = (): void => {
     if (pinged && !session.destroyed) {
       onDead(
-        new ConnectError(
+        new DmEnvRpcError(
+          "UNAVAILABLE",
           `${address.authority} did not answer a ping within ${intervalMs} ms`,
-          Code.Unavailable,
+          { origin: "connection" },
         ),
       );
       session.destroy();
@@ -205,14 +207,11 @@ function throwIfAborted(signal: AbortSignal | undefined, address: Address): void
   }
 }
 
-function abortedError(signal: AbortSignal | undefined, address: Address): ConnectError {
-  return new ConnectError(
-    `connecting to ${address.authority} was aborted`,
-    Code.Canceled,
-    undefined,
-    undefined,
-    signal?.reason,
-  );
+function abortedError(signal: AbortSignal | undefined, address: Address): DmEnvRpcError {
+  return new DmEnvRpcError("CANCELLED", `connecting to ${address.authority} was aborted`, {
+    origin: "client",
+    cause: signal?.reason,
+  });
 }
 
 function asPem(pem: string | Uint8Array): string | Buffer {

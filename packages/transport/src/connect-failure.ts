@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Address } from "./address.ts";
 import { codeOfReset, nameOfReset } from "./grpc-status.ts";
 
 /** Why no connection came about, in words that say what to do. */
-export function connectFailure(address: Address, cause: Error | undefined): ConnectError {
+export function connectFailure(address: Address, cause: Error | undefined): DmEnvRpcError {
   return unavailable(reasonOf(address, cause), cause);
 }
 
 /** Why a connection that had been made is gone. */
-export function lostConnection(address: Address, cause?: Error): ConnectError {
+export function lostConnection(address: Address, cause?: Error): DmEnvRpcError {
   const why = cause === undefined ? "" : `: ${cause.message}`;
   return unavailable(`the connection to ${address.authority} was lost${why}`, cause);
 }
@@ -20,16 +20,17 @@ export function goneAway(
   address: Address,
   code: number,
   data: Uint8Array | undefined,
-): ConnectError {
+): DmEnvRpcError {
   const why = data === undefined || data.length === 0 ? "" : `: ${Buffer.from(data).toString()}`;
-  return new ConnectError(
+  return new DmEnvRpcError(
+    code === constants.NGHTTP2_ENHANCE_YOUR_CALM ? codeOfReset(code) : "UNAVAILABLE",
     `${address.authority} closed the connection (${nameOfReset(code)}${why})`,
-    code === constants.NGHTTP2_ENHANCE_YOUR_CALM ? codeOfReset(code) : Code.Unavailable,
+    { origin: "connection" },
   );
 }
 
-function unavailable(message: string, cause: Error | undefined): ConnectError {
-  return new ConnectError(message, Code.Unavailable, undefined, undefined, cause);
+function unavailable(message: string, cause: Error | undefined): DmEnvRpcError {
+  return new DmEnvRpcError("UNAVAILABLE", message, { origin: "connection", cause });
 }
 
 function reasonOf(address: Address, cause: Error | undefined): string {
@@ -44,10 +45,10 @@ function reasonOf(address: Address, cause: Error | undefined): string {
     case "ETIMEDOUT":
     case "EHOSTUNREACH":
     case "ENETUNREACH":
-      return `${at} can not be reached (${code}); check the address and the network`;
+      return `${at} cannot be reached (${code}); check the address and the network`;
     case "ERR_SSL_WRONG_VERSION_NUMBER":
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
-      return `expected TLS on ${at}, got plain text; use http://${at} if the server has no TLS`;
+      return `expected TLS on ${at}, received plain text; use http://${at} if the server has no TLS`;
     case "ERR_TLS_CERT_ALTNAME_INVALID":
       return `the certificate of ${at} is for another name; use that name, or say tls.serverName (${cause?.message})`;
     default:
@@ -60,8 +61,8 @@ function reasonOf(address: Address, cause: Error | undefined): string {
   }
   const got = cause === undefined ? "the connection was closed" : cause.message;
   return address.secure
-    ? `expected an HTTP/2 server on ${at}, got: ${got}; check the address`
-    : `expected an HTTP/2 server on ${at}, got: ${got}; check the address, and use https://${at} if it serves TLS`;
+    ? `expected an HTTP/2 server on ${at}, received: ${got}; check the address`
+    : `expected an HTTP/2 server on ${at}, received: ${got}; check the address, and use https://${at} if it serves TLS`;
 }
 
 function codeOf(cause: Error | undefined): string | undefined {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  Code,
   ConnectError,
   type ContextKey,
   type ContextValues,
@@ -13,9 +12,11 @@ import {
   type EnvironmentResponse,
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "./call-codecs.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
+import { fromConnectError } from "./internal/connect-errors.ts";
 import { IterableStream } from "./iterable-stream.ts";
 import type { Peer, ServerStream } from "./message-stream.ts";
 
@@ -77,7 +78,7 @@ export function createProcessHandler({
         await new Promise((resolve) => setImmediate(resolve));
         return "half-close"; // After an abort the stream is done, and nobody hears of it.
       },
-      errorOf: (error) => ConnectError.from(error),
+      errorOf: (error) => fromConnectError(error, "connection"),
       onDone: count(), // Connect tells the peer: the outgoing iterable ends, or throws.
       endsCall: true,
     });
@@ -96,6 +97,9 @@ export function createProcessHandler({
 function abortOf(signal: AbortSignal): Error {
   const reason: unknown = signal.reason;
   return reason instanceof ConnectError
-    ? reason
-    : new ConnectError("the client reset the stream", Code.Canceled, undefined, undefined, reason);
+    ? fromConnectError(reason, "connection")
+    : new DmEnvRpcError("CANCELLED", "the client reset the stream", {
+        origin: "client",
+        cause: reason,
+      });
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { once } from "node:events";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -19,9 +20,11 @@ import {
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
 import { Health, HealthCheckResponseSchema } from "@dm-env-rpc/protocol/health";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import { openConnectStream } from "./open-connect-stream.ts";
 import { openStream } from "./open-stream.ts";
+import { errorOf } from "./testing/error-of.ts";
 import { answerOf, named } from "./testing/messages.ts";
 import { rawCall } from "./testing/raw-call.ts";
 import { record } from "./testing/recorder.ts";
@@ -137,7 +140,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
       await served.seen("message");
       controller.abort();
       await expect(next).rejects.toThrow();
-      expect(await served.closed).toBeInstanceOf(ConnectError);
+      expect(await served.closed).toBeInstanceOf(DmEnvRpcError);
     }
   });
 
@@ -237,9 +240,9 @@ describe("a server of connect-node", () => {
     const failed = record(lost);
     lost.send(named("here"));
     lost.send(named("nowhere"));
-    const error = ConnectError.from(await failed.closed);
-    expect(error.code).toBe(Code.NotFound);
-    expect(error.rawMessage).toBe("there is no such world");
+    const error = errorOf(await failed.closed);
+    expect(error.code).toBe("NOT_FOUND");
+    expect(error.message).toBe("there is no such world");
     expect(failed.messages.map(answerOf)).toEqual(["here"]);
   });
 });

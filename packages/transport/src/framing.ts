@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { ChunkMemory } from "./chunk-memory.ts";
 
 const headerBytes = 5;
@@ -39,8 +39,8 @@ export class Deframer {
   lead = 0;
   /** Memory that nobody looks at any more, for the next message that is put together, if it suits. */
   spare: Buffer | undefined;
-  /** Why the stream can not be read any further, once `next` has found that out. */
-  failure: ConnectError | undefined;
+  /** Why the stream cannot be read any further, once `next` has found that out. */
+  failure: DmEnvRpcError | undefined;
 
   readonly #maxMessageBytes: number;
   #chunk: Buffer = noBytes;
@@ -198,9 +198,10 @@ export class Deframer {
   /** Checks what stands in front of a message. */
   #begin(): boolean {
     if (this.#flags > 1) {
-      this.failure = new ConnectError(
-        `malformed gRPC frame: expected a compression flag of 0 or 1, got ${this.#flags}`,
-        Code.Internal,
+      this.failure = new DmEnvRpcError(
+        "INTERNAL",
+        `malformed gRPC frame: expected a compression flag of 0 or 1, received ${this.#flags}`,
+        { origin: "connection" },
       );
       return false;
     }
@@ -252,9 +253,10 @@ function readLength(chunk: Buffer, at: number): number {
 }
 
 /** The error for a message beyond the limit; `came` says how large it is, as far as known. */
-export function tooLarge(came: string, maxMessageBytes: number): ConnectError {
-  return new ConnectError(
-    `message too large: expected at most ${maxMessageBytes} bytes, got ${came}; send less in one message or raise maxMessageBytes`,
-    Code.ResourceExhausted,
+export function tooLarge(came: string, maxMessageBytes: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `message too large: expected at most ${maxMessageBytes} bytes, received ${came}; send less in one message or raise maxMessageBytes`,
+    { origin: "client" },
   );
 }

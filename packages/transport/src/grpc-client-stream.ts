@@ -5,7 +5,7 @@ import {
   type IncomingHttpHeaders,
   type IncomingHttpStatusHeader,
 } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { codeOfHttpStatus, codeOfReset, errorInTrailers, nameOfReset } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
@@ -116,27 +116,24 @@ export class GrpcClientStream
     }
     const { rstCode } = this.http2;
     if (rstCode === constants.NGHTTP2_NO_ERROR) {
-      return new ConnectError(
+      return new DmEnvRpcError(
+        "UNAVAILABLE",
         `the server at ${this.#address} ended the stream without a status`,
-        Code.Unavailable,
-        undefined,
-        undefined,
-        this.lastError,
+        { origin: "connection", cause: this.lastError },
       );
     }
-    return new ConnectError(
-      `the server at ${this.#address} reset the stream (${nameOfReset(rstCode)})`,
+    return new DmEnvRpcError(
       codeOfReset(rstCode),
-      undefined,
-      undefined,
-      this.lastError,
+      `the server at ${this.#address} reset the stream (${nameOfReset(rstCode)})`,
+      { origin: "connection", cause: this.lastError },
     );
   }
 }
 
-function notGrpc(address: string, status: number, contentType: string): ConnectError {
-  return new ConnectError(
-    `expected a gRPC server at ${address}, got HTTP ${status} ${contentType || "without a content type"}; check the address and the protocol`,
+function notGrpc(address: string, status: number, contentType: string): DmEnvRpcError {
+  return new DmEnvRpcError(
     codeOfHttpStatus(status),
+    `expected a gRPC server at ${address}, received HTTP ${status} ${contentType || "without a content type"}; check the address and the protocol`,
+    { origin: "connection" },
   );
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, test } from "vitest";
 import { openStream } from "./open-stream.ts";
+import { errorOf } from "./testing/error-of.ts";
 import { answered, named, nameOf, stepRequest, stepResponse } from "./testing/messages.ts";
 import { bytesOf, frame, rawCall } from "./testing/raw-call.ts";
 import { http2Frame, rawPeer, startOfCall } from "./testing/raw-peer.ts";
@@ -12,8 +15,8 @@ import { echo, serving } from "./testing/serving.ts";
 
 const gzip = { "grpc-encoding": "gzip" };
 
-async function codeOf(closed: Promise<Error | undefined>): Promise<Code> {
-  return ConnectError.from(await closed).code;
+async function codeOf(closed: Promise<Error | undefined>): Promise<StatusCode> {
+  return errorOf(await closed).code;
 }
 
 describe("requests", () => {
@@ -55,9 +58,9 @@ describe("requests", () => {
     const bomb = gzipSync(bytesOf(stepRequest(10_000_000)));
     expect(bomb.length).toBeLessThan(100_000);
     call.http2.write(frame(bomb, 1));
-    expect(await codeOf(served.closed)).toBe(Code.ResourceExhausted);
+    expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
     const trailers = await call.trailers;
-    expect(trailers?.["grpc-status"]).toBe(String(Code.ResourceExhausted));
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.RESOURCE_EXHAUSTED));
     expect(trailers?.["grpc-message"]).toContain("100000");
   });
 
@@ -66,7 +69,7 @@ describe("requests", () => {
     await using call = rawCall(server.address, gzip);
     const served = record(await server.next());
     call.http2.write(frame(Buffer.from("no gzip at all"), 1));
-    expect(await codeOf(served.closed)).toBe(Code.Internal);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
     expect((await call.trailers)?.["grpc-status"]).toBe("13");
     expect(call.session.closed).toBe(false);
   });
@@ -75,8 +78,8 @@ describe("requests", () => {
     await using server = await serving();
     await using call = rawCall(server.address, { "grpc-encoding": "snappy" });
     const trailers = await call.trailers;
-    expect(trailers?.["grpc-status"]).toBe(String(Code.Unimplemented));
-    expect(trailers?.["grpc-message"]).toContain("expected gzip or identity, got snappy");
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.UNIMPLEMENTED));
+    expect(trailers?.["grpc-message"]).toContain("expected gzip or identity, received snappy");
     expect(trailers?.["grpc-accept-encoding"]).toBe("identity,gzip");
   });
 
@@ -85,7 +88,7 @@ describe("requests", () => {
     await using call = rawCall(server.address);
     const served = record(await server.next());
     call.http2.write(frame(gzipSync(bytesOf(named("a"))), 1));
-    expect(await codeOf(served.closed)).toBe(Code.Internal);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
     expect((await call.trailers)?.["grpc-message"]).toContain("grpc-encoding");
   });
 
@@ -104,7 +107,7 @@ describe("requests", () => {
     await using call = rawCall(server.address);
     const served = echo(await server.next());
     call.http2.write(Buffer.concat([frame(bytesOf(named("a"))), Buffer.alloc(20, 0xee)]));
-    expect(await codeOf(served.closed)).toBe(Code.Internal);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
     expect(served.messages.map(nameOf)).toEqual(["a"]);
     expect((await call.trailers)?.["grpc-message"]).toContain("malformed gRPC frame");
     expect(call.session.closed).toBe(false);
@@ -115,7 +118,7 @@ describe("requests", () => {
     await using call = rawCall(server.address);
     const served = record(await server.next());
     call.http2.end(frame(bytesOf(named("a"))).subarray(0, 6));
-    expect(await codeOf(served.closed)).toBe(Code.Internal);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
     expect(served.events).toEqual(["close"]);
     expect((await call.trailers)?.["grpc-status"]).toBe("13");
   });
@@ -129,19 +132,19 @@ describe("behaviour 8: the peer is gone", () => {
     call.http2.write(frame(bytesOf(named("a"))).subarray(0, 7));
     await call.response;
     call.cancel();
-    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events).toEqual(["close"]);
   });
 
   test.each([
-    [constants.NGHTTP2_REFUSED_STREAM, Code.Unavailable],
-    [constants.NGHTTP2_CANCEL, Code.Canceled],
-    [constants.NGHTTP2_ENHANCE_YOUR_CALM, Code.ResourceExhausted],
-    [constants.NGHTTP2_INADEQUATE_SECURITY, Code.PermissionDenied],
-    [constants.NGHTTP2_INTERNAL_ERROR, Code.Internal],
-    [constants.NGHTTP2_PROTOCOL_ERROR, Code.Internal],
-    [constants.NGHTTP2_NO_ERROR, Code.Canceled],
-  ])("with reset code %i its error has the status %i", async (rstCode, code) => {
+    [constants.NGHTTP2_REFUSED_STREAM, "UNAVAILABLE"],
+    [constants.NGHTTP2_CANCEL, "CANCELLED"],
+    [constants.NGHTTP2_ENHANCE_YOUR_CALM, "RESOURCE_EXHAUSTED"],
+    [constants.NGHTTP2_INADEQUATE_SECURITY, "PERMISSION_DENIED"],
+    [constants.NGHTTP2_INTERNAL_ERROR, "INTERNAL"],
+    [constants.NGHTTP2_PROTOCOL_ERROR, "INTERNAL"],
+    [constants.NGHTTP2_NO_ERROR, "CANCELLED"],
+  ])("with reset code %i its error has the status %s", async (rstCode, code) => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = record(await server.next());
@@ -160,7 +163,7 @@ describe("behaviour 8: the peer is gone", () => {
     call.http2.write(Buffer.concat(Array.from({ length: 1_000 }, () => bytes)));
     await served.seen("message");
     call.socket.destroy();
-    expect(await codeOf(served.closed)).toBe(Code.Unavailable);
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
     expect(served.events).toEqual(["message", "close"]);
   });
 
@@ -176,7 +179,7 @@ describe("behaviour 8: the peer is gone", () => {
     await served.seen("message");
     await new Promise((resolve) => call.session.ping(resolve));
     call.http2.close(constants.NGHTTP2_CANCEL);
-    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events.filter((event) => event === "end")).toEqual([]);
   });
 
@@ -189,7 +192,7 @@ describe("behaviour 8: the peer is gone", () => {
     await served.seen("message");
     await new Promise((resolve) => call.session.ping(resolve));
     call.http2.close(constants.NGHTTP2_NO_ERROR);
-    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events).toEqual(["message", "close"]);
   });
 
@@ -203,7 +206,7 @@ describe("behaviour 8: the peer is gone", () => {
       http2Frame(3, 0, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)), // RST_STREAM
     );
     const served = record(await server.next());
-    expect(await codeOf(served.closed)).toBe(Code.Canceled);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events).not.toContain("end");
   });
 
@@ -219,7 +222,7 @@ describe("behaviour 8: the peer is gone", () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1024 * 1024);
     expect(served.events).toEqual([]);
     call.socket.destroy();
-    expect(await codeOf(served.closed)).toBe(Code.Unavailable);
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
   });
 
   test("when it half-closes and dies before it is answered", async () => {
@@ -230,7 +233,7 @@ describe("behaviour 8: the peer is gone", () => {
     call.http2.end(frame(bytesOf(named("a"))));
     await served.seen("end");
     call.socket.destroy();
-    expect(await codeOf(served.closed)).toBe(Code.Unavailable);
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
     expect(served.events).toEqual(["message", "end", "close"]);
   });
 
@@ -245,7 +248,7 @@ describe("behaviour 8: the peer is gone", () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     const served = record(stream);
-    expect(await codeOf(served.closed)).toBe(Code.Unavailable);
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
     expect(served.events).toEqual(["close"]);
   });
 });
@@ -415,8 +418,8 @@ describe("the end", () => {
     while (stream.send(stepResponse(50_000))) {
       await new Promise((resolve) => setImmediate(resolve));
     }
-    stream.abort(new ConnectError("too slow", Code.ResourceExhausted));
-    expect(await codeOf(served.closed)).toBe(Code.ResourceExhausted);
+    stream.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "too slow"));
+    expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
     await call.trailers;
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   });
@@ -425,8 +428,8 @@ describe("the end", () => {
     await using server = await serving();
     await using call = rawCall(server.address, { "grpc-timeout": "30m" });
     const served = record(await server.next());
-    expect(await codeOf(served.closed)).toBe(Code.DeadlineExceeded);
-    expect((await call.trailers)?.["grpc-status"]).toBe(String(Code.DeadlineExceeded));
+    expect(await codeOf(served.closed)).toBe("DEADLINE_EXCEEDED");
+    expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.DEADLINE_EXCEEDED));
   });
 
   test("an abort from inside a handler is told of after it", async () => {
@@ -437,15 +440,15 @@ describe("the end", () => {
     const served = record(stream, {
       onMessage: () => {
         inside = true;
-        stream.abort(new ConnectError("no", Code.PermissionDenied));
+        stream.abort(new DmEnvRpcError("PERMISSION_DENIED", "no"));
         inside = false;
       },
       onClose: () => expect(inside).toBe(false),
     });
     call.http2.write(Buffer.concat([frame(bytesOf(named("a"))), frame(bytesOf(named("b")))]));
-    expect(await codeOf(served.closed)).toBe(Code.PermissionDenied);
+    expect(await codeOf(served.closed)).toBe("PERMISSION_DENIED");
     expect(served.events).toEqual(["message", "close"]);
-    expect((await call.trailers)?.["grpc-status"]).toBe(String(Code.PermissionDenied));
+    expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.PERMISSION_DENIED));
     expect(stream.send(answered("too late"))).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
@@ -130,9 +130,10 @@ export class GrpcServerStream
       } else {
         this.#reset(constants.NGHTTP2_CANCEL);
         this.finish(
-          new ConnectError(
+          new DmEnvRpcError(
+            "DEADLINE_EXCEEDED",
             `the client at ${this.peer.address} took nothing of what was left for ${lingerMs} ms`,
-            Code.DeadlineExceeded,
+            { origin: "client" },
           ),
         );
       }
@@ -147,9 +148,10 @@ export class GrpcServerStream
     this.#timer = setTimeout(
       () =>
         this.abort(
-          new ConnectError(
+          new DmEnvRpcError(
+            "DEADLINE_EXCEEDED",
             `the deadline that the client set (${timeoutMs} ms) has passed`,
-            Code.DeadlineExceeded,
+            { origin: "client" },
           ),
         ),
       timeoutMs,
@@ -162,9 +164,10 @@ export class GrpcServerStream
       return failure;
     }
     const { rstCode } = this.http2;
-    return new ConnectError(
+    return new DmEnvRpcError(
+      rstCode === constants.NGHTTP2_NO_ERROR ? "CANCELLED" : codeOfReset(rstCode),
       `the client at ${this.peer.address} reset the stream (${nameOfReset(rstCode)})`,
-      rstCode === constants.NGHTTP2_NO_ERROR ? Code.Canceled : codeOfReset(rstCode),
+      { origin: "client" },
     );
   }
 }

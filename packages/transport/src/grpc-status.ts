@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type IncomingHttpHeaders } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
+import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
+import { fromConnectError, toConnectError } from "./internal/connect-errors.ts";
 
 /** Longest grpc-message that goes out, in characters: trailers have to fit a peer's header limit. */
 const maxStatusMessageLength = 4096;
@@ -11,7 +13,7 @@ export function trailersOf(error: Error | undefined): Record<string, string> {
   if (error === undefined) {
     return { "grpc-status": "0" };
   }
-  const { code, rawMessage } = ConnectError.from(error);
+  const { code, rawMessage } = toConnectError(error);
   return {
     "grpc-status": String(code),
     "grpc-message": percentEncode(rawMessage.slice(0, maxStatusMessageLength)),
@@ -22,12 +24,13 @@ export function trailersOf(error: Error | undefined): Record<string, string> {
  * The error in a call's trailers; undefined for the status OK.
  * Trailers without a status are an error too.
  */
-export function errorInTrailers(trailers: IncomingHttpHeaders): ConnectError | undefined {
+export function errorInTrailers(trailers: IncomingHttpHeaders): DmEnvRpcError | undefined {
   const status = trailers["grpc-status"];
   if (status === undefined) {
-    return new ConnectError(
-      "expected trailers with a grpc-status, got none; the server ended the stream in no good order",
-      Code.Unavailable,
+    return new DmEnvRpcError(
+      "UNAVAILABLE",
+      "expected trailers with a grpc-status, received none; the server ended the stream in no good order",
+      { origin: "connection" },
     );
   }
   if (status === "0") {
@@ -40,40 +43,42 @@ export function errorInTrailers(trailers: IncomingHttpHeaders): ConnectError | u
     }
   }
   try {
-    return findTrailerError(headers);
+    const error = findTrailerError(headers);
+    return error && fromConnectError(error, "server");
   } catch {
     // The message is not percent-encoded as it should be; the code still counts.
-    return new ConnectError(String(trailers["grpc-message"] ?? ""), codeOf(Number(status)));
+    const code = statusCodeOf(Number(status));
+    return new DmEnvRpcError(code, String(trailers["grpc-message"] ?? ""));
   }
 }
 
 /** The status of an HTTP/2 reset, as gRPC maps them. */
-export function codeOfReset(rstCode: number): Code {
+export function codeOfReset(rstCode: number): StatusCode {
   switch (rstCode) {
     case constants.NGHTTP2_REFUSED_STREAM:
-      return Code.Unavailable;
+      return "UNAVAILABLE";
     case constants.NGHTTP2_CANCEL:
-      return Code.Canceled;
+      return "CANCELLED";
     case constants.NGHTTP2_ENHANCE_YOUR_CALM:
-      return Code.ResourceExhausted;
+      return "RESOURCE_EXHAUSTED";
     case constants.NGHTTP2_INADEQUATE_SECURITY:
-      return Code.PermissionDenied;
+      return "PERMISSION_DENIED";
     default:
-      return Code.Internal;
+      return "INTERNAL";
   }
 }
 
-/** The HTTP/2 reset that comes closest to an error, where its status can not be sent. */
+/** The HTTP/2 reset that comes closest to an error, where its status cannot be sent. */
 export function resetOf(error: Error): number {
-  switch (ConnectError.from(error).code) {
-    case Code.Canceled:
-    case Code.DeadlineExceeded:
+  switch (statusCodeOf(toConnectError(error).code)) {
+    case "CANCELLED":
+    case "DEADLINE_EXCEEDED":
       return constants.NGHTTP2_CANCEL;
-    case Code.ResourceExhausted:
+    case "RESOURCE_EXHAUSTED":
       return constants.NGHTTP2_ENHANCE_YOUR_CALM;
-    case Code.PermissionDenied:
+    case "PERMISSION_DENIED":
       return constants.NGHTTP2_INADEQUATE_SECURITY;
-    case Code.Unavailable:
+    case "UNAVAILABLE":
       return constants.NGHTTP2_REFUSED_STREAM;
     default:
       return constants.NGHTTP2_INTERNAL_ERROR;
@@ -106,28 +111,24 @@ const resetNames: ReadonlySet<string> = new Set([
 ]);
 
 /** The status of a response that is plain HTTP, as gRPC maps them. */
-export function codeOfHttpStatus(status: number): Code {
+export function codeOfHttpStatus(status: number): StatusCode {
   switch (status) {
     case 400:
-      return Code.Internal;
+      return "INTERNAL";
     case 401:
-      return Code.Unauthenticated;
+      return "UNAUTHENTICATED";
     case 403:
-      return Code.PermissionDenied;
+      return "PERMISSION_DENIED";
     case 404:
-      return Code.Unimplemented;
+      return "UNIMPLEMENTED";
     case 429:
     case 502:
     case 503:
     case 504:
-      return Code.Unavailable;
+      return "UNAVAILABLE";
     default:
-      return Code.Unknown;
+      return "UNKNOWN";
   }
-}
-
-function codeOf(status: number): Code {
-  return status >= Code.Canceled && status <= Code.Unauthenticated ? status : Code.Unknown;
 }
 
 /** Printable ASCII as it is, everything else as the %XX of its UTF-8 bytes. */

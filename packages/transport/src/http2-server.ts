@@ -7,7 +7,7 @@ import {
   type Http2Server,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { joinHostPort } from "./address.ts";
 import { messageOf, toError } from "./internal/index.ts";
 import { maxSessionMemoryMb, windowBytes } from "./limits.ts";
@@ -47,12 +47,10 @@ export function createHttp2Server(
         ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
     });
   } catch (cause) {
-    throw new ConnectError(
-      `cannot serve TLS: expected a PEM certificate and its key, got ${messageOf(cause)}`,
-      Code.InvalidArgument,
-      undefined,
-      undefined,
-      cause,
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `cannot serve TLS: expected a PEM certificate and its key, received ${messageOf(cause)}`,
+      { cause },
     );
   }
 }
@@ -60,7 +58,7 @@ export function createHttp2Server(
 /**
  * Listens, and resolves with the port.
  *
- * @throws ConnectError with Code.Unavailable that says why it can not be listened on.
+ * @throws DmEnvRpcError UNAVAILABLE that says why it cannot be listened on.
  */
 export function bind(
   server: Http2Server | Http2SecureServer,
@@ -70,12 +68,10 @@ export function bind(
   return new Promise((resolve, reject) => {
     const onFailure = (cause: Error): void => {
       reject(
-        new ConnectError(
+        new DmEnvRpcError(
+          "UNAVAILABLE",
           `cannot listen on ${joinHostPort(host, port)}: ${reasonOf(cause)}`,
-          Code.Unavailable,
-          undefined,
-          undefined,
-          cause,
+          { cause },
         ),
       );
     };
@@ -103,7 +99,7 @@ export function trackSockets(
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     if (probeMs > 0) {
-      // Finds a dead peer where HTTP/2 can not: during a handshake, or once a GOAWAY is out.
+      // Finds a dead peer where HTTP/2 cannot: during a handshake, or once a GOAWAY is out.
       socket.setKeepAlive(true, probeMs);
     }
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type {
   Malformed,
   MessageCodec,
@@ -230,7 +230,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Bytes were dropped that would have been a message; the rest of the stream can not be read. */
+  /** Bytes were dropped that would have been a message; the rest of the stream cannot be read. */
   protected fail(error: Error): void {
     this.abort(error);
   }
@@ -383,10 +383,9 @@ export abstract class Http2MessageStream<
       this.#toldEnd = true;
       if (deframer.isInsideMessage) {
         this.fail(
-          new ConnectError(
-            "malformed gRPC frame: the stream ended inside a message",
-            Code.Internal,
-          ),
+          new DmEnvRpcError("INTERNAL", "malformed gRPC frame: the stream ended inside a message", {
+            origin: "connection",
+          }),
         );
       } else {
         this.onPeerEnd(receiver);
@@ -402,7 +401,7 @@ export abstract class Http2MessageStream<
 
   #inflate(bytes: Buffer): void {
     const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes);
-    if (said instanceof ConnectError) {
+    if (typeof said !== "number") {
       this.fail(said);
       return;
     }
@@ -413,7 +412,7 @@ export abstract class Http2MessageStream<
       if (this.discarding) {
         return;
       }
-      if (result instanceof ConnectError) {
+      if (isDmEnvRpcError(result)) {
         this.fail(result);
         return;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { gunzip } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "./framing.ts";
 
 /** What gzip cannot do better than: 1,032 bytes out of one. */
@@ -18,7 +18,7 @@ function inflatedBytes(gzip: Buffer): number {
 }
 
 /** Inflates gzip in another thread, up to the bytes that it says. */
-export function inflate(gzip: Buffer, done: (result: Buffer | ConnectError) => void): void {
+export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => void): void {
   const said = inflatedBytes(gzip);
   const options = { maxOutputLength: Math.max(1, said), chunkSize: chunkBytes(gzip, said) };
   gunzip(gzip, options, (error, inflated) => {
@@ -28,7 +28,7 @@ export function inflate(gzip: Buffer, done: (result: Buffer | ConnectError) => v
     }
     const isLarger = "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
     const why = isLarger ? `more than the ${said} bytes that it says` : error.message;
-    done(new ConnectError(`malformed gzip: ${why}`, Code.Internal));
+    done(new DmEnvRpcError("INTERNAL", `malformed gzip: ${why}`, { origin: "connection" }));
   });
 }
 
@@ -46,17 +46,19 @@ export function inflatedSize(
   bytes: Buffer,
   encoding: string | undefined,
   maxMessageBytes: number,
-): number | ConnectError {
+): number | DmEnvRpcError {
   if (encoding === undefined || encoding === "identity") {
-    return new ConnectError(
+    return new DmEnvRpcError(
+      "INTERNAL",
       "malformed gRPC frame: a message is compressed, but the call names no grpc-encoding",
-      Code.Internal,
+      { origin: "connection" },
     );
   }
   if (encoding !== "gzip") {
-    return new ConnectError(
-      `compression not supported: expected gzip or identity, got ${encoding}`,
-      Code.Unimplemented,
+    return new DmEnvRpcError(
+      "UNIMPLEMENTED",
+      `compression not supported: expected gzip or identity, received ${encoding}`,
+      { origin: "connection" },
     );
   }
   const said = inflatedBytes(bytes);

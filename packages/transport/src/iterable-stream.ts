@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
+import { toConnectError } from "./internal/connect-errors.ts";
 import { highWaterBytes } from "./limits.ts";
 import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 
@@ -180,7 +182,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #concludeOutgoing(waiting: Waiting<Out>): void {
     this.#waiting = undefined;
     if (this.#failure !== undefined) {
-      waiting.reject(ConnectError.from(this.#failure));
+      waiting.reject(toConnectError(this.#failure));
       return;
     }
     waiting.resolve({ done: true, value: undefined });
@@ -192,7 +194,9 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   /** Connect stopped reading what we send: the call is over, or the peer is gone. */
   #onOutgoingGone(): void {
     if (this.#options.endsCall) {
-      this.finish(new ConnectError("the peer ended the call", Code.Canceled));
+      this.finish(
+        new DmEnvRpcError("CANCELLED", "the peer ended the call", { origin: "connection" }),
+      );
     } else {
       this.end(); // What is received says how it ended.
     }

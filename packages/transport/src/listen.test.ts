@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp } from "node:net";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, test } from "vitest";
 import { listen } from "./listen.ts";
 import { openStream } from "./open-stream.ts";
+import { errorOf } from "./testing/error-of.ts";
 import { answerOf, named, nameOf } from "./testing/messages.ts";
 import { bytesOf, frame, rawCall } from "./testing/raw-call.ts";
 import { emptySettings, preface, rawPeer, startOfCall } from "./testing/raw-peer.ts";
@@ -97,17 +99,17 @@ describe("a listener", () => {
     [{ port: 70_000 }, "a port from 0 to 65535"],
     [{ host: "no-such-host.invalid" }, "a host name that resolves"],
     [{ host: "192.0.2.1" }, "an address of this machine"],
-  ])("says why it can not listen: %j", async (options, expected) => {
+  ])("says why it cannot listen: %j", async (options, expected) => {
     const error = await listen({ onStream: () => {}, ...options }).catch((thrown) => thrown);
-    expect(ConnectError.from(error).rawMessage).toContain(expected);
+    expect(errorOf(error).message).toContain(expected);
   });
 
   test("says that a port is in use, and what to do", async () => {
     await using server = await serving();
     const { port } = server.listener;
     const error = await listen({ onStream: () => {}, port }).catch((thrown) => thrown);
-    expect(ConnectError.from(error).code).toBe(Code.Unavailable);
-    expect(ConnectError.from(error).rawMessage).toBe(
+    expect(errorOf(error).code).toBe("UNAVAILABLE");
+    expect(errorOf(error).message).toBe(
       `cannot listen on 127.0.0.1:${port}: expected a free port, but something listens there already; stop it, or choose another port (0 picks a free one)`,
     );
   });
@@ -118,7 +120,7 @@ describe("a request that is no gRPC call of Process", () => {
     await using server = await serving();
     await using call = rawCall(server.address, { ":path": "/dm_env_rpc.v1.Environment/Nothing" });
     const trailers = await call.trailers;
-    expect(trailers?.["grpc-status"]).toBe(String(Code.Unimplemented));
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.UNIMPLEMENTED));
     expect(trailers?.["grpc-message"]).toContain("/dm_env_rpc.v1.Environment/Nothing");
   });
 
@@ -182,9 +184,9 @@ describe("hostile connections", () => {
     const stream = await server.next();
     const served = record(stream);
     stream.pause();
-    const error = ConnectError.from(await served.closed);
-    expect(error.code).toBe(Code.Unavailable);
-    expect(error.rawMessage).toContain("did not answer a ping within 20 ms");
+    const error = errorOf(await served.closed);
+    expect(error.code).toBe("UNAVAILABLE");
+    expect(error.message).toContain("did not answer a ping within 20 ms");
     await until(() => server.listener.connections === 0);
   });
 
@@ -230,8 +232,8 @@ describe("hostile connections", () => {
       async (stream) => (await record(stream).closed) as Error,
       (error: Error) => error,
     );
-    expect(ConnectError.from(refused).code).toBe(Code.ResourceExhausted);
-    expect(ConnectError.from(refused).rawMessage).toContain("maxConnections");
+    expect(errorOf(refused).code).toBe("RESOURCE_EXHAUSTED");
+    expect(errorOf(refused).message).toContain("maxConnections");
     expect(server.errors.map((error) => error.message).join()).toContain("maxConnections");
     first.send(named("still here"));
     await client.seen("message");
@@ -271,7 +273,7 @@ describe("closing", () => {
     const closing = server.listener.close({ graceMs: 30_000 });
     await goaway;
     const error = await openStream(server.address).catch((thrown) => thrown);
-    expect(ConnectError.from(error).rawMessage).toContain("nobody listens");
+    expect(errorOf(error).message).toContain("nobody listens");
     call.http2.write(frame(bytesOf(named("last"))));
     await served.seen("message");
     call.http2.end();
@@ -290,8 +292,8 @@ describe("closing", () => {
     await once(silent, "connect");
     silent.resume();
     await server.listener.close({ graceMs: 10 });
-    expect(ConnectError.from(await served.closed).code).toBe(Code.Unavailable);
-    expect(ConnectError.from(await client.closed).code).toBe(Code.Unavailable);
+    expect(errorOf(await served.closed).code).toBe("UNAVAILABLE");
+    expect(errorOf(await client.closed).code).toBe("UNAVAILABLE");
     expect([server.listener.connections, server.listener.streams]).toEqual([0, 0]);
   });
 

@@ -41,7 +41,7 @@ const spareSockets = 256;
  * A gRPC call of Process goes through this package's own framing; the same service over the
  * Connect and gRPC-Web protocols goes through Connect and reaches the same `onStream`.
  *
- * @throws ConnectError when the port cannot be listened on, or a certificate cannot be used.
+ * @throws DmEnvRpcError when the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import { tooLarge } from "./framing.ts";
+import { toConnectError } from "./internal/connect-errors.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "./limits.ts";
 import {
   type ClientStream,
@@ -169,8 +172,10 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     this.#close(error);
     this.#other?.takeAbort(
       this.#side === "client"
-        ? new ConnectError("the client reset the stream (CANCEL)", Code.Canceled)
-        : new ConnectError(ConnectError.from(error).rawMessage, ConnectError.from(error).code),
+        ? new DmEnvRpcError("CANCELLED", "the client reset the stream (CANCEL)", {
+            origin: "client",
+          })
+        : statusOf(error),
     );
   }
 
@@ -287,4 +292,10 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     this.#inbox = [];
     this.#inboxBytes = 0;
   }
+}
+
+/** The error of an abort as the client gets it: a status. */
+function statusOf(error: Error): DmEnvRpcError {
+  const { code, rawMessage } = toConnectError(error);
+  return new DmEnvRpcError(statusCodeOf(code), rawMessage);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import { carriers } from "./testing/carriers.ts";
+import { errorOf } from "./testing/error-of.ts";
 import {
   answered,
   answerOf,
@@ -47,9 +48,9 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     const server = record(pair.server);
     pair.client.send(named("first"));
     await server.seen("message");
-    pair.client.abort(new ConnectError("enough", Code.Canceled));
-    const error = ConnectError.from(await server.closed);
-    expect(error.code).toBe(Code.Canceled);
+    pair.client.abort(new DmEnvRpcError("CANCELLED", "enough"));
+    const error = errorOf(await server.closed);
+    expect(error.code).toBe("CANCELLED");
     expect(server.events).toEqual(["message", "close"]);
     expect((await client.closed)?.message).toContain("enough");
   });
@@ -60,10 +61,10 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     const server = record(pair.server);
     pair.client.send(named("first"));
     await server.seen("message");
-    pair.server.abort(new ConnectError("the world's on fire: 100 % é", Code.ResourceExhausted));
-    const error = ConnectError.from(await client.closed);
-    expect(error.code).toBe(Code.ResourceExhausted);
-    expect(error.rawMessage).toBe("the world's on fire: 100 % é");
+    pair.server.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "the world's on fire: 100 % é"));
+    const error = errorOf(await client.closed);
+    expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "server" });
+    expect(error.message).toBe("the world's on fire: 100 % é");
     expect(client.events).toEqual(["close"]);
     expect((await server.closed)?.message).toContain("on fire");
   });
@@ -106,11 +107,11 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
 
   test("a stream that is closed before start says so after it", async () => {
     await using pair = await open();
-    pair.client.abort(new ConnectError("never mind", Code.Canceled));
+    pair.client.abort(new DmEnvRpcError("CANCELLED", "never mind"));
     const client = record(pair.client);
     expect((await client.closed)?.message).toContain("never mind");
     const server = record(pair.server);
-    expect(await server.closed).toBeInstanceOf(ConnectError);
+    expect(await server.closed).toBeInstanceOf(DmEnvRpcError);
     expect(() => record(pair.server)).toThrow("already started");
   });
 
@@ -148,8 +149,8 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
       pair.client.send(named(`world ${i}`));
     }
     await server.seen("message");
-    pair.client.abort(new ConnectError("gone", Code.Canceled));
-    expect(await server.closed).toBeInstanceOf(ConnectError);
+    pair.client.abort(new DmEnvRpcError("CANCELLED", "gone"));
+    expect(await server.closed).toBeInstanceOf(DmEnvRpcError);
     expect(server.events).toEqual(["message", "close"]);
   });
 
@@ -270,14 +271,14 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     pair.client.send(stepRequest(900));
     await server.seen("message");
     pair.client.send(stepRequest(1_001));
-    const error = ConnectError.from(await client.closed);
-    expect(error.code).toBe(Code.ResourceExhausted);
-    expect(error.rawMessage).toContain("1000");
+    const error = errorOf(await client.closed);
+    expect(error.code).toBe("RESOURCE_EXHAUSTED");
+    expect(error.message).toContain("1000");
     expect(await server.closed).toBeInstanceOf(Error);
     expect(server.messages).toHaveLength(1);
   });
 
-  test("a message that can not be encoded throws, and the stream goes on", async () => {
+  test("a message that cannot be encoded throws, and the stream goes on", async () => {
     await using pair = await open();
     const client = record(pair.client);
     echo(pair.server);

@@ -30,7 +30,7 @@ export function onlyReceiver<Received>(
   receiver: StreamReceiver<Received>,
 ): StreamReceiver<Received> {
   if (before === undefined) return receiver;
-  throw new Error("stream already started: expected one call of start(), got a second");
+  throw new Error("stream already started: expected one call of start(), received a second");
 }
 
 /**

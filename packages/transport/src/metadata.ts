@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /** Metadata of a call: names in lower case, values in printable ASCII. */
 export type Metadata = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
@@ -7,22 +7,24 @@ export type Metadata = ReadonlyMap<string, string> | Readonly<Record<string, str
 /**
  * Metadata as headers.
  *
- * @throws ConnectError with Code.InvalidArgument for a name or a value that can not be sent.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a name or a value that cannot be sent.
  */
 export function checkedMetadata(metadata: Metadata | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
   const entries = metadata instanceof Map ? metadata : Object.entries(metadata ?? {});
   for (const [name, value] of entries) {
     if (!/^[a-z0-9_.-]+$/.test(name) || name.startsWith("grpc-") || reserved.has(name)) {
-      throw new ConnectError(
-        `bad metadata: expected a lower-case name that the protocol does not use itself, got ${JSON.stringify(name)}`,
-        Code.InvalidArgument,
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `bad metadata: expected a lower-case name that the protocol does not use itself, received ${JSON.stringify(name)}`,
+        { origin: "client" },
       );
     }
     if (!/^[\x20-\x7e]*$/.test(value)) {
-      throw new ConnectError(
-        `bad metadata: expected printable ASCII for ${name}, got ${JSON.stringify(value)}; encode it, or name it ${name}-bin and send base64`,
-        Code.InvalidArgument,
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `bad metadata: expected printable ASCII for ${name}, received ${JSON.stringify(value)}; encode it, or name it ${name}-bin and send base64`,
+        { origin: "client" },
       );
     }
     headers[name] = value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
-import { ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import {
   Environment,
@@ -14,6 +14,7 @@ import { type Address, parseAddress } from "./address.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
+import { fromConnectError, toConnectError } from "./internal/connect-errors.ts";
 import { IterableStream } from "./iterable-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import { checkedMetadata } from "./metadata.ts";
@@ -30,7 +31,7 @@ export interface OpenConnectOptions extends OpenOptions {
  * protocol: for servers behind a proxy that lets no gRPC through. Slower than `openStream`,
  * and otherwise the same.
  *
- * @throws ConnectError as `openStream` does.
+ * @throws DmEnvRpcError as `openStream` does.
  */
 export async function openConnectStream(
   address: string,
@@ -57,9 +58,12 @@ export async function openConnectStream(
     decode: (message) => fromGenerated(codecs.response, EnvironmentResponseSchema, message),
     encode: (message) => toGenerated(codecs.request, EnvironmentRequestSchema, message),
     onIncomingEnd: async () => "end-of-call",
-    errorOf: (error) => connection.failure() ?? ConnectError.from(error),
+    errorOf: (error) => {
+      const wasReset = http2 === undefined || http2.rstCode !== constants.NGHTTP2_NO_ERROR;
+      return connection.failure() ?? fromConnectError(error, wasReset ? "connection" : "server");
+    },
     onDone: (error) => {
-      controller.abort(error);
+      controller.abort(error && toConnectError(error));
       // Connect leaves its request open when the server has ended the call first.
       setImmediate(() => http2?.close());
       connection.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type Address, parseAddress } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
@@ -48,8 +48,8 @@ export interface OpenedStream extends ClientStream, AsyncDisposable {
  * Resolves once the server has answered with HTTP/2; what it thinks of the call itself comes
  * with the stream's `onClose`.
  *
- * @throws ConnectError: Unavailable when there is no such server, DeadlineExceeded after
- * `connectTimeoutMs`, Canceled by the signal, InvalidArgument for a bad address.
+ * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
+ * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
  */
 export async function openStream(
   address: string,
@@ -86,7 +86,9 @@ export function withConnection(
   address: Address,
 ): OpenedStream {
   const close = async (): Promise<void> => {
-    stream.abort(new ConnectError("the stream was closed on this side", Code.Canceled));
+    stream.abort(
+      new DmEnvRpcError("CANCELLED", "the stream was closed on this side", { origin: "client" }),
+    );
     connection.close();
     await connection.closed;
   };

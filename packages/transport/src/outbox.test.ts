@@ -82,7 +82,7 @@ test("what was taken never changes", () => {
   );
 });
 
-test("a message that can not be written leaves no trace", () => {
+test("a message that cannot be written leaves no trace", () => {
   const outbox = new Outbox<Uint8Array>(
     {
       ...bytesCodec,
@@ -109,7 +109,7 @@ test("a codec that writes another size than it said is an error", () => {
     { size: (message) => message.length + 1, write: bytesCodec.write },
     createBufferPool(0),
   );
-  expect(() => outbox.add(Uint8Array.of(1))).toThrow("expected 2 bytes to be written, got 1");
+  expect(() => outbox.add(Uint8Array.of(1))).toThrow("expected 2 bytes to be written, received 1");
 });
 
 test("the pool hands out what was given back, and keeps no more than it may", () => {

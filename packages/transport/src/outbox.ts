@@ -54,7 +54,7 @@ export class Outbox<T> {
     const size = this.#encoder.size(message);
     const total = size + headerBytes;
     if (size > 0xffffffff) {
-      throw new RangeError(`message too large: a gRPC frame takes 4 GiB, got ${size} bytes`);
+      throw new RangeError(`message too large: a gRPC frame takes 4 GiB, received ${size} bytes`);
     }
     if (total > largeMessageBytes) {
       const pooled = this.#pool.take(total);
@@ -134,7 +134,7 @@ export class Outbox<T> {
     const end = this.#encoder.write(message, target, at + headerBytes);
     if (end !== at + headerBytes + size) {
       throw new Error(
-        `codec out of step: expected ${size} bytes to be written, got ${end - at - headerBytes}`,
+        `codec out of step: expected ${size} bytes to be written, received ${end - at - headerBytes}`,
       );
     }
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { trailersOf } from "./grpc-status.ts";
 
-/** Why a gRPC call's messages can not be read: its compression; undefined when they can. */
-export function unsupportedEncoding(headers: IncomingHttpHeaders): ConnectError | undefined {
+/** Why a gRPC call's messages cannot be read: its compression; undefined when they can. */
+export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError | undefined {
   const encoding = headers["grpc-encoding"];
   if (encoding === undefined || encoding === "identity" || encoding === "gzip") {
     return undefined;
   }
-  return new ConnectError(
-    `compression not supported: expected gzip or identity, got ${String(encoding)}`,
-    Code.Unimplemented,
+  return new DmEnvRpcError(
+    "UNIMPLEMENTED",
+    `compression not supported: expected gzip or identity, received ${String(encoding)}`,
   );
 }
 
@@ -31,7 +31,7 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
 
 /** Answers a request for a path that nothing serves, in the way its client understands. */
 export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-  const error = new ConnectError(unknownPath(headers[":path"]), Code.Unimplemented);
+  const error = new DmEnvRpcError("UNIMPLEMENTED", unknownPath(headers[":path"]));
   refuse(http2, headers, error, 404);
 }
 
@@ -39,7 +39,7 @@ export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeader
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  error: ConnectError,
+  error: DmEnvRpcError,
 ): void {
   refuse(http2, headers, error, 429);
 }
@@ -47,7 +47,7 @@ export function refuseForNow(
 function refuse(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  error: ConnectError,
+  error: DmEnvRpcError,
   httpStatus: number,
 ): void {
   if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
@@ -55,7 +55,7 @@ function refuse(
     return;
   }
   http2.respond({ ":status": httpStatus, "content-type": "text/plain; charset=utf-8" });
-  http2.end(`${error.rawMessage}\n`); // node:http2 closes what was never read.
+  http2.end(`${error.message}\n`); // node:http2 closes what was never read.
 }
 
 /** What a client is told that asks for a path that nothing serves. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import {
   constants,
@@ -22,6 +23,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "./connect-stream.ts";
 import { goodbyeMs } from "./limits.ts";
 import { peerOf, processPath } from "./process-call.ts";
@@ -136,7 +138,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       if (handler.requestPath !== processPath) {
         if (calls >= options.maxCalls) {
           const error = `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`;
-          refuseForNow(http2, headers, new ConnectError(error, Code.ResourceExhausted));
+          refuseForNow(http2, headers, new DmEnvRpcError("RESOURCE_EXHAUSTED", error));
           return;
         }
         lookAfter(http2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { TLSSocket } from "node:tls";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { joinHostPort } from "./address.ts";
 import type { ConnectionBytes } from "./buffered-bytes.ts";
 import { windowBytes } from "./limits.ts";
@@ -105,9 +105,10 @@ export class ServerConnections {
     });
     if (refused) {
       this.#limits.onError(
-        new ConnectError(
-          `connection of ${address} refused: expected at most ${maxConnections} (maxConnections), got one more`,
-          Code.ResourceExhausted,
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `connection of ${address} refused: expected at most ${maxConnections} (maxConnections), received one more`,
+          { origin: "connection" },
         ),
       );
       const why = `maxConnections: at most ${maxConnections}; try again later`;
@@ -128,7 +129,9 @@ export class ServerConnections {
   /** Ends every connection now. */
   destroy(): void {
     for (const entry of this.#entries.values()) {
-      entry.lost ??= new ConnectError("the server was closed", Code.Unavailable);
+      entry.lost ??= new DmEnvRpcError("UNAVAILABLE", "the server was closed", {
+        origin: "connection",
+      });
       entry.session.destroy();
     }
   }
@@ -164,9 +167,10 @@ export class ServerConnections {
         if (!entry.pinged || entry.session.destroyed) {
           return;
         }
-        entry.lost ??= new ConnectError(
+        entry.lost ??= new DmEnvRpcError(
+          "UNAVAILABLE",
           `the client at ${entry.address} did not answer a ping within ${this.#limits.pingIntervalMs} ms`,
-          Code.Unavailable,
+          { origin: "connection" },
         );
         this.#limits.onError(entry.lost);
         entry.session.destroy();
@@ -199,12 +203,10 @@ function isSocketGone(session: ServerHttp2Session): boolean {
 
 function lostConnection(address: string, cause?: Error): Error {
   const why = cause === undefined ? "" : `: ${cause.message}`;
-  return new ConnectError(
+  return new DmEnvRpcError(
+    "UNAVAILABLE",
     `the connection to the client at ${address} was lost${why}`,
-    Code.Unavailable,
-    undefined,
-    undefined,
-    cause,
+    { origin: "connection", cause },
   );
 }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { X509Certificate } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponseSchema } from "@dm-env-rpc/protocol/health";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
 import type { ListenOptions } from "./listen-options.ts";
 import { openConnectStream } from "./open-connect-stream.ts";
 import { type OpenedStream, type OpenOptions, openStream } from "./open-stream.ts";
 import { authority, clientPair, serverPair } from "./testing/certificates.ts";
+import { errorOf } from "./testing/error-of.ts";
 import { answerOf, named } from "./testing/messages.ts";
 import { record } from "./testing/recorder.ts";
 import { echo, type Serving, serving } from "./testing/serving.ts";
@@ -22,12 +25,12 @@ const health: Partial<ListenOptions> = {
 };
 
 /** Opens a stream and closes it; the error of either. */
-async function failureOf(opening: Promise<OpenedStream>): Promise<ConnectError> {
+async function failureOf(opening: Promise<OpenedStream>): Promise<DmEnvRpcError> {
   const error = await opening.then(
     (stream) => record(stream).closed,
     (thrown: unknown) => thrown,
   );
-  return ConnectError.from(error);
+  return errorOf(error);
 }
 
 test.each([
@@ -50,17 +53,15 @@ test.each([
 test("a certificate that nobody vouches for is refused, and what to do is said", async () => {
   await using server = await serving({ tls: serverPair });
   const error = await failureOf(openStream(secure(server)));
-  expect(error.code).toBe(Code.Unavailable);
-  expect(error.rawMessage).toMatch(
-    /is not trusted .*; pass the authority that signed it as tls.ca/,
-  );
+  expect(error.code).toBe("UNAVAILABLE");
+  expect(error.message).toMatch(/is not trusted .*; pass the authority that signed it as tls.ca/);
 });
 
 test("a certificate for another name is refused, and what to do is said", async () => {
   await using server = await serving({ tls: serverPair });
   const tls = { ca: authority, serverName: "example.org" };
   const error = await failureOf(openStream(secure(server), { tls }));
-  expect(error.rawMessage).toContain("is for another name");
+  expect(error.message).toContain("is for another name");
 });
 
 test("a client that shows the certificate it is asked for is known by it", async () => {
@@ -85,8 +86,8 @@ test("a client without the certificate that is required is refused", async () =>
     tls: { ...serverPair, ca: authority, clientCertificates: "required" },
   });
   const error = await failureOf(openStream(secure(server), { tls: { ca: authority } }));
-  expect(error.code).toBe(Code.Unavailable);
-  expect(error.rawMessage).toMatch(/client certificate|connection/);
+  expect(error.code).toBe("UNAVAILABLE");
+  expect(error.message).toMatch(/client certificate|connection/);
 });
 
 test("a certificate that does not verify is none where it is optional", async () => {
@@ -114,6 +115,6 @@ test.each(["1.1", "2"] as const)("routes are served over TLS and HTTP/%s", async
 
 test("a key that is none is refused before anything listens", async () => {
   const error = await serving({ tls: { cert: "no certificate", key: "no key" } }).catch((e) => e);
-  expect(ConnectError.from(error).code).toBe(Code.InvalidArgument);
-  expect(ConnectError.from(error).rawMessage).toContain("expected a PEM certificate and its key");
+  expect(errorOf(error).code).toBe("INVALID_ARGUMENT");
+  expect(errorOf(error).message).toContain("expected a PEM certificate and its key");
 });

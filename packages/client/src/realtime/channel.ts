@@ -82,6 +82,7 @@ export class Channel<Action, Observation> {
       throw new DmEnvRpcError(
         "FAILED_PRECONDITION",
         "cannot act before the first reset; call reset() first",
+        { origin: "client" },
       );
     }
     if (this.#status !== "running") return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ConnectError } from "@connectrpc/connect";
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, test } from "vitest";
 import { connected, type Script, type ScriptedServer } from "../testing/scripted-server.ts";
@@ -170,13 +169,13 @@ describe("behaviour 56: vectors", () => {
   test("one that fails is told of, and the others go on", async () => {
     const { time, env, servers } = await worlds(2);
     await blockingReset(env).reset();
-    servers[0]?.stream.abort(new ConnectError("power cut"));
+    servers[0]?.stream.abort(new DmEnvRpcError("UNKNOWN", "power cut"));
     time.advance(10);
     await tick(env, 1, 1);
     while (env.failures()[0] === undefined) await env.next({ timeoutMs: 60_000 });
     const { observationN, info } = await env.step(idle(2));
     expect(observationN).toMatchObject([null, { tick: 1 }]);
-    expect(info.n[0]).toMatchObject({ status: "failed", failure: expect.any(ConnectError) });
+    expect(info.n[0]).toMatchObject({ status: "failed", failure: expect.any(DmEnvRpcError) });
     expect(await blockingReset(env).reset()).toMatchObject([null, { tick: 0 }]);
     await env.close();
   });

@@ -61,6 +61,7 @@ export function realtime<Action, Observation>(
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
       "cannot act or reset after close; make another real-time environment",
+      { origin: "client" },
     );
   };
   const act = (actions: readonly Action[]): void => {
@@ -120,5 +121,6 @@ function wrongCount(expected: number, received: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
     `expected an action for each of ${expected} environments, received ${received}`,
+    { origin: "client" },
   );
 }

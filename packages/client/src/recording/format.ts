@@ -131,6 +131,6 @@ export function notRecorded(cause: Error): DmEnvRpcError {
   return new DmEnvRpcError(
     "DATA_LOSS",
     `expected an entry of a recording, received ${cause.message}; the file is damaged or none`,
-    { cause },
+    { origin: "client", cause },
   );
 }

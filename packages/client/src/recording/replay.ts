@@ -40,8 +40,8 @@ const defaultTimeoutMs = 60_000;
  * was recorded. Worlds and UIDs may be called otherwise than they were. A request whose answer
  * was not recorded ends the replay.
  *
- * @throws DmEnvRpcError DATA_LOSS for a recording that is damaged.
- * @throws ConnectError when the server cannot be reached, is lost, or does not answer in time.
+ * @throws DmEnvRpcError DATA_LOSS for a damaged recording; of origin `connection` when the server cannot be
+ * reached or is lost; DEADLINE_EXCEEDED when it does not answer in time.
  */
 export async function replay(
   source: RecordingSource,

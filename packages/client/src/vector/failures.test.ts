@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
-import { ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import { type Script, status } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
@@ -11,7 +11,7 @@ describe("a slot that fails", () => {
     sequenceLength: 100,
     answer: (request, server) => {
       if (slot === 1 && request.case === "step" && server.requests.length === 4) {
-        server.stream.abort(new ConnectError("crash"));
+        server.stream.abort(new DmEnvRpcError("UNKNOWN", "crash"));
         return "silence";
       }
       return undefined;
@@ -24,7 +24,7 @@ describe("a slot that fails", () => {
     await vector.reset();
     await vector.step(moves(3));
     const failed = await vector.step(moves(3));
-    expect(failed.failures[1]).toBeInstanceOf(ConnectError);
+    expect(failed.failures[1]).toBeInstanceOf(DmEnvRpcError);
     expect(failed.valid).toEqual(flags(1, 0, 1));
     expect(failed.truncated).toEqual(flags(0, 1, 0));
     expect(failed.observation).toMatchObject({ tick: { data: new Int32Array([2, 0, 2]) } });
@@ -74,14 +74,14 @@ describe("a slot that fails", () => {
     for (const restart of ["never", { maxAttempts: 2, initialMs: 0 }] as const) {
       const { factory } = scripted(dying);
       const once: typeof factory = async (request) => {
-        if (request.restarts > 0) throw new ConnectError("nobody there");
+        if (request.restarts > 0) throw new DmEnvRpcError("UNKNOWN", "nobody there");
         return await factory(request);
       };
       await using vector = await vectorize(2, once, { restart });
       await vector.reset();
       const why = restart === "never" ? /crash/ : /nobody there/;
       expect((await vector.step(moves(2))).failures[1]).toBeNull();
-      expect((await vector.step(moves(2))).failures[1]).toBeInstanceOf(ConnectError);
+      expect((await vector.step(moves(2))).failures[1]).toBeInstanceOf(DmEnvRpcError);
       let failure: Error | null = null;
       while (!why.test(failure?.message ?? "")) {
         const { valid, failures } = await vector.step(moves(2));

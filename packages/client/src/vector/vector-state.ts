@@ -285,9 +285,13 @@ function nothing<Observation>(slot: number): Arrival<Observation> {
 }
 
 function refused(what: string, remedy: string): DmEnvRpcError {
-  return new DmEnvRpcError("FAILED_PRECONDITION", `cannot take ${what}; ${remedy}`);
+  return new DmEnvRpcError("FAILED_PRECONDITION", `cannot take ${what}; ${remedy}`, {
+    origin: "client",
+  });
 }
 
 function wrongCount(expected: string, received: number): DmEnvRpcError {
-  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`);
+  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`, {
+    origin: "client",
+  });
 }

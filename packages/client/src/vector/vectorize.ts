@@ -85,5 +85,7 @@ export async function vectorize<Action, Observation>(
 }
 
 function wrong(expected: string, received: string): DmEnvRpcError {
-  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`);
+  return new DmEnvRpcError("INVALID_ARGUMENT", `expected ${expected}, received ${received}`, {
+    origin: "client",
+  });
 }

@@ -25,9 +25,8 @@ export interface JoinMatchOptions<
  * Takes the seat of an assignment: connects, shows the join token and joins the world. Closing the
  * environment leaves the world and closes the connection.
  *
- * @throws ConnectError when the server cannot be reached; `Unauthenticated` and `PermissionDenied` when it
- * does not take the token.
- * @throws DmEnvRpcError NOT_FOUND when the world is gone, and what else the server answers.
+ * @throws DmEnvRpcError of origin `connection` when the server cannot be reached; of origin `server` when it
+ * refuses: UNAUTHENTICATED or PERMISSION_DENIED for the token, NOT_FOUND when the world is gone.
  */
 export async function joinMatch<
   A extends Specs = Specs,

@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   FrontendService,
   SearchFieldsSchema,
@@ -13,7 +12,14 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackStatus } from "@dm-env-rpc/tensor-codec/proto";
-import { pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  fromCallError,
+  messageOf,
+  pause,
+  systemTime,
+  type TimeSource,
+  toConnectError,
+} from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import type { TicketState } from "../model.ts";
 
@@ -55,7 +61,7 @@ export interface TicketUpdate {
 
 /** How to find a match. */
 export interface FindOptions {
-  /** Gives up when aborted: the ticket is cancelled and the iteration rejects with `Canceled`. */
+  /** Gives up when aborted: the ticket is cancelled and the iteration rejects with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
   /** How long no matchmaker may answer, in milliseconds; each call has its own `timeoutMs`. Default 60,000. */
   readonly unreachableMs?: number | undefined;
@@ -71,15 +77,14 @@ export interface MatchmakerClient {
    * asked; an update may come twice then. One that kept its state in its memory and is started anew gets the ticket
    * again, unless it was assigned.
    *
-   * @throws ConnectError what the matchmaker answers; `Unavailable` or `DeadlineExceeded` when none has for
-   * `unreachableMs`.
+   * @throws DmEnvRpcError of origin `server` with what the matchmaker answers; of origin `connection`, UNAVAILABLE or
+   * DEADLINE_EXCEEDED, when none has for `unreachableMs`.
    */
   find(ticket?: TicketInit, options?: FindOptions): AsyncIterable<TicketUpdate>;
   /**
    * Creates a ticket and waits until it is assigned.
    *
-   * @throws DmEnvRpcError why it failed, or CANCELLED.
-   * @throws ConnectError as `find` does.
+   * @throws DmEnvRpcError why it failed, or CANCELLED; else as `find` does.
    */
   findMatch(
     ticket?: TicketInit,
@@ -88,14 +93,14 @@ export interface MatchmakerClient {
   /**
    * A ticket as it is now.
    *
-   * @throws ConnectError `NotFound` when it is not known, or no longer: the matchmaker forgets those that have ended (`retainMs`).
+   * @throws DmEnvRpcError NOT_FOUND when it is not known, or no longer: the matchmaker forgets those that have ended (`retainMs`).
    */
   get(ticketId: string): Promise<TicketUpdate>;
   /**
    * Takes a ticket back, in whichever state. Its seat is free when its agent has left, or the join token that it did
    * not use has expired. A ticket that has ended stays what it is.
    *
-   * @throws ConnectError `NotFound` as `get` does.
+   * @throws DmEnvRpcError NOT_FOUND as `get` does.
    */
   cancel(ticketId: string): Promise<TicketUpdate>;
 }
@@ -112,7 +117,7 @@ const defaultUnreachableMs = 60_000;
 /**
  * Makes a client of a matchmaker, or of several that share a store.
  *
- * @throws ConnectError InvalidArgument for an address that is none.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one.
  */
 export function matchmakerClient(
   matchmakers: string | readonly string[],
@@ -172,7 +177,7 @@ export function matchmakerClient(
           const stream = callers.client.watchTicket({ ticketId }, { signal });
           const iterator = stream[Symbol.asyncIterator]();
           const cancel = time.after(callers.timeoutMs, () =>
-            silent.abort(unanswered(callers.name, callers.timeoutMs)),
+            silent.abort(toConnectError(unanswered(callers.name, callers.timeoutMs))),
           );
           try {
             return { iterator, first: await iterator.next() };
@@ -195,8 +200,9 @@ export function matchmakerClient(
         }
       }
     } catch (error) {
+      if (signal?.aborted === true) throw givenUp(signal);
       // What the matchmaker refused is no ticket.
-      throw ConnectError.from(error);
+      throw fromCallError(error);
     } finally {
       left.abort();
       if (isOpen) {
@@ -242,8 +248,17 @@ const states: ReadonlyMap<State, TicketState> = new Map([
   [State.FAILED, "failed"],
 ]);
 
-function unanswered(name: string, timeoutMs: number): ConnectError {
-  return new ConnectError(`${name} did not answer within ${timeoutMs} ms`, Code.DeadlineExceeded);
+function unanswered(name: string, timeoutMs: number): DmEnvRpcError {
+  return new DmEnvRpcError("DEADLINE_EXCEEDED", `${name} did not answer within ${timeoutMs} ms`, {
+    origin: "connection",
+  });
+}
+
+function givenUp({ reason }: AbortSignal): DmEnvRpcError {
+  return new DmEnvRpcError("CANCELLED", `finding a match was given up: ${messageOf(reason)}`, {
+    origin: "client",
+    cause: reason,
+  });
 }
 
 function hasEnded({ state }: TicketUpdate): boolean {
@@ -256,6 +271,7 @@ function updateOf(ticket: Ticket | undefined): TicketUpdate {
     throw new DmEnvRpcError(
       "INTERNAL",
       `expected a ticket in a known state, received ${ticket === undefined ? "none" : `state ${ticket.state}`}; the matchmaker may be newer than this client`,
+      { origin: "connection" },
     );
   }
   const { assignment, error } = ticket;

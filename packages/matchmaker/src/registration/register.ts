@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
-import { pause, systemTime, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
+import { fromCallError, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
 import { milliseconds } from "../profile.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
@@ -93,7 +93,7 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * Registers a server at its matchmaker and keeps it there: renews its lease, reports its worlds,
  * goes to another matchmaker when one is gone, and registers again, with its worlds, whenever its lease was lost.
  *
- * @throws ConnectError InvalidArgument for an address of a matchmaker that is none.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = randomUUID(), onEvent = () => {} } = options;
@@ -189,7 +189,7 @@ export function register(options: RegistrationOptions): Registration {
         else await renew(epoch);
       } catch (error) {
         if (ended.signal.aborted) break;
-        onEvent({ kind: "failed", matchmaker: callers.name, error: toError(error) });
+        onEvent({ kind: "failed", matchmaker: callers.name, error: fromCallError(error) });
         if (!refused.has(ConnectError.from(error).code)) {
           callers.next();
           await pause(time, retryMs, ended.signal);

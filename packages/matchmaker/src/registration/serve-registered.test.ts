@@ -71,8 +71,10 @@ describe("a server that is registered", () => {
     expect(await refused).toMatchObject({
       kind: "failed",
       error: {
+        code: "UNAUTHENTICATED",
+        origin: "server",
         message: expect.stringMatching(
-          /\[unauthenticated\] the matchmaker does not know you; RegistryService takes a caller of the role "operator"/,
+          /^the matchmaker does not know you; RegistryService takes a caller of the role "operator"/,
         ),
       },
     });
@@ -130,7 +132,10 @@ describe("a server that is registered", () => {
     const [stays, leaves] = agents;
     await leaves?.environment.close();
     await Promise.all([closed, registered.close()]);
-    await expect(stays?.environment.step({ add: 1 })).rejects.toThrow(/unavailable/i);
+    await expect(stays?.environment.step({ add: 1 })).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      origin: "server",
+    });
     expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["waiting", "completed"]);
   });
 });

@@ -66,7 +66,7 @@ const maxTimerMs = 2 ** 31 - 1;
  * Serves worlds that a matchmaker creates, for agents that it sends: nobody else gets in.
  *
  * @param serve Serves with the hooks that it is given: `(hooks) => serve({ worlds, ...hooks })`.
- * @throws ConnectError InvalidArgument for an address of a matchmaker that is none.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  * @throws Error what `serve` throws.
  */
 export async function serveRegistered<S extends RegistrableServer>(

@@ -70,7 +70,10 @@ describe("closing", () => {
     }
     const [client, stream] = memoryStreamPair();
     server.accept(stream);
-    expect(String(await new Peer(client).closed)).toMatch(/unavailable.*shutting down/);
+    expect(await new Peer(client).closed).toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/shutting down/),
+    });
     await one.step();
     await closed;
   });
@@ -111,7 +114,10 @@ describe("closing", () => {
     time.advance(1);
     await closed;
     for (const peer of peers) {
-      expect(String(await peer.closed)).toMatch(/unavailable.*waited 1000 ms/);
+      expect(await peer.closed).toMatchObject({
+        code: "UNAVAILABLE",
+        message: expect.stringMatching(/waited 1000 ms/),
+      });
     }
     expect(log.slice(-3)).toEqual(["leave 1", "leave 2", "destroy"]);
     expect(time.timers).toBe(0);
@@ -125,7 +131,10 @@ describe("closing", () => {
     time.advance(3000);
     await server[Symbol.asyncDispose]();
     await Promise.all([first, second]);
-    expect(String(await (peers[0] as Peer).closed)).toMatch(/unavailable.*waited 3000 ms/);
+    expect(await (peers[0] as Peer).closed).toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/waited 3000 ms/),
+    });
     await server.close({ graceMs: 1000 });
     expect(log.filter((entry) => entry === "destroy")).toEqual(["destroy"]);
   });

@@ -62,8 +62,7 @@ export interface Server extends AsyncDisposable {
  * Serves worlds over gRPC, gRPC-Web and Connect on one port, with health
  * (grpc.health.v1, overall and for each kind of world) and reflection beside them.
  *
- * @throws ConnectError when the port cannot be had, or a certificate not be used.
- * @throws DmEnvRpcError when a premade world cannot be made.
+ * @throws DmEnvRpcError when the port is taken, a certificate cannot be used, or a premade world cannot be made.
  * @throws Error naming what is wrong with a definition; or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {

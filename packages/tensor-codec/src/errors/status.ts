@@ -31,24 +31,46 @@ const names = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code as number, name as StatusCode]),
 );
 
+/** Name of a status code's number; UNKNOWN for one that is not defined. */
+export function statusCodeOf(number: number): StatusCode {
+  return names.get(number) ?? "UNKNOWN";
+}
+
 /**
- * An error in the protocol: a request was answered with a Status instead of a
- * response (overview.md, "Errors"). The stream lives on unless it says otherwise.
+ * Which party an error comes from:
+ *
+ * - `server`: the server refused the request, or ended the stream with a status.
+ * - `client`: the caller misused the API, exceeded a limit of its own side, or gave the wait up.
+ * - `connection`: no answer will come, because the server cannot be reached, the stream was lost, or the
+ *   peer broke the protocol.
+ */
+export type ErrorOrigin = "server" | "client" | "connection";
+
+/** Options of a DmEnvRpcError. */
+export interface DmEnvRpcErrorOptions extends ErrorOptions {
+  /** Which party the error comes from. Default `server`, which is right in a world's code. */
+  readonly origin?: ErrorOrigin;
+  /** Packed messages that go with the status. */
+  readonly details?: readonly Any[];
+}
+
+/**
+ * An error with a status code (overview.md, "Errors"). A server's code throws it to refuse a request, and every
+ * call of a client rejects with it; `origin` tells a refusal from a misuse and from a lost connection.
  */
 export class DmEnvRpcError extends Error {
   override readonly name = "DmEnvRpcError";
   readonly code: StatusCode;
-  /** What the server attached, packed. */
+  readonly origin: ErrorOrigin;
+  /** Messages that the server attached, packed. */
   readonly details: readonly Any[];
 
-  constructor(
-    code: StatusCode,
-    message: string,
-    options: ErrorOptions & { details?: readonly Any[] } = {},
-  ) {
-    super(message, options);
+  constructor(code: StatusCode, message: string, options: DmEnvRpcErrorOptions = {}) {
+    const { origin = "server", details = [], ...rest } = options;
+    super(message, rest);
     this.code = code;
-    this.details = options.details ?? [];
+    this.origin = origin;
+    this.details = details;
   }
 }
 
@@ -68,7 +90,7 @@ export function packStatus(error: DmEnvRpcError): Status {
 
 /** The error that a Status says; codes that nobody defined become UNKNOWN. */
 export function unpackStatus(status: Status): DmEnvRpcError {
-  return new DmEnvRpcError(names.get(status.code) ?? "UNKNOWN", status.message, {
+  return new DmEnvRpcError(statusCodeOf(status.code), status.message, {
     details: status.details,
   });
 }

@@ -3,6 +3,7 @@
  * Foundations that the packages of this repository share. Internal: not covered by semantic
  * versioning, and free of `node:` imports so that it runs in a browser.
  */
+export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";

@@ -50,7 +50,7 @@ export async function serving(options: Partial<ListenOptions> = {}): Promise<Ser
       await listener.close({ graceMs: 200 });
       if (listener.streams > 0 || listener.connections > 0) {
         throw new Error(
-          `leak: expected no streams and connections after close, got ${listener.streams} and ${listener.connections}`,
+          `leak: expected no streams and connections after close, received ${listener.streams} and ${listener.connections}`,
         );
       }
     },
