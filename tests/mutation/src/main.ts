@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// npm run mutate [-- TARGET...]: changes one expression of core code at a time, runs the tests
+// that reach it, and prints how many changes each room's tests found, and the others by place.
+import { readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { Stryker } from "@stryker-mutator/core";
+import { formatScores, formatSurvivors, type Result, scoresOf } from "./report.ts";
+import { defaultTargets, resolveTargets } from "./targets.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const targets = process.argv.slice(2);
+const packages = resolveTargets(root, targets.length === 0 ? defaultTargets : targets);
+
+const results: Result[] = [];
+for (const { name, files } of packages) {
+  process.stdout.write(`\n> ${name}: ${files.length} files\n`);
+  // The runner's processes read it, in vitest.config.ts.
+  process.env["MUTATED_PACKAGE"] = name;
+  const stryker = new Stryker({
+    mutate: [...files],
+    testRunner: "vitest",
+    vitest: { configFile: "tests/mutation/vitest.config.ts" },
+    plugins: [
+      import.meta.resolve("@stryker-mutator/vitest-runner"),
+      join(import.meta.dirname, "ignore-prose.ts"),
+    ],
+    ignorers: ["prose"],
+    ignorePatterns: [".toolchain", "dist", "reports", "docs", "apps", "examples", "deploy"],
+    // Code that runs once per import would need every test again for each mutant.
+    ignoreStatic: true,
+    // More than one test's own limit: only a mutant that blocks its process takes this long.
+    timeoutMS: 30_000,
+    dryRunTimeoutMinutes: 30,
+    reporters: ["progress-append-only", "html", "json"],
+    htmlReporter: { fileName: `tests/mutation/reports/${name}.html` },
+    jsonReporter: { fileName: `tests/mutation/reports/${name}.json` },
+    allowConsoleColors: false,
+    cleanTempDir: "always",
+  });
+  for (const mutant of await stryker.runMutationTest()) {
+    results.push({ ...mutant, fileName: relative(root, mutant.fileName) });
+  }
+}
+
+const survivors = formatSurvivors(results, (file) => readFileSync(join(root, file), "utf8"));
+if (survivors !== "") process.stdout.write(`\nnot found by any test:\n${survivors}\n`);
+process.stdout.write(`\n${formatScores(scoresOf(results))}\n`);
