@@ -4,6 +4,7 @@
 import json
 import subprocess
 
+import dm_env_rpc
 import numpy as np
 import pytest
 from dm_env import test_utils
@@ -11,10 +12,10 @@ from dm_env_rpc.v1 import compliance, tensor_spec_utils
 from joining import connect
 from processes import HERE, serving
 
-if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+if dm_env_rpc.__version__ == "1.1.6" and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     # dm_env_rpc 1.1.6 asks np.can_cast about the value of a Python int, which NumPy 2 no
     # longer answers: without this its checks fail on every spec of a narrow integer
-    # dtype that has no bounds. With NumPy 1 they run as they are.
+    # dtype that has no bounds. With NumPy 1 they run as they are, and so does 1.1.7.
     can_cast = tensor_spec_utils._can_cast
     tensor_spec_utils._can_cast = lambda value, dtype: (
         np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
@@ -80,6 +81,7 @@ def pytest_terminal_summary(terminalreporter):
                 ran[outcome] += 1
     if any(ran.values()):
         terminalreporter.write_line(
-            "checks of the official packages: "
+            f"checks of the official packages, dm-env-rpc {dm_env_rpc.__version__} "
+            f"with NumPy {np.__version__}: "
             + ", ".join(f"{count} {outcome}" for outcome, count in ran.items())
         )

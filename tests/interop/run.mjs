@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// npm run interop: everything that needs Python. Their client on our server with both lines
-// of NumPy, then our client, and the conformance suite, on theirs, and last the guide that
+// npm run interop: everything that needs Python. Their client on our server, the newest
+// release and the one before it, then our client, and the conformance suite, on theirs, and last the guide that
 // ends with their agent. What is tests leaves a report.
 import { spawnSync } from "node:child_process";
 
 const reports = "tests/interop/reports";
-const withNumPy1 = [
+/** The tests that another release of the official package can answer differently. */
+const ofTheirs = [
+  "async_client",
+  "codec_difference",
   "compliance",
   "dm_env",
   "echo",
-  "settings",
+  "mixed_agents",
   "official_client",
-  "codec_difference",
+  "properties",
+  "settings",
 ];
 
 const parts = [
@@ -25,9 +29,9 @@ const parts = [
     `--junitxml=${reports}/pytest.xml`,
   ],
   [
-    ...["node", "scripts/python.mjs", "--numpy-1", "-m", "pytest", "-q"],
-    ...withNumPy1.map((name) => `tests/interop/test_${name}.py`),
-    `--junitxml=${reports}/pytest-numpy-1.xml`,
+    ...["node", "scripts/python.mjs", "--previous", "-m", "pytest", "-q"],
+    ...ofTheirs.map((name) => `tests/interop/test_${name}.py`),
+    `--junitxml=${reports}/pytest-previous.xml`,
   ],
   ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
   ["node", "tests/docs/src/follow-guide.ts"],

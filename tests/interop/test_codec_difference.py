@@ -6,6 +6,7 @@ Where the two differ, each difference has a test of its own at the end of this f
 
 import random
 
+import dm_env_rpc
 import numpy as np
 import pytest
 from codec_bridge import ask, pack_request, spec_request, unpack_request
@@ -249,9 +250,19 @@ def test_difference_numbers_that_do_not_fit_are_never_wrapped(dtype, value):
     assert one({"do": "pack lists", "dtype": dtype, "value": value}) is None
 
 
+@pytest.mark.parametrize("value", [3.0, 3.5])
+def test_difference_theirs_refuses_or_truncates_any_float_for_an_integer(value):
+    """1.1.6 refuses even 3.0 for an integer; 1.1.7 makes 3 of 3.5."""
+    theirs = python_or_none(lambda: tensor_utils.pack_tensor([value], np.int32))
+    if dm_env_rpc.__version__ == "1.1.6":
+        assert theirs is None
+    else:
+        assert list(theirs.int32s.array) == [3]
+
+
 def test_difference_a_whole_number_is_an_integer_whatever_its_notation():
-    """JavaScript has one type of number: 3.0 is 3. They refuse a float for an integer."""
-    assert python_or_none(lambda: tensor_utils.pack_tensor([3.0], np.int32)) is None
+    """JavaScript has one type of number: 3.0 is 3, and 3.5 is refused."""
+    assert one({"do": "pack lists", "dtype": "int32", "value": [3.5]}) is None
     mine = dm_env_rpc_pb2.Tensor.FromString(
         one({"do": "pack lists", "dtype": "int32", "value": [3.0]})
     )

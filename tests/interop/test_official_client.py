@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official client, dm_env_rpc 1.1.6, playing on our server."""
+"""The official client playing on our server."""
 
 import dm_env
 import numpy as np
