@@ -28,7 +28,8 @@ const profiles = [
     matchFunction: {
       function: {
         case: "skillWindow",
-        value: { count: 2, doubleArg: "strength", window: 1, widenPerSecond: 5 },
+        // Strengths at most 1 apart; 2 apart for tickets that have waited ten seconds.
+        value: { count: 2, doubleArg: "strength", window: 1, widenPerSecond: 0.1 },
       },
     },
     ...world,
