@@ -11,7 +11,12 @@ export type {
   MatchProposal,
   WaitingTicket,
 } from "./functions/match-function.ts";
-export type { MatchFunctions } from "./functions/profile-function.ts";
+export type {
+  CustomMatchContext,
+  CustomMatchFunction,
+  CustomProposals,
+  MatchFunctions,
+} from "./functions/profile-function.ts";
 export { type SkillWindowOptions, skillWindow } from "./functions/skill-window.ts";
 export { type TeamSize, teams } from "./functions/teams.ts";
 export {

@@ -195,6 +195,7 @@ async function start(
     ended.abort();
     watch.close();
     await Promise.all(running);
+    director.stop();
     await director.settled();
     matchIndex.close();
     await servers.close();

@@ -9,9 +9,8 @@ import {
   MatchProfileSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { type PoolFilter, poolFilter } from "./filters.ts";
-import type { MatchFunction } from "./functions/match-function.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
-import type { MatchFunctions } from "./functions/profile-function.ts";
+import type { MatchFunctions, ProfileMatch } from "./functions/profile-function.ts";
 import type { ProfileRecord } from "./model.ts";
 
 /** How a world with agents in it is destroyed. */
@@ -32,7 +31,7 @@ export interface WorldPolicy {
 export interface Profile {
   readonly name: string;
   readonly pools: readonly { readonly name: string; readonly fits: PoolFilter }[];
-  readonly match: MatchFunction;
+  readonly match: ProfileMatch;
   /** The tickets of one match. */
   readonly seats: number;
   readonly worldType: string;

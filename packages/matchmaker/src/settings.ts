@@ -20,6 +20,8 @@ class SettingTable {
   readonly cooldownMs: Limit = { default: 1_000, unit: "ms" };
   /** How long the address of a server that registers may take to answer. Default 5,000. */
   readonly callbackMs: Limit = { default: 5_000, unit: "ms" };
+  /** How long a match function of the operator's own may take for one turn. Default 1,000. */
+  readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
   /** How long a ticket may wait, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /** How long a ticket that has ended is still known. Default 300,000. */

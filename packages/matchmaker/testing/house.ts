@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { setImmediate } from "node:timers/promises";
 import { create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type CallOptions,
@@ -135,6 +136,8 @@ export class House implements AsyncDisposable {
   async settle(rounds = 3): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.matchmaker.tick();
+      // Match functions of the operator's own run beside it.
+      await setImmediate();
       await this.matchmaker.settled();
     }
   }

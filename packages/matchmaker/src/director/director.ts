@@ -8,6 +8,7 @@ import { startCreates, typeKey } from "./create-world.ts";
 import { startDestroys } from "./end-world.ts";
 import { keepTickets } from "./housekeeping.ts";
 import { Leadership } from "./leadership.ts";
+import { MatchRuns } from "./match-runs.ts";
 import { makeMatches } from "./matching.ts";
 import { Orphans } from "./orphans.ts";
 import { Placement } from "./placement.ts";
@@ -38,6 +39,7 @@ export class Director {
   readonly #watch: ServerWatch;
   readonly #suspicion: Suspicion;
   readonly #orphans: Orphans;
+  readonly #runs: MatchRuns;
   #isLeading = false;
   #keptMs = Number.NEGATIVE_INFINITY;
   #wake: (() => void) | undefined;
@@ -59,6 +61,7 @@ export class Director {
     this.#suspicion = new Suspicion(this.#context, this.#tasks);
     this.#watch = new ServerWatch(this.#context);
     this.#orphans = new Orphans(this.#context, this.#tasks);
+    this.#runs = new MatchRuns(this.#context, this.#tasks);
   }
 
   get isLeading(): boolean {
@@ -120,6 +123,11 @@ export class Director {
     }
   }
 
+  /** Gives up the match functions that are running. */
+  stop(): void {
+    this.#runs.reset();
+  }
+
   /** Resolves when no call to a server is under way. */
   async settled(): Promise<void> {
     await this.#tasks.settled();
@@ -154,7 +162,7 @@ export class Director {
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
     await this.#step("matches", async () => {
-      if (await makeMatches(this.#context, placement)) this.wake();
+      if (await makeMatches(this.#context, placement, this.#runs)) this.wake();
     });
     await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
     startCreates(this.#context, this.#tasks);
@@ -207,6 +215,7 @@ export class Director {
   #follow(): void {
     if (!this.#isLeading) return;
     this.#isLeading = false;
+    this.#runs.reset();
     this.#context.emit({ kind: "following" });
   }
 }

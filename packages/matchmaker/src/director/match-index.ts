@@ -20,6 +20,8 @@ export class MatchIndex {
   /** Waiting tickets by profile and pool. */
   readonly #pools = new Map<string, Map<string, Map<string, Ticket>>>();
   readonly waiting: Map<string, Ticket> = new Map();
+  /** Grows whenever a ticket begins or ceases to wait, or a profile changes. */
+  ticketRevision = 0;
   /** Tickets that have ended, in the order in which that was learned. */
   readonly ended: Map<string, Ticket> = new Map();
   readonly worldsOf: Map<string, Set<string>> = new Map();
@@ -114,6 +116,7 @@ export class MatchIndex {
     if (hadSeat && after?.state === "cancelled" && before.matchId !== undefined) {
       this.abandoned.add(before.matchId);
     }
+    if (waited || waits) this.ticketRevision += 1;
     if (waited) {
       this.waiting.delete(id);
       for (const pools of this.#pools.values()) for (const pool of pools.values()) pool.delete(id);
@@ -135,6 +138,7 @@ export class MatchIndex {
   }
 
   #onProfile(name: string, message: string | undefined): void {
+    this.ticketRevision += 1;
     this.profiles.delete(name);
     this.#pools.delete(name);
     if (message === undefined) return;

@@ -5,6 +5,7 @@ import { put } from "../replica.ts";
 import { type Change, keyText, type Stored } from "../store/store.ts";
 import { announce, assigned, type OpenWorld, reserve, rosterOf } from "./assignments.ts";
 import { type DirectorContext, leading, type Proposal } from "./context.ts";
+import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
 import { chosenOf, propose } from "./proposals.ts";
 
@@ -28,6 +29,7 @@ interface Plan {
 export async function makeMatches(
   context: DirectorContext,
   placement: Placement,
+  runs: MatchRuns,
 ): Promise<boolean> {
   const { matchIndex, settings } = context;
   const proposals: Proposal[] = [];
@@ -36,8 +38,14 @@ export async function makeMatches(
     const room =
       placement.room(profile.worldType, profile.seats) + sparesFor(context, profile).length;
     const most = Math.min(room, settings.maxMatchesPerTick);
-    const proposed = propose(context, profile, most);
-    if (proposed.length > 0 && proposed.length === settings.maxMatchesPerTick) isMore = true;
+    const { isCustom, run } = profile.match;
+    const proposed = isCustom
+      ? runs.take(profile, run, most)
+      : propose(context, profile, run, most);
+    // A function of the operator's own is asked again once its matches are made.
+    if (proposed.length > 0 && (isCustom || proposed.length === settings.maxMatchesPerTick)) {
+      isMore = true;
+    }
     proposals.push(...proposed);
   }
   const used = new Set<string>();

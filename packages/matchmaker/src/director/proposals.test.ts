@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
+import {
+  MatchFunctionSchema,
+  MatchProfileSchema,
+  PoolSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
-import type { MatchFunction } from "../functions/match-function.ts";
-import type { Evaluate } from "./context.ts";
+import type { MatchProposal, WaitingTicket } from "../functions/match-function.ts";
+import type { CustomMatchFunction } from "../functions/profile-function.ts";
+import type { Evaluate, Proposal } from "./context.ts";
 
 /** A house with a profile whose function is an author's, and one whose function is not. */
-async function open(author: MatchFunction): Promise<House> {
+async function open(author: CustomMatchFunction, evaluate?: Evaluate): Promise<House> {
   const matchFunction = create(MatchFunctionSchema, {
     function: { case: "custom", value: { name: "author" } },
   });
   const profiles = [profile({ name: "authors", matchFunction, seats: 2 }), profile()];
-  return await House.open({ profiles, functions: { author } });
+  return await House.open({ profiles, functions: { author }, evaluate });
 }
 
 const faultsOf = ({ events }: House): string[] =>
@@ -23,9 +29,24 @@ const untyped = <T>(answer: unknown): T =>
   Object.getOwnPropertyDescriptor({ answer }, "answer")?.value;
 
 describe("a match function that is no good", () => {
-  it.each<[string, MatchFunction, RegExp]>([
-    ["answers later, and fails", () => untyped(Promise.reject(new Error("too late"))), /too late/],
-    ["never answers", () => untyped(new Promise(() => {})), /iter/],
+  it.each<[string, CustomMatchFunction, RegExp]>([
+    ["answers later, and fails", () => Promise.reject(new Error("too late")), /too late/],
+    ["answers nothing that can be asked", () => untyped(7), /Symbol.asyncIterator/],
+    [
+      "throws",
+      () => {
+        throw new Error("division by zero");
+      },
+      /division by zero/,
+    ],
+    [
+      "throws in the middle",
+      async function* () {
+        yield* [];
+        throw new Error("division by zero");
+      },
+      /division by zero/,
+    ],
     ["proposes nothing that is a match", () => [JSON.parse("null")], /null/],
     [
       "gives a score that is no number",
@@ -61,10 +82,202 @@ describe("a match function that is no good", () => {
     );
     await house.serve("a", { maxWorlds: 1_000, maxAgents: 10_000 });
     await house.tickets(1, { profile: "authors" });
-    await house.matchmaker.tick();
+    await house.settle(1);
     const faults = faultsOf(house);
     expect(faults).toHaveLength(11);
     expect(faults.at(-1)).toBe("290 more proposals cannot be");
+  });
+});
+
+/** Proposes the tickets of a profile, two by two. */
+function* inPairs(tickets: readonly WaitingTicket[]): Generator<MatchProposal, void, undefined> {
+  for (let at = 0; at + 2 <= tickets.length; at += 2) {
+    yield { teams: { all: tickets.slice(at, at + 2) } };
+  }
+}
+
+describe("a match function of the operator's own", () => {
+  it("may answer later", async () => {
+    await using house = await open(async ({ pools }) => {
+      await setImmediate();
+      return inPairs(pools.get("all") ?? []);
+    });
+    await house.serve("a");
+    const ids = await house.tickets(4, { profile: "authors" });
+    await expect
+      .poll(async () => {
+        await house.settle();
+        return await house.states(ids);
+      })
+      .toEqual(["ASSIGNED", "ASSIGNED", "ASSIGNED", "ASSIGNED"]);
+    expect(faultsOf(house)).toEqual([]);
+  });
+
+  it("may find one match after the other", async () => {
+    await using house = await open(async function* ({ pools }) {
+      for (const pair of inPairs(pools.get("all") ?? [])) {
+        await setImmediate();
+        yield pair;
+      }
+    });
+    await house.serve("a");
+    const ids = await house.tickets(4, { profile: "authors" });
+    await expect
+      .poll(async () => {
+        await house.settle();
+        return await house.states(ids);
+      })
+      .toEqual(["ASSIGNED", "ASSIGNED", "ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("that never answers is given up at its limit, and is asked again a few times", async () => {
+    const signals: AbortSignal[] = [];
+    await using house = await open(({ signal }) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    });
+    await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    const others = await house.tickets(2, { profile: "any" });
+    await house.settle();
+    expect(await house.states(others)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(faultsOf(house)).toEqual([]);
+    await house.pass(1_000);
+    expect(faultsOf(house)).toEqual([
+      "the match function did not answer within 1000 ms (limit: matchFunctionMs)",
+    ]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    await house.pass(120_000, 1_000);
+    expect(signals).toHaveLength(3);
+  });
+
+  it("that stops in the middle has what it proposed until then", async () => {
+    await using house = await open(async function* ({ pools }) {
+      const [first] = inPairs(pools.get("all") ?? []);
+      if (first !== undefined) yield first;
+      await new Promise(() => {});
+    });
+    await house.serve("a");
+    const ids = await house.tickets(2, { profile: "authors" });
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+    await house.pass(1_000);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(faultsOf(house)[0]).toMatch(/did not finish within 1000 ms.*until then counts: 1$/);
+  });
+
+  it("that holds up the whole matchmaker is told of, waits longer each time, and no other profile waits for it", async () => {
+    let calls = 0;
+    const house = await open(({ pools }) => {
+      calls += 1;
+      house.time.advance(6_000);
+      return inPairs(pools.get("all") ?? []);
+    });
+    await using _ = house;
+    const server = await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    const others = await house.tickets(2, { profile: "any" });
+    await house.settle();
+    expect(faultsOf(house)[0]).toMatch(
+      /held up the whole matchmaker for 6000 ms: expected at most 1000/,
+    );
+    expect(calls).toBe(1);
+    await house.report(server);
+    await house.settle();
+    expect(await house.states(others)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    for (let seconds = 0; seconds < 60; seconds++) await house.pass(1_000);
+    // 60 s, of which it took 6 each time.
+    expect(calls).toBeLessThanOrEqual(6);
+  });
+
+  it.each<[string, () => ReturnType<CustomMatchFunction>]>([
+    ["has not answered", () => new Promise(() => {})],
+    [
+      "has not found its next match",
+      async function* () {
+        yield* [];
+        await new Promise(() => {});
+      },
+    ],
+  ])("that %s when its matchmaker is closed is given up, and that is no fault", async (_, run) => {
+    const signals: AbortSignal[] = [];
+    const house = await open(({ signal }) => {
+      signals.push(signal);
+      return run();
+    });
+    await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    await house.settle();
+    await house.matchmaker.close();
+    await setImmediate();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(faultsOf(house)).toEqual([]);
+  });
+
+  it("that proposes tickets which are cancelled meanwhile makes no match of them, and that is no fault", async () => {
+    let answer = (): void => {};
+    const asked = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const seen: Proposal[] = [];
+    await using house = await open(
+      async ({ pools }) => {
+        await asked;
+        return inPairs(pools.get("all") ?? []);
+      },
+      (proposals) => {
+        seen.push(...proposals);
+        return proposals;
+      },
+    );
+    await house.serve("a");
+    const [first = "", second = ""] = await house.tickets(2, { profile: "authors" });
+    await house.settle();
+    await house.frontend.cancelTicket({ ticketId: first });
+    answer();
+    await house.settle();
+    expect(await house.states([first, second])).toEqual(["CANCELLED", "WAITING"]);
+    expect(seen).toEqual([]);
+    expect(faultsOf(house)).toEqual([]);
+  });
+
+  it("that was started for a profile which is replaced meanwhile makes no match for the new one", async () => {
+    const answers: (() => void)[] = [];
+    await using house = await open(async ({ pools }) => {
+      await new Promise<void>((resolve) => {
+        answers.push(resolve);
+      });
+      return inPairs(pools.get("all") ?? []);
+    });
+    await house.serve("a");
+    const ids = await house.tickets(2, { profile: "authors" });
+    await house.settle();
+    const { profile: authors } = await house.admin.getProfile({ name: "authors" });
+    if (authors === undefined) throw new Error("a profile was expected");
+    const replaced = create(MatchProfileSchema, { ...authors, pools: [...authors.pools] });
+    replaced.pools = [create(PoolSchema, { name: "all", tagPresentFilters: [{ tag: "other" }] })];
+    await house.admin.putProfile({ profile: replaced });
+    for (const answer of answers) answer();
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  });
+
+  it("is asked for no more matches than there is room for, and for none where there is no room", async () => {
+    let asked = 0;
+    await using house = await open(function* ({ pools }) {
+      for (const pair of inPairs(pools.get("all") ?? [])) {
+        asked += 1;
+        yield pair;
+      }
+    });
+    const ids = await house.tickets(6, { profile: "authors" });
+    await house.settle();
+    expect(asked).toBe(0);
+    await house.serve("a", { maxWorlds: 2 });
+    await house.settle(6);
+    expect(asked).toBe(2);
+    expect((await house.states(ids)).filter((state) => state === "ASSIGNED")).toHaveLength(4);
   });
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { MatchProposal } from "../functions/match-function.ts";
+import type { MatchFunction, MatchProposal } from "../functions/match-function.ts";
 import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext, Proposal } from "./context.ts";
@@ -9,75 +9,108 @@ import type { DirectorContext, Proposal } from "./context.ts";
 const maxFaults = 10;
 
 /**
- * Asks the match function of a profile for at most `most` matches. What it proposes and cannot be is
+ * Asks a match function of this package for at most `most` matches of a profile. What it proposes and cannot be is
  * passed over; when it throws, what it proposed before counts.
  */
-export function propose(context: DirectorContext, profile: Profile, most: number): Proposal[] {
-  if (most <= 0) return [];
-  const pools = context.matchIndex.poolsOf(profile.name);
+export function propose(
+  context: DirectorContext,
+  profile: Profile,
+  match: MatchFunction,
+  most: number,
+): readonly Proposal[] {
+  const { matchIndex, replica } = context;
+  const pools = most <= 0 ? undefined : matchIndex.poolsOf(profile.name);
   if (pools === undefined) return [];
-  const proposals: Proposal[] = [];
-  const used = new Set<string>();
-  const bad = (error: unknown): void =>
-    context.emit({ kind: "bad-proposal", profile: profile.name, error: toError(error) });
-  let faults = 0;
+  const proposals = new Proposals(context, profile, (id) => {
+    const ticket = matchIndex.waiting.get(id);
+    return ticket !== undefined && isInPools(profile, ticket);
+  });
   try {
-    const matches = profile.match({
+    const matches = match({
       profile: profile.name,
       parameters: {},
       pools,
-      nowMs: context.replica.now(),
+      nowMs: replica.now(),
     });
-    // Nobody else would hear why it rejects.
-    if (matches instanceof Promise) matches.catch(bad);
-    let asked = 0;
-    for (const match of matches) {
-      const fault = faultIn(context, profile, match, used);
-      if (fault === undefined) {
-        for (const { id } of Object.values(match.teams).flat()) used.add(id);
-        proposals.push({ teams: match.teams, score: match.score, profile: profile.name });
-      } else {
-        faults += 1;
-        if (faults <= maxFaults) bad(new Error(fault));
-      }
-      asked += 1;
-      if (asked >= most) break;
+    for (const proposed of matches) {
+      proposals.add(proposed);
+      if (proposals.asked >= most) break;
     }
   } catch (error) {
-    bad(error);
+    proposals.bad(toError(error));
   }
-  if (faults > maxFaults) bad(new Error(`${faults - maxFaults} more proposals cannot be`));
-  return proposals;
+  proposals.end();
+  return proposals.made;
 }
 
-function faultIn(
-  { matchIndex }: DirectorContext,
-  profile: Profile,
-  { teams, score = 0 }: MatchProposal,
-  used: ReadonlySet<string>,
-): string | undefined {
-  const ids = Object.values(teams)
-    .flat()
-    .map(({ id }) => id);
-  if (ids.length === 0 || ids.length > profile.seats) {
-    return `expected a match of 1 to ${profile.seats} tickets, received one of ${ids.length}`;
+/** The proposals of one run of a match function: what cannot be is passed over and told of, ten times at most. */
+export class Proposals {
+  readonly made: Proposal[] = [];
+  /** Proposals that were added, the faulty ones included. */
+  asked = 0;
+  readonly #context: DirectorContext;
+  readonly #profile: Profile;
+  readonly #isOffered: (ticketId: string) => boolean;
+  readonly #used = new Set<string>();
+  #faults = 0;
+
+  /** @param isOffered Returns true for tickets that the function may propose. */
+  constructor(
+    context: DirectorContext,
+    profile: Profile,
+    isOffered: (ticketId: string) => boolean,
+  ) {
+    this.#context = context;
+    this.#profile = profile;
+    this.#isOffered = isOffered;
   }
-  if (typeof score !== "number" || Number.isNaN(score)) {
-    return `expected a number as score, received ${String(score)}`;
+
+  /** Takes a proposal, unless it cannot be. */
+  add(match: MatchProposal): void {
+    this.asked += 1;
+    const fault = this.#faultIn(match);
+    if (fault === undefined) {
+      for (const { id } of Object.values(match.teams).flat()) this.#used.add(id);
+      this.made.push({ teams: match.teams, score: match.score, profile: this.#profile.name });
+      return;
+    }
+    this.#faults += 1;
+    if (this.#faults <= maxFaults) this.bad(new Error(fault));
   }
-  if (new Set(ids).size < ids.length) return "expected each ticket once, received one twice";
-  const taken = ids.find((id) => used.has(id));
-  if (taken !== undefined) {
-    return `expected tickets of no earlier proposal, received "${taken}" again`;
+
+  /** Tells of something that went wrong. */
+  bad(error: Error): void {
+    this.#context.emit({ kind: "bad-proposal", profile: this.#profile.name, error });
   }
-  const unknown = ids.find((id) => {
-    const ticket = matchIndex.waiting.get(id);
-    return ticket === undefined || !isInPools(profile, ticket);
-  });
-  if (unknown !== undefined) {
-    return `expected tickets of the profile's pools, received "${unknown}"`;
+
+  /** Tells of the faults that were not told one by one. */
+  end(): void {
+    const more = this.#faults - maxFaults;
+    if (more > 0) this.bad(new Error(`${more} more proposals cannot be`));
   }
-  return undefined;
+
+  #faultIn({ teams, score = 0 }: MatchProposal): string | undefined {
+    const ids = Object.values(teams)
+      .flat()
+      .map(({ id }) => id);
+    const { seats } = this.#profile;
+    if (ids.length === 0 || ids.length > seats) {
+      return `expected a match of 1 to ${seats} tickets, received one of ${ids.length}`;
+    }
+    if (typeof score !== "number" || Number.isNaN(score)) {
+      return `expected a number as score, received ${String(score)}`;
+    }
+    if (new Set(ids).size < ids.length) return "expected each ticket once, received one twice";
+    const taken = ids.find((id) => this.#used.has(id));
+    if (taken !== undefined) {
+      return `expected tickets of no earlier proposal, received "${taken}" again`;
+    }
+    const unknown = ids.find((id) => !this.#isOffered(id));
+    if (unknown !== undefined) {
+      return `expected tickets of the profile's pools, received "${unknown}"`;
+    }
+    return undefined;
+  }
 }
 
 function isInPools({ name, pools }: Profile, { profile, search }: Ticket): boolean {

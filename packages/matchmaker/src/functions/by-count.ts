@@ -15,5 +15,5 @@ export function byCount(count: number): MatchFunction {
 /** Reads `by_count` of a profile. */
 export const readByCount: FunctionReader<"byCount"> = ({ count }) => {
   checkCount("by_count.count", count);
-  return { match: byCount(count), seats: count, poolOfTeam: new Map() };
+  return { match: { isCustom: false, run: byCount(count) }, seats: count, poolOfTeam: new Map() };
 };

@@ -21,7 +21,7 @@ export const readCustom: FunctionReader<"custom"> = (
   }
   checkCount("seats, which a custom match function needs,", profile.seats);
   return {
-    match: (context) => match({ ...context, parameters }),
+    match: { isCustom: true, run: (context) => match({ ...context, parameters }) },
     seats: profile.seats,
     poolOfTeam: new Map(),
   };

@@ -32,7 +32,7 @@ export interface MatchProposal {
 
 /**
  * Proposes matches, of tickets that no earlier proposal of the same call has. It is asked for as many as
- * there is room for: make it a generator, best matches first. One that throws loses its turn, nothing else.
+ * there is room for: make it a generator, best matches first.
  */
 export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
 

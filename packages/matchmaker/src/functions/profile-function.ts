@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MatchProfile, MatchFunction as ProfileChoice } from "@dm-env-rpc/protocol/matchmaker";
 import { invalid } from "../errors.ts";
-import type { MatchFunction } from "./match-function.ts";
+import type { MatchContext, MatchFunction, MatchProposal } from "./match-function.ts";
+
+/** What a match function of the operator's own returns: matches at once, or as they are found. */
+export type CustomProposals = Iterable<MatchProposal> | AsyncIterable<MatchProposal>;
+
+/** What a match function of the operator's own decides upon. */
+export interface CustomMatchContext extends MatchContext {
+  /** Aborts when its time is over (the setting `matchFunctionMs`), or its proposals are not wanted any more. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A match function of the operator's own. It runs beside the matchmaker's other work, a call of each profile at a time and for
+ * `matchFunctionMs` at most: then its `signal` aborts, and what it proposed until then counts. One that throws, or takes too
+ * long, loses its turn and is called again after a while; other profiles are not disturbed. It shares the matchmaker's
+ * thread: what computes for long belongs into a worker thread.
+ */
+export type CustomMatchFunction = (
+  context: CustomMatchContext,
+) => CustomProposals | Promise<CustomProposals>;
 
 /** Match functions of the operator's own, by the name that profiles call them. */
-export type MatchFunctions = Readonly<Record<string, MatchFunction>>;
+export type MatchFunctions = Readonly<Record<string, CustomMatchFunction>>;
+
+/** A match function as a profile has it. */
+export type ProfileMatch =
+  | { readonly isCustom: false; readonly run: MatchFunction }
+  | { readonly isCustom: true; readonly run: CustomMatchFunction };
 
 /** What a profile's match function is. */
 export interface ProfileFunction {
-  readonly match: MatchFunction;
+  readonly match: ProfileMatch;
   /** Tickets that it puts into a match; 0 where only it knows. */
   readonly seats: number;
   /** The pool of each team, where teams have one. */

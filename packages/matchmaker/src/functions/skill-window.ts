@@ -61,5 +61,9 @@ export const readSkillWindow: FunctionReader<"skillWindow"> = (parameters) => {
     }
   }
   const options = { count, double: doubleArg, window, widenPerSecond, maxWindow };
-  return { match: skillWindow(options), seats: count, poolOfTeam: new Map() };
+  return {
+    match: { isCustom: false, run: skillWindow(options) },
+    seats: count,
+    poolOfTeam: new Map(),
+  };
 };

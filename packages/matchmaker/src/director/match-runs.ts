@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
+import { pause, toError } from "@dm-env-rpc/transport/internal";
+import type { MatchProposal, WaitingTicket } from "../functions/match-function.ts";
+import type { CustomMatchFunction } from "../functions/profile-function.ts";
+import type { Profile } from "../profile.ts";
+import type { DirectorContext, Proposal } from "./context.ts";
+import { Proposals } from "./proposals.ts";
+import type { WorldTasks } from "./world-tasks.ts";
+
+/** How long a run may hold the event loop between two proposals that are quickly made. */
+const sliceMs = 5;
+/** Runs of a profile that were given up and have not settled: past these no other is started. */
+const maxGivenUp = 3;
+
+/** The run of one profile's function. */
+interface Run {
+  /** The profile that it was started for; a profile that was replaced is another one. */
+  readonly profile: Profile;
+  /** What it proposed; undefined while it runs. */
+  proposals: readonly Proposal[] | undefined;
+  readonly startedMs: number;
+  /** The state of the tickets at its start. */
+  readonly revision: number;
+}
+
+/**
+ * Runs match functions of the operator's own beside the looks of the director: each profile's by itself and for a limited
+ * time. A look takes what is ready, and starts what is due.
+ */
+export class MatchRuns {
+  readonly #context: DirectorContext;
+  readonly #tasks: WorldTasks;
+  readonly #runs = new Map<string, Run>();
+  readonly #givenUp = new Map<string, number>();
+  #ended = new AbortController();
+
+  constructor(context: DirectorContext, tasks: WorldTasks) {
+    this.#context = context;
+    this.#tasks = tasks;
+  }
+
+  /**
+   * Takes the proposals of a profile that are ready, at most `most`. Where there are none and no run is under way, one is
+   * started if tickets have changed since the last one, or some time has passed.
+   */
+  take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
+    const { matchIndex, settings, time } = this.#context;
+    let run = this.#runs.get(profile.name);
+    if (run !== undefined && run.profile !== profile) {
+      this.#runs.delete(profile.name);
+      run = undefined;
+    }
+    if (run !== undefined && run.proposals === undefined) return [];
+    const ready = run?.proposals ?? [];
+    if (run !== undefined) run.proposals = [];
+    // Its tickets may have been cancelled or matched meanwhile.
+    const waiting = ready.filter(({ teams }) =>
+      Object.values(teams).every((team) => team.every(({ id }) => matchIndex.waiting.has(id))),
+    );
+    if (waiting.length > 0 || most <= 0) return waiting.slice(0, Math.max(0, most));
+    const isDue =
+      run === undefined ||
+      run.revision !== matchIndex.ticketRevision ||
+      time.now() - run.startedMs >= settings.tickMs;
+    if (isDue) this.#start(profile, match, most);
+    return [];
+  }
+
+  /** Gives up what is under way: this matchmaker does not lead any more, or ends. */
+  reset(): void {
+    this.#ended.abort();
+    this.#ended = new AbortController();
+    this.#runs.clear();
+  }
+
+  #start(profile: Profile, match: CustomMatchFunction, most: number): void {
+    const { matchIndex, time } = this.#context;
+    const pools = matchIndex.poolsOf(profile.name);
+    if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) return;
+    if ((this.#givenUp.get(profile.name) ?? 0) >= maxGivenUp) return;
+    const run: Run = {
+      profile,
+      proposals: undefined,
+      startedMs: time.now(),
+      revision: matchIndex.ticketRevision,
+    };
+    this.#runs.set(profile.name, run);
+    void this.#ask(profile, match, pools, most).then((proposals) => {
+      run.proposals = proposals;
+      if (proposals.length > 0 && this.#runs.get(profile.name) === run) this.#context.wake();
+    });
+  }
+
+  /** Asks a function for matches until it has no more, or its time is over. Never rejects. */
+  async #ask(
+    profile: Profile,
+    match: CustomMatchFunction,
+    pools: ReadonlyMap<string, readonly WaitingTicket[]>,
+    most: number,
+  ): Promise<readonly Proposal[]> {
+    const { time, settings, replica } = this.#context;
+    const limitMs = settings.matchFunctionMs;
+    const offered = new Set([...pools.values()].flatMap((pool) => pool.map(({ id }) => id)));
+    const proposals = new Proposals(this.#context, profile, (id) => offered.has(id));
+    const ended = this.#ended.signal;
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, ended]);
+    const late = pause(time, limitMs, signal).then((): "late" => "late");
+    let isHeldUp = false;
+    /** One that has proposed something may go on at once, whatever became of it then. */
+    let hasFailed = false;
+    let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;
+    /** A call of the author's. What holds up the whole process for so long has failed, too. */
+    const call = async <T>(run: () => T | PromiseLike<T>): Promise<T | "late"> => {
+      const beganMs = time.now();
+      const answer = run();
+      const heldMs = time.now() - beganMs;
+      if (heldMs > limitMs) {
+        isHeldUp = true;
+        throw new Error(
+          `the match function held up the whole matchmaker for ${Math.round(heldMs)} ms: expected at most ${limitMs} (limit: matchFunctionMs); make it a generator that proposes as it goes, or let it compute in a worker thread and return a promise`,
+        );
+      }
+      const settled = Promise.resolve(answer);
+      const outcome = await Promise.race([settled, late]);
+      if (outcome === "late") this.#giveUp(profile, settled);
+      return outcome;
+    };
+    try {
+      const context = {
+        profile: profile.name,
+        parameters: {},
+        pools,
+        nowMs: replica.now(),
+        signal,
+      };
+      const made = await call(() => match(context));
+      let sliceBeganMs = time.now();
+      if (made !== "late") {
+        iterator =
+          Symbol.asyncIterator in made ? made[Symbol.asyncIterator]() : made[Symbol.iterator]();
+      }
+      while (iterator !== undefined && proposals.asked < most) {
+        const asked = iterator;
+        const next = await call(() => asked.next());
+        if (next === "late") {
+          if (ended.aborted) return [];
+          throw new Error(
+            `the match function did not finish within ${limitMs} ms (limit: matchFunctionMs); what it proposed until then counts: ${proposals.made.length}`,
+          );
+        }
+        if (next.done === true) {
+          iterator = undefined;
+          break;
+        }
+        proposals.add(next.value);
+        if (time.now() - sliceBeganMs < sliceMs) continue;
+        await setImmediate();
+        sliceBeganMs = time.now();
+      }
+      if (made === "late" && !ended.aborted) {
+        throw new Error(
+          `the match function did not answer within ${limitMs} ms (limit: matchFunctionMs)`,
+        );
+      }
+    } catch (error) {
+      hasFailed = isHeldUp || proposals.made.length === 0;
+      proposals.bad(toError(error));
+    } finally {
+      over.abort();
+      if (hasFailed) this.#tasks.failed(coolingKey(profile));
+      else this.#tasks.succeeded(coolingKey(profile));
+      this.#close(profile, iterator);
+    }
+    proposals.end();
+    return proposals.made;
+  }
+
+  /** Lets a generator that is not read to its end clean up. */
+  #close(
+    profile: Profile,
+    iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined,
+  ): void {
+    try {
+      const returned: unknown = iterator?.return?.();
+      if (returned instanceof Promise) this.#giveUp(profile, returned);
+    } catch (error) {
+      this.#context.emit({ kind: "bad-proposal", profile: profile.name, error: toError(error) });
+    }
+  }
+
+  /** Counts a promise of a run that is not waited for, until it settles. */
+  #giveUp({ name }: Profile, promise: Promise<unknown>): void {
+    this.#givenUp.set(name, (this.#givenUp.get(name) ?? 0) + 1);
+    const settled = (): void => {
+      const left = (this.#givenUp.get(name) ?? 1) - 1;
+      if (left === 0) this.#givenUp.delete(name);
+      else this.#givenUp.set(name, left);
+    };
+    promise.then(settled, (error: unknown) => {
+      settled();
+      this.#context.emit({ kind: "bad-proposal", profile: name, error: toError(error) });
+    });
+  }
+}
+
+function coolingKey({ name }: Profile): string {
+  return `function of ${name}`;
+}
