@@ -70,8 +70,7 @@ export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
 
 /** Bytes of the reader's source as they are: never a Buffer, whatever the source is. */
 export function viewBytes(reader: Reader, start: number, end: number, copy: boolean): Uint8Array {
-  const { byteOffset } = reader.source;
-  const { buffer } = reader;
+  const { buffer, byteOffset } = reader.source;
   return copy
     ? new Uint8Array(buffer.slice(byteOffset + start, byteOffset + end))
     : new Uint8Array(buffer, byteOffset + start, end - start);

@@ -9,9 +9,6 @@ const MAX_GROUP_DEPTH = 100;
 /** Unknown fields of one message that are skipped, at most: skipping is cheap, but not free. */
 const MAX_SKIPPED_FIELDS = 2 ** 20;
 
-/** Larger memory is not kept for the sake of the next message in it. */
-const MAX_KEPT = 64 * 1024;
-
 const NOTHING = new Uint8Array(0);
 
 /**
@@ -26,9 +23,6 @@ export class Reader {
   private start = 0;
   /** Whether the source is not the message but some of its parts, put together. */
   private merged = false;
-  /** What had its buffer asked for last, and that. */
-  private lastSource: Uint8Array = NOTHING;
-  private lastBuffer: ArrayBufferLike = NOTHING.buffer;
   /** Unknown fields that were skipped. */
   private skipped = 0;
   /** The halves of what `varint64` read last; signed, as bit operations leave them. */
@@ -45,19 +39,7 @@ export class Reader {
     this.merged = false;
   }
 
-  /** That of the source. To ask a typed array for it is slow, and the messages of a chunk share it. */
-  get buffer(): ArrayBufferLike {
-    const { source } = this;
-    if (source === this.lastSource) return this.lastBuffer;
-    const { buffer } = source;
-    if (buffer.byteLength <= MAX_KEPT) {
-      this.lastSource = source;
-      this.lastBuffer = buffer;
-    }
-    return buffer;
-  }
-
-  /** Forgets the source, so that a codec that waits does not keep it in memory, unless it is small. */
+  /** Drops the source, so that an idle codec does not keep it in memory. */
   close(): void {
     this.source = NOTHING;
     this.start = this.pos = this.end = this.skipped = 0;
