@@ -48,9 +48,6 @@ export class Observing {
   readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
   /** By the list that a step asks for, which is the same one as long as the agent asks for the same. */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
-  /** The last of them. */
-  #lastRequested: readonly SpecEntry[] | undefined;
-  #lastRecipes: readonly Recipe[] = [];
   #observed = 0;
   /** Whether there can be rewards. */
   readonly hasRewards: boolean;
@@ -86,14 +83,11 @@ export class Observing {
   }
 
   #recipesFor(requested: readonly SpecEntry[]): readonly Recipe[] {
-    if (requested === this.#lastRequested) return this.#lastRecipes;
     let recipes = this.#recipes.get(requested);
     if (recipes === undefined) {
       recipes = requested.map((entry) => this.#recipe(entry));
       this.#recipes.set(requested, recipes);
     }
-    this.#lastRequested = requested;
-    this.#lastRecipes = recipes;
     return recipes;
   }
 
