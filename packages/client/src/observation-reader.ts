@@ -49,16 +49,15 @@ export interface Observed {
 export class ObservationReader {
   /** What to ask for, each once, in ascending order. */
   readonly uids: readonly Uid[];
-  readonly #slots: readonly Slot[];
-  readonly #byUid: ReadonlyMap<Uid, Slot>;
+  readonly #slots: ReadonlyMap<Uid, Slot>;
   readonly #records: RecordShape[] = [{ template: {}, parent: 0, key: "" }];
   readonly #copy: boolean;
 
   /** `hidden` are the names that are read but not shown: `reward`, `discount`. */
   constructor(entries: readonly SpecEntry[], hidden: ReadonlySet<string>, copy: boolean) {
-    this.#slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
-    this.#byUid = new Map(this.#slots.map((slot) => [slot.uid, slot]));
-    this.uids = this.#slots.map((slot) => slot.uid);
+    const slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
+    this.#slots = new Map(slots.map((slot) => [slot.uid, slot]));
+    this.uids = slots.map((slot) => slot.uid);
     this.#copy = copy;
   }
 
@@ -70,17 +69,15 @@ export class ObservationReader {
       reward: undefined,
       discount: undefined,
     };
-    for (let i = 0; i < received.length; i++) {
-      const { uid, tensor } = received[i] as UidTensor;
-      let slot = this.#slots[i];
-      if (slot === undefined || slot.uid !== uid) slot = this.#byUid.get(uid);
+    for (const { uid, tensor } of received) {
+      const slot = this.#slots.get(uid);
       if (slot === undefined) throw this.#unasked(uid);
       const value = this.#value(unpackFor(tensor, slot.spec, slot.name), slot.spec);
       if (slot.role === "reward") observed.reward = value;
       else if (slot.role === "discount") observed.discount = value;
       if (slot.shown) (records[slot.record] as Writable)[slot.key] = value;
     }
-    if (received.length !== this.#slots.length) throw this.#missing(received);
+    if (received.length !== this.#slots.size) throw this.#missing(received);
     return observed;
   }
 
@@ -134,11 +131,11 @@ export class ObservationReader {
 
   #missing(received: readonly UidTensor[]): TensorError {
     const came = new Set(received.map(({ uid }) => uid));
-    const absent = this.#slots.find((slot) => !came.has(slot.uid));
+    const absent = [...this.#slots.values()].find((slot) => !came.has(slot.uid));
     return new TensorError({
       reason: "name",
       name: absent?.name,
-      expected: `all ${this.#slots.length} observations asked for`,
+      expected: `all ${this.#slots.size} observations asked for`,
       received: `${received.length}${absent === undefined ? "" : `, without "${absent.name}"`}`,
       remedy: "the server must return every requested observation",
     });

@@ -30,9 +30,7 @@ interface Action extends SpecEntry {
 export class SeatSpecs {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
-  /** In the order of their UIDs, in which agents mostly give them. */
-  readonly #actions: readonly Action[];
-  readonly #byUid: ReadonlyMap<Uid, Action>;
+  readonly #actions: ReadonlyMap<Uid, Action>;
   readonly #required: readonly string[];
   readonly #limits: { readonly maxElements: number };
   #message: ActionObservationSpecs | undefined;
@@ -45,11 +43,9 @@ export class SeatSpecs {
     this.#limits = { maxElements };
     this.actions = specTable(flattenSpecs(actions));
     this.observations = specTable(flattenSpecs(observations));
-    this.#actions = this.actions.entries.map((entry) => ({
-      ...entry,
-      path: entry.name.split("."),
-    }));
-    this.#byUid = new Map(this.#actions.map((action) => [action.uid, action]));
+    this.#actions = new Map(
+      this.actions.entries.map((entry) => [entry.uid, { ...entry, path: entry.name.split(".") }]),
+    );
     this.#required = this.actions.entries
       .filter(({ spec }) => "required" in spec)
       .map(({ name }) => name);
@@ -71,10 +67,8 @@ export class SeatSpecs {
     const { actions } = request;
     if (actions.length === 0 && this.#required.length === 0) return noActions;
     const values: Record<string, unknown> = {};
-    for (let i = 0; i < actions.length; i++) {
-      const { uid, tensor } = actions[i] as (typeof actions)[number];
-      const inOrder = this.#actions[i];
-      const action = inOrder?.uid === uid ? inOrder : this.#byUid.get(uid);
+    for (const { uid, tensor } of actions) {
+      const action = this.#actions.get(uid);
       if (action === undefined) throw unknownUid("action", uid, this.actions);
       const { spec, name, path } = action;
       place(values, path, toValue(unpackFor(tensor, spec, name, this.#limits), spec));
