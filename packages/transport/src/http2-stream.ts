@@ -15,41 +15,38 @@ import { inflate, inflatedSize } from "./inflation.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes } from "./limits.ts";
 import { type MessageStream, onlyReceiver, type StreamReceiver } from "./message-stream.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
-import type { TurnBatch } from "./turn-batch.ts";
 
 /**
- * Messages of one chunk that are delivered before what was sent meanwhile goes out: with many in flight, the
- * peer then works on the first of them while we work on the rest.
+ * Messages of one chunk that are delivered before a pending write goes out. With many requests in flight, the
+ * peer then works on the first answers while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
 
-/** Messages delivered one by one (paused and resumed in between) before others get their turn. */
+/** Messages delivered one by one (paused and resumed in between) before other streams run. */
 const resumesPerTurn = 64;
 
-/** What both sides of a gRPC call need. */
+/** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly http2: Carrier;
   readonly decoder: Pick<MessageCodec<Received>, "read">;
   readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
-  /** Where large messages are written to before they go out. */
+  /** Memory for large outgoing messages. */
   readonly pool: BufferPool;
-  /** Why the connection is gone or about to go, where that is known. */
+  /** Returns the reason why the connection is lost or closing, where it is known. */
   readonly connectionFailure: () => Error | undefined;
-  /** Whether what large messages came in is freed at once; for a client, which gets more of those than it sends. Default false. */
+  /** Frees the chunks of large messages once they are copied (`ChunkMemory`); for clients, which receive them. Default false. */
   readonly freesChunks?: boolean | undefined;
-  /** The streams together with which it may be delivered to. Default: it is delivered to at once. */
-  readonly batch?: TurnBatch | undefined;
-  /** Opens an account of what the stream holds of messages that nobody has taken. Default: none. */
+  /** Opens an account for the bytes that the stream buffers. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
 
 /**
- * A gRPC call over a node:http2 stream, the part that both sides share: framing,
- * backpressure, and the order of what the receiver is told.
+ * A gRPC call over a node:http2 stream, as far as both sides share it: framing,
+ * backpressure, and the order of the receiver's callbacks.
  *
- * There are no promises between the bytes and the messages: what came is cut, decoded
- * and delivered in one go, and what is sent meanwhile is one write.
+ * No promise separates bytes from messages: a chunk is deframed, decoded and delivered
+ * synchronously, and the messages sent meanwhile go out in one write.
  */
 export abstract class Http2MessageStream<
   Received extends ProcessRequest | ProcessResponse,
@@ -58,15 +55,15 @@ export abstract class Http2MessageStream<
 > implements MessageStream<Received, Sent>
 {
   protected readonly http2: Carrier;
-  /** The peer has ended its side, and every byte of it is here. */
+  /** The peer has ended its side, and all of its bytes have arrived. */
   protected peerEnded = false;
-  /** We have ended our side. */
+  /** This side has ended. */
   protected ended = false;
-  /** The receiver has been told that the stream is gone, or is about to be. */
+  /** `onClose` has been called or is scheduled. */
   protected done = false;
-  /** What the peer still sends is of no interest any more. */
+  /** Bytes that the peer still sends are dropped. */
   protected discarding = false;
-  /** The encoding of compressed messages from the peer. */
+  /** The peer's `grpc-encoding`. */
   protected encoding: string | undefined;
   protected readonly connectionFailure: () => Error | undefined;
   protected lastError: Error | undefined;
@@ -78,7 +75,7 @@ export abstract class Http2MessageStream<
   readonly #outbox: Outbox<Sent>;
   readonly #maxMessageBytes: number;
   #receiver: StreamReceiver<Received> | undefined;
-  /** The memory of the last step that was put together; kept for those alone who give it back. */
+  /** The borrowed memory of the last assembled step; undefined unless the receiver calls `recycle`. */
   #lent: Buffer | undefined;
   #recycles = false;
   #failure: Error | undefined;
@@ -87,10 +84,9 @@ export abstract class Http2MessageStream<
   #paused = false;
   #inflating = false;
   #inflated: Buffer | undefined;
-  /** Bytes of a message that is being inflated, or of one that the receiver has, but paused at. */
+  /** Bytes of a message that is being inflated, or that the receiver paused at. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
-  readonly #batch: TurnBatch | undefined;
   #yielding = false;
   #resumes = 0;
   #burst = 0;
@@ -111,7 +107,6 @@ export abstract class Http2MessageStream<
     this.connectionFailure = options.connectionFailure;
     this.#decoder = options.decoder;
     this.#pool = options.pool;
-    this.#batch = options.batch;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#deframer = new Deframer(options.maxMessageBytes, options.freesChunks);
@@ -142,7 +137,7 @@ export abstract class Http2MessageStream<
 
   send(message: Sent): boolean {
     if (this.done || this.ended) {
-      return true; // Dropped. What tells the sender is onClose, which comes in any case.
+      return true; // Dropped. The sender learns it from onClose.
     }
     this.#outbox.add(message);
     if (!this.#delivering && !this.#flushScheduled) {
@@ -190,20 +185,20 @@ export abstract class Http2MessageStream<
   abstract end(): void;
   abstract abort(error: Error): void;
 
-  /** The peer's side is over, and all of it has come here. */
+  /** The peer has ended its side, and all of its bytes have arrived. */
   protected onHttp2End(): void {
     this.peerEnded = true;
     this.#deliver();
   }
 
-  /** The peer's side is over in good order, and all of it was delivered. */
+  /** Called when the peer has half-closed and all of its messages were delivered. */
   protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
-  /** node:http2 closed the stream while our side was open. */
+  /** Called when node:http2 closes the stream while this side is open. */
   protected abstract onAborted(): void;
-  /** node:http2 is done with the stream. */
+  /** Called when node:http2 has closed the stream. */
   protected abstract onClosed(): void;
 
-  /** Drops what is buffered and tells the receiver, once and last, that the stream is gone. */
+  /** Drops buffered messages and calls the receiver's `onClose`, once, after every other callback. */
   protected finish(error: Error | undefined): void {
     if (this.done) {
       return;
@@ -219,7 +214,7 @@ export abstract class Http2MessageStream<
     this.discard();
   }
 
-  /** Lets whatever the peer still sends go by, so that it never waits for us. */
+  /** Reads and drops the peer's remaining bytes, so that flow control never blocks it. */
   protected discard(): void {
     this.discarding = true;
     this.#lent = undefined;
@@ -230,12 +225,12 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Bytes were dropped that would have been a message; the rest of the stream cannot be read. */
+  /** Ends the stream after an error from which framing cannot recover. */
   protected fail(error: Error): void {
     this.abort(error);
   }
 
-  /** Writes what was sent and not written yet, in one go. */
+  /** Writes the pending messages in one write. */
   protected flush(): void {
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
@@ -258,14 +253,14 @@ export abstract class Http2MessageStream<
       return;
     }
     this.http2.write(bytes, (error) => {
-      // Of a stream that was cut, node:http2 may not have let go of the bytes.
+      // node:http2 may still hold the bytes of a stream that was destroyed.
       if (!error && !this.http2.destroyed) {
         this.#pool.give(pooled);
       }
     });
   }
 
-  /** Forgets what was sent and not written yet. */
+  /** Drops the pending messages. */
   protected dropUnwritten(): void {
     this.#outbox.clear();
   }
@@ -276,9 +271,6 @@ export abstract class Http2MessageStream<
     }
     this.#deframer.push(chunk);
     if (!this.#isBlocked()) {
-      if (this.#waitsInBatch(chunk.length)) {
-        return;
-      }
       this.#deliver();
     }
     if (this.#isBlocked()) {
@@ -287,7 +279,7 @@ export abstract class Http2MessageStream<
         this.http2.pause();
       }
     } else if (this.http2.readableLength > 0) {
-      // node:http2 is handing out what it had buffered, all of it in one turn, if we let it.
+      // Without a pause node:http2 emits everything that it has buffered in one turn.
       this.#burst += 1;
       if (this.#burst >= chunksPerBurst) {
         this.#burst = 0;
@@ -297,18 +289,13 @@ export abstract class Http2MessageStream<
     }
   }
 
-  #waitsInBatch(bytes: number): boolean {
-    this.#yielding = this.#batch?.takes(bytes, this.#goOn) === true;
-    return this.#yielding;
-  }
-
   #keepAccount(): void {
     if (!this.discarding) {
       this.#account?.hold(this.#deframer.bufferedBytes + this.#heldBytes);
     }
   }
 
-  /** What was held beside the bytes that are no message yet is not any more. */
+  /** Accounts for undelivered bytes only: no message is held any longer. */
   #release(): void {
     this.#heldBytes = 0;
     this.#account?.hold(this.#deframer.bufferedBytes);
@@ -395,7 +382,7 @@ export abstract class Http2MessageStream<
 
   #hand(receiver: StreamReceiver<Received>, message: Received | Malformed, bytes: number): void {
     receiver.onMessage(message, bytes);
-    // Whoever pauses at a message has put it aside.
+    // A receiver that pauses in onMessage has queued the message.
     this.#heldBytes = this.#paused ? bytes : 0;
   }
 
@@ -416,7 +403,7 @@ export abstract class Http2MessageStream<
         this.fail(result);
         return;
       }
-      // A pause that came meanwhile holds it back, like any other message.
+      // A pause in the meantime holds it back, like any other message.
       this.#inflated = result;
       this.#deliver();
     });

@@ -20,4 +20,3 @@ export type {
 export type { Metadata } from "./metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open-connect-stream.ts";
 export { type OpenedStream, type OpenOptions, openStream } from "./open-stream.ts";
-export { createTurnBatch, type TurnBatch } from "./turn-batch.ts";

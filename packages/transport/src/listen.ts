@@ -22,7 +22,6 @@ import { isGrpcProcess, peerOf } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
 import { createRoutes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
-import { createTurnBatch } from "./turn-batch.ts";
 
 const defaultHost = "127.0.0.1";
 
@@ -81,7 +80,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     onError,
   });
 
-  const batch = createTurnBatch();
   const onHttp2Stream = (
     http2: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -114,7 +112,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         encoder: codecs.response,
         maxMessageBytes,
         pool,
-        batch,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
         peer: peerOf(connection, headers),

@@ -13,24 +13,21 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
 import { processPath } from "./process-call.ts";
-import type { TurnBatch } from "./turn-batch.ts";
 
-/** What a stream keeps of the memory of large requests. */
+/** Bytes of spare memory for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
 
-/** How a stream to a server is opened. */
+/** Options of `openStream`. */
 export interface OpenOptions extends ConnectionOptions {
   /** Metadata of the call: names in lower case, values in printable ASCII. */
   readonly metadata?: Metadata | undefined;
   /** Most bytes of one message, also after inflation. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
+  /** Codecs of both directions. Default: tensor-codec's with their default limits. */
   readonly codecs?: CallCodecs | undefined;
-  /** The streams together with which it may be delivered to, for programs with many. Default: it is delivered to at once. */
-  readonly batch?: TurnBatch | undefined;
 }
 
-/** A stream to a server with its connection. */
+/** A stream to a server, with its connection. */
 export interface OpenedStream extends ClientStream, AsyncDisposable {
   /** `host:port` of the server. */
   readonly address: string;
@@ -45,8 +42,8 @@ export interface OpenedStream extends ClientStream, AsyncDisposable {
  * Opens a Process stream, over a connection of its own, with gRPC.
  *
  * `address` is `host:port`, `http://host:port` (plain text, the same) or `https://host:port`.
- * Resolves once the server has answered with HTTP/2; what it thinks of the call itself comes
- * with the stream's `onClose`.
+ * Resolves once the server has answered with HTTP/2. A server that refuses the call itself does so
+ * through the stream's `onClose`.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
  * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
@@ -59,8 +56,8 @@ export async function openStream(
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
   const codecs = options.codecs ?? defaultCodecs();
-  // `close(CANCEL)` of node:http2 sends END_STREAM before it resets: to the server that is a
-  // half-close. Only an aborted signal resets and says nothing else.
+  // node:http2's `close(CANCEL)` sends END_STREAM before the reset, which the server reads as a
+  // half-close. Only an aborted signal sends a bare reset.
   const controller = new AbortController();
   const http2 = connection.session.request(headers, { signal: controller.signal });
   const stream = new GrpcClientStream({
@@ -70,7 +67,6 @@ export async function openStream(
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     pool: createBufferPool(pooledBytes),
     freesChunks: true,
-    batch: options.batch,
     connectionFailure: connection.failure,
     address: parsed.authority,
     cancel: () => controller.abort(),
@@ -79,7 +75,7 @@ export async function openStream(
   return withConnection(stream, connection, parsed);
 }
 
-/** Adds the connection's own life to a stream. */
+/** Returns the stream with the `close` and `address` of its connection. */
 export function withConnection(
   stream: ClientStream,
   connection: ClientConnection,

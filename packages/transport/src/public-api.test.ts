@@ -6,7 +6,6 @@ test("the public names are these", () => {
   expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
     [
       "ListenLimitTable",
-      "createTurnBatch",
       "isLoopback",
       "listen",
       "maxTimeoutMs",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
-import { createTurnBatch } from "@dm-env-rpc/transport";
 import { type ConnectOptions, connect, connectionCodecs } from "../connect.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../definition.ts";
 import type { JoinOptions } from "../environment.ts";
@@ -33,12 +32,12 @@ export function remoteSlots<
 ): SlotFactory<ActionOf<A>, ObservationOf<O, N>> {
   const all = typeof addresses === "string" ? [addresses] : addresses;
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
-  // The messages of slots have much in common, and many of them come at a time.
-  const inCommon = { codecs: connectionCodecs(), batch: createTurnBatch() };
+  // One codec for all slots: their messages share layouts.
+  const codecs = connectionCodecs();
   return async (request) => {
     const { slot, signal, buffers } = request;
     const connection = await connect(all[slot % all.length] ?? "", {
-      ...inCommon,
+      codecs,
       ...connecting,
       signal,
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Connection, connect, type Environment, type JoinOptions } from "@dm-env-rpc/client";
 import { createEnvironmentServer, serve } from "@dm-env-rpc/server";
-import { createTurnBatch, memoryStreamPair } from "@dm-env-rpc/transport";
+import { memoryStreamPair } from "@dm-env-rpc/transport";
 import type { Load } from "../loads/load.ts";
 import { inStep, lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
 import type { Agent, Peer, Turn } from "./peer.ts";
@@ -32,15 +32,13 @@ export const inProcess: Peer = {
 };
 
 function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): Peer {
-  // As a program with many connections has it.
-  const batch = createTurnBatch();
   return {
     async serve(load) {
       const server = await serve({ worlds: [load.world], limits });
       return { port: server.port, close: () => server.close() };
     },
     async connect(load, port, inFlight) {
-      const options = { maxInFlight: inFlight, batch };
+      const options = { maxInFlight: inFlight };
       return agent(load, await connect(`127.0.0.1:${port}`, options), pipelined, port, tensors);
     },
   };
