@@ -4,27 +4,25 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
 
 type Message = ProcessRequest | ProcessResponse | Malformed;
 
-/** The largest alignment that a tensor's elements ask for. */
+/** The largest alignment of any element. */
 const maxLead = 8;
 
 /**
- * Learns where a message that is put together should begin in its memory, so that the
- * tensors in it can be views.
+ * Learns at which offset an assembled message should start in its memory so that its tensors are views.
  *
- * A tensor of wide elements is a view only where its bytes happen to be aligned; elsewhere
- * the codec copies it. Where in a message the tensors are depends on the message, but
- * messages of one size on one stream mostly look alike: so each beginning is tried until
- * nothing is copied, or the one is known that makes the copies smallest.
+ * A float tensor is a view only where its bytes are aligned; elsewhere the codec copies it. The position of a
+ * tensor depends on the message, but messages of one size on one stream mostly share a layout. So each of the
+ * eight offsets is tried until nothing is copied, and otherwise the one with the fewest copied bytes is used.
  */
 export class AlignmentLearner {
-  /** Bytes to leave free in front of the next message. */
+  /** Bytes to leave free before the next message. */
   lead = 0;
   #size = -1;
   #tried = 0;
   #bestLead = 0;
   #bestCopied = Number.POSITIVE_INFINITY;
 
-  /** Looks at what became of a message of `size` bytes that began `lead` bytes into `memory`. */
+  /** Evaluates a decoded message of `size` bytes that started `lead` bytes into `memory`. */
   observe(message: Message, size: number, memory: ArrayBufferLike): void {
     if (size !== this.#size) {
       this.#size = size;
@@ -44,7 +42,7 @@ export class AlignmentLearner {
   }
 }
 
-/** Bytes of the tensors that could have been views, but are not. */
+/** Bytes of float tensors that are copies instead of views. */
 function copiedBytes(message: Message, memory: ArrayBufferLike): number {
   if (message.case !== "step") {
     return 0;

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What stands in front of the payload of a frame (RFC 9113, section 4.1). */
+/** The header of a frame (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Less is not worth the call. */
+/** Smaller buffers are not worth the call. */
 const leastBytes = 16 * 1024;
 
 /**
- * What is left to the garbage collector before: once a process has freed an ArrayBuffer, V8 works up to a
- * sixth slower on all its typed arrays, which a large message now and then is not worth.
+ * Bytes that are copied before any buffer is freed: a process that has ever freed an ArrayBuffer runs all code on
+ * typed arrays up to a sixth slower, which an occasional large message is not worth.
  */
 const patienceBytes = 8 * 1024 * 1024;
 
 /**
- * Frees the memory of what node:http2 read as soon as all of it was copied, where it would wait for a
- * garbage collection otherwise: collecting costs a client more than everything else that it does with large messages.
+ * Frees the memory that node:http2 reads into as soon as all of it is copied, instead of at the next garbage
+ * collection. Collecting that memory costs a client more CPU than everything else it does with large messages.
  *
- * What is read at a time is one ArrayBuffer, of which every chunk in it is a view. It is freed once a
- * chunk of the next one has come, so that node:http2 is done with it, and if nobody else can see a byte of
- * it: what was not copied are at most nine bytes for each chunk, the headers of their frames. A payload
- * that somebody else sees has a header of its own, and is more than the one header that may be missing
- * because it came with the read before.
+ * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached once a chunk of the next
+ * read arrives, so that node:http2 is done with it, and only if the bytes that were not copied can be frame
+ * headers alone: at most nine for each chunk. A payload that another reader sees has a header of its own, so
+ * that it exceeds the one header that may be missing because the read before contained it.
  */
 export class ChunkMemory {
   #patience = patienceBytes;
   #buffer: WeakRef<ArrayBuffer> | undefined;
-  /** Of that buffer: bytes that were copied, and the chunks that they came in. */
+  /** Bytes of that buffer that were copied, and the number of chunks they came in. */
   #copiedBytes = 0;
   #chunks = 0;
 
-  /** A whole chunk was copied, and nobody has a view of it. */
+  /** Records that a whole chunk was copied and no view of it remains. */
   copied(chunk: Buffer): void {
     if (this.#patience > 0) {
       this.#patience -= chunk.length;

@@ -5,47 +5,46 @@ import { ChunkMemory } from "./chunk-memory.ts";
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** The first allocation for a message that is not whole yet; more only as bytes come. */
+/** The first allocation for an incomplete message; it grows as bytes arrive. */
 const firstAllocationBytes = 16 * 1024;
 
 /**
- * What a chunk costs beside its bytes (an object and an ArrayBuffer), so that a
- * peer that sends byte by byte is held to the same bound as any other.
+ * The overhead of a chunk (an object and an ArrayBuffer), so that the same bound holds for a
+ * peer that sends byte by byte.
  */
 const chunkOverheadBytes = 256;
 
-/** Spare memory is given up when it is this many times as large as what is needed. */
+/** Spare memory is dropped when it is more than this many times the size needed. */
 const maxSpare = 4;
 
 /**
- * Cuts a stream of bytes into gRPC's length-prefixed messages.
+ * Splits a stream of bytes into gRPC's length-prefixed messages.
  *
- * `push` takes chunks as they come, `next` finds the messages in them one by one.
- * A message that lies in one chunk is not copied; one that spans several is put
- * together in memory of its own, which no other message shares (`spare` was another's, and
- * is not any more). That memory grows as bytes come: a length that is announced costs nothing until a message of that length
- * has come whole once.
+ * `push` takes chunks as they arrive, `next` finds the messages in them one by one. A message within one chunk
+ * is not copied; one that spans several chunks is assembled in memory that no other message shares. That
+ * memory grows as bytes arrive: an announced length is only allocated up front once a message of that length
+ * has arrived.
  */
 export class Deframer {
   /** The bytes of the message that `next` found, from `start` to `end`. */
   source: Buffer = noBytes;
   start = 0;
   end = 0;
-  /** Whether that message is compressed. */
+  /** True if that message is compressed. */
   compressed = false;
-  /** Whether it was put together from several chunks, in memory of its own. */
+  /** True if it was assembled from several chunks, in memory of its own. */
   assembled = false;
-  /** Bytes to leave free in front of the next message that is put together, for its alignment. */
+  /** Bytes to leave free before the next assembled message, for its alignment. */
   lead = 0;
-  /** Memory that nobody looks at any more, for the next message that is put together, if it suits. */
+  /** Memory of an earlier message that is no longer borrowed; the next assembled message reuses it if it fits. */
   spare: Buffer | undefined;
-  /** Why the stream cannot be read any further, once `next` has found that out. */
+  /** The framing error after which the stream cannot be read; `next` sets it. */
   failure: DmEnvRpcError | undefined;
 
   readonly #maxMessageBytes: number;
   #chunk: Buffer = noBytes;
   #at = 0;
-  /** Whether a message was found that is a view of the chunk. */
+  /** True if a message was found that is a view of the chunk. */
   #isViewed = false;
   readonly #chunkMemory: ChunkMemory | undefined;
   readonly #waiting: Buffer[] = [];
@@ -58,23 +57,23 @@ export class Deframer {
   #bodyStart = 0;
   #trustedBytes = firstAllocationBytes;
 
-  /** @param freesChunks Whether the memory of chunks is freed that were copied (`ChunkMemory`). Default false. */
+  /** @param freesChunks Frees the memory of chunks once they are copied (`ChunkMemory`). Default false. */
   constructor(maxMessageBytes: number, freesChunks: boolean = false) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#chunkMemory = freesChunks ? new ChunkMemory() : undefined;
   }
 
-  /** Bytes that were pushed and are in no message yet, with what keeping them costs. */
+  /** Bytes that were pushed and belong to no delivered message, overhead included. */
   get bufferedBytes(): number {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
 
-  /** Whether what was pushed ends inside a message, once `next` has returned false. */
+  /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
   get isInsideMessage(): boolean {
     return this.#headerLength > 0 || this.#body !== undefined;
   }
 
-  /** Takes bytes that follow those already pushed; they must not change any more. */
+  /** Appends a chunk, which must not change afterwards. */
   push(chunk: Buffer): void {
     if (this.#at === this.#chunk.length && this.#waiting.length === 0) {
       this.#chunk = chunk;
@@ -86,7 +85,7 @@ export class Deframer {
     this.#waitingBytes += chunk.length + chunkOverheadBytes;
   }
 
-  /** Finds the next whole message; false when there is none yet, or never will be (`failure`). */
+  /** Finds the next complete message; returns false if there is none yet, or after a `failure`. */
   next(): boolean {
     while (this.failure === undefined) {
       if (this.#at === this.#chunk.length && !this.#nextChunk()) {
@@ -131,7 +130,7 @@ export class Deframer {
     return false;
   }
 
-  /** Forgets everything that was pushed. */
+  /** Drops everything that was pushed. */
   clear(): void {
     this.source = noBytes;
     this.start = 0;
@@ -163,7 +162,7 @@ export class Deframer {
     const next = this.#waiting.length > 0 ? this.#waiting.shift() : undefined;
     this.#at = 0;
     if (next === undefined) {
-      // What was read must not be kept alive by a stream that has gone quiet.
+      // An idle stream must not keep its last chunk in memory.
       this.#chunk = noBytes;
       this.source = noBytes;
       return false;
@@ -174,7 +173,7 @@ export class Deframer {
     return true;
   }
 
-  /** Takes what the chunk has of the five bytes in front of a message. */
+  /** Collects a message header that spans chunks; returns true once all five bytes are read. */
   #collectHeader(): boolean {
     const chunk = this.#chunk;
     while (this.#at < chunk.length) {
@@ -195,7 +194,7 @@ export class Deframer {
     return false;
   }
 
-  /** Checks what stands in front of a message. */
+  /** Checks a message header. */
   #begin(): boolean {
     if (this.#flags > 1) {
       this.failure = new DmEnvRpcError(
@@ -233,7 +232,7 @@ export class Deframer {
     if (needed < this.#bodySize) {
       return false;
     }
-    // A peer that has sent a message of this size once may make us allocate as much again.
+    // A peer that has sent a message of this size may cause an allocation of this size.
     this.#trustedBytes = Math.max(this.#trustedBytes, needed);
     this.#body = undefined;
     this.#bodyLength = 0;
@@ -252,7 +251,7 @@ function readLength(chunk: Buffer, at: number): number {
   return high * 0x10000 + low;
 }
 
-/** The error for a message beyond the limit; `came` says how large it is, as far as known. */
+/** Returns the error for a message beyond the limit; `came` is its size as far as it is known. */
 export function tooLarge(came: string, maxMessageBytes: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",

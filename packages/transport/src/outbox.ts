@@ -4,32 +4,32 @@ import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
 const firstSlabBytes = 1024;
-/** A stream that has used up a few slabs gets none that are smaller. */
+/** The smallest slab of a stream that has filled a few. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
-/** A message of this size gets memory of its own. */
+/** Larger messages get a buffer of their own from the pool. */
 const largeMessageBytes = 32 * 1024;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** Part of what is to be written. */
+/** A part of a pending write. */
 export interface Piece {
   readonly bytes: Buffer;
-  /** The buffer of the pool that it lies in, to be given back once it is written. */
+  /** The pool's buffer behind `bytes`, to be returned once it is written. */
   readonly pooled: Buffer | undefined;
 }
 
-/** How one direction of a stream becomes bytes. */
+/** Encodes the messages of one direction. */
 export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
 
 /**
- * The messages of one turn of the event loop, framed one behind the other.
+ * The messages of one turn of the event loop, framed one after the other.
  *
- * Small messages are written straight into a slab that the stream owns; what a
- * write took stays untouched, later messages go behind it. Slabs are
- * sized by the last turn's traffic, so that an idle stream holds little.
+ * Small messages are encoded directly into a slab that the stream owns. Bytes that were handed to a write
+ * never change; later messages follow them. Slabs are sized by the last turn's traffic, so that an idle
+ * stream holds little memory.
  */
 export class Outbox<T> {
-  /** Bytes that were added and not taken. */
+  /** Bytes of pending messages. */
   bytes = 0;
 
   readonly #encoder: Encoder<T>;
@@ -48,7 +48,7 @@ export class Outbox<T> {
   /**
    * Frames a message.
    *
-   * @throws what the codec throws; nothing was added then.
+   * @throws what the codec throws; nothing is added then.
    */
   add(message: T): void {
     const size = this.#encoder.size(message);
@@ -75,7 +75,7 @@ export class Outbox<T> {
     this.bytes += total;
   }
 
-  /** Hands out what was added, in pieces that will not change. */
+  /** Returns and removes the pending bytes, in pieces that will not change. */
   take(): readonly Piece[] {
     if (this.bytes === 0) {
       return [];
@@ -108,7 +108,7 @@ export class Outbox<T> {
     this.bytes = 0;
   }
 
-  /** Drops what was added. */
+  /** Drops the pending messages. */
   clear(): void {
     this.#slab = noBytes;
     this.#start = 0;
