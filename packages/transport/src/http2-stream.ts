@@ -235,11 +235,6 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
-    const only = this.#outbox.takeOnly();
-    if (only !== undefined) {
-      this.http2.write(only);
-      return;
-    }
     this.http2.cork();
     for (const piece of this.#outbox.take()) {
       this.#write(piece);

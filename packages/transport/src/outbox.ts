@@ -83,29 +83,14 @@ export class Outbox<T> {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
-    this.#prepare();
-    return pieces;
-  }
-
-  /** Hands out what was added, where that are small messages in one piece, as nearly always; else nothing. */
-  takeOnly(): Buffer | undefined {
-    if (this.#pieces.length > 0 || this.#start === this.#end) {
-      return undefined;
-    }
-    const bytes = this.#slab.subarray(this.#start, this.#end);
-    this.#start = this.#end;
-    this.#prepare();
-    return bytes;
-  }
-
-  /** Chooses the size of the next slab: room for two such turns, so that every other one needs no memory. */
-  #prepare(): void {
+    // The next slab has room for two such turns, so that every other one allocates nothing.
     let size = Math.min(this.#slabSize, warmSlabBytes);
     while (size < 2 * this.bytes && size < largeSlabBytes) {
       size *= 2;
     }
     this.#slabSize = size;
     this.bytes = 0;
+    return pieces;
   }
 
   /** Drops the pending messages. */
