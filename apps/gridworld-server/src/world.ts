@@ -26,7 +26,6 @@ const maxInt32 = 2 ** 31 - 1;
 
 /** The create settings as they are called on the wire. */
 const settings = {
-  seed: optional(t.uint64()),
   height: optional(t.int32()),
   width: optional(t.int32()),
   max_agents: optional(t.int32()),
@@ -72,7 +71,6 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
       name: optional(t.string()),
       level: optional(t.int32({ min: 1, max: maxLevel })),
     },
-    resetWorldSettings: { seed: optional(t.uint64()) },
     actions: ({ create }) => ({
       move: t.int8({ min: foragingActions.none, max: foragingActions.load }),
       ...sleepSpecs(clock, resolved(create)),
@@ -85,18 +83,14 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
     clock,
     onDestroy,
 
-    create({ settings: create, random: first }) {
-      let random = first;
-      const foraging = createForaging<number>(toForaging(create), () => random.next());
+    create({ settings: create, random }) {
+      const foraging = createForaging<number>(toForaging(create), random.next);
       const { sight, maxAgents, food, height, width } = foraging.settings;
       const side = 2 * sight + 1;
       return {
         join: (agent, options) => refusing(() => foraging.join(agent, options)),
         leave: (agent) => foraging.leave(agent),
-        start({ agents, random: current }) {
-          random = current;
-          foraging.reset(agents);
-        },
+        start: ({ agents }) => foraging.reset(agents),
         enter: (agent) => refusing(() => foraging.enter(agent)),
         exit: (agent) => foraging.remove(agent),
         step(actions) {

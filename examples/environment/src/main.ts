@@ -1,12 +1,12 @@
 // A simulation of one's own, wrapped as an environment with dm_env's reset and step.
 import { connect, run } from "@dm-env-rpc/client";
-import { defineEnvironment, optional, serve, withDefault } from "@dm-env-rpc/server";
+import { defineEnvironment, serve, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { CartPole } from "./cart-pole.ts";
 
 const cartPole = defineEnvironment({
   name: "cart-pole",
-  settings: { seed: optional(t.uint64()), max_steps: withDefault(t.int32({ min: 1 }), 500) },
+  settings: { max_steps: withDefault(t.int32({ min: 1 }), 500) },
   actions: { push: t.discrete(2) },
   observations: {
     cart: { position: t.float32(), velocity: t.float32() },

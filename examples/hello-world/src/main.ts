@@ -4,7 +4,7 @@ import { t } from "@dm-env-rpc/tensor-codec";
 
 const race = defineWorld({
   name: "race",
-  settings: { length: t.int32({ min: 1, max: 100 }), seed: t.uint64() },
+  settings: { length: t.int32({ min: 1, max: 100 }) },
   actions: { stride: t.int8({ min: 0, max: 3 }) },
   observations: { position: t.int32(), leader: t.int32(), reward: t.float32() },
   clock: lockstep({ deadlineMs: 1_000, onMissedDeadline: "default-action" }),

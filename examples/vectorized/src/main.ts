@@ -1,12 +1,11 @@
 // Sixteen environments as one: observations stacked, sequences that begin again by themselves.
 import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
-import { defineEnvironment, optional, serve } from "@dm-env-rpc/server";
+import { defineEnvironment, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
 /** A walk on a line: right is towards the goal. */
 const walk = defineEnvironment({
   name: "walk",
-  settings: { seed: optional(t.uint64()) },
   actions: { dx: t.int8({ min: -1, max: 1 }) },
   observations: { x: t.int32() },
   create({ random }) {

@@ -21,6 +21,7 @@ export type { Awaitable } from "./definition/awaitable.ts";
 export {
   defineEnvironment,
   type EnvironmentContext,
+  type EnvironmentOf,
   type EnvironmentStep,
   type SingleAgentDefinition,
   type SingleAgentEnvironment,

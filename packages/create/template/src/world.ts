@@ -8,7 +8,6 @@ export const world = defineWorld({
   settings: {
     size: withDefault(t.int32({ min: 2, max: 64 }), 8),
     goal: withDefault(t.int32({ min: 1, max: 100 }), 3),
-    seed: withDefault(t.uint64(), 0n),
   },
   actions: { move: t.int8({ min: 0, max: moves.length - 1 }) },
   observations: {

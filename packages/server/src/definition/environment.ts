@@ -3,16 +3,17 @@ import { type PackablesOf, type Specs, type TensorSpec, t } from "@dm-env-rpc/te
 import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId, SequenceState } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
-import { checkEnvironment, checkEnvironmentOptions } from "./hooks.ts";
-import type { OnlyNames } from "./names.ts";
+import { known, namesOf, type OnlyNames, unknownName } from "./names.ts";
 import type { SeededRandom } from "./random.ts";
-import type { SettingSpecs, SettingValues } from "./settings.ts";
+import { withSeeds } from "./seed.ts";
+import { type SettingSpecs, type SettingValues, seedSetting } from "./settings.ts";
 import type {
   ActionsOf,
   AgentCounts,
   DestroyPolicy,
   FromSettings,
   Observers,
+  UntypedWorldDefinition,
   World,
   WorldDefinition,
 } from "./world.ts";
@@ -28,9 +29,13 @@ export interface EnvironmentStep<O extends Specs> {
 }
 
 /** A single-agent environment in dm_env's terms. */
-export interface SingleAgentEnvironment<A extends Specs, O extends Specs> {
-  /** Begins a sequence and returns its first observation. */
-  reset(): Awaitable<PackablesOf<O>>;
+export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetSettings = object> {
+  /**
+   * Begins a sequence and returns its first observation.
+   *
+   * @param settings Those that the agent's resets have changed since it joined.
+   */
+  reset(settings: ResetSettings): Awaitable<PackablesOf<O>>;
   /** Acts. Actions that were not given are not in the record. */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
   /**
@@ -44,26 +49,48 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs> {
 export interface EnvironmentContext<Settings, JoinSettings> {
   readonly settings: Settings;
   readonly joinSettings: JoinSettings;
-  /** The agent's own, seeded from the world's seed and the order of joining. */
+  /**
+   * The agent's own: seeded by the `seed` of its join, else from the world's seed and the order of
+   * joining; a reset of the agent with a `seed` seeds it anew.
+   */
   readonly random: SeededRandom;
 }
+
+const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
+  reset: true,
+  step: true,
+  close: true,
+});
+
+/** The environment that a definition with these specs creates. */
+export type EnvironmentOf<
+  R extends SettingSpecs,
+  A extends Specs,
+  O extends Specs,
+> = SingleAgentEnvironment<A, O, Partial<SettingValues<R>>>;
 
 /** A kind of single-agent environment. */
 export interface SingleAgentDefinition<
   S extends SettingSpecs,
   J extends SettingSpecs,
+  R extends SettingSpecs,
   A extends Specs,
   O extends Specs,
-  Created extends SingleAgentEnvironment<A, O> = SingleAgentEnvironment<A, O>,
+  Created extends EnvironmentOf<R, A, O> = EnvironmentOf<R, A, O>,
 > {
   /** Unique among the worlds of a server. */
   readonly name: string;
   readonly description?: string;
   readonly version?: string;
-  /** Settings of a create. */
+  /**
+   * Settings of a create. Like a join, a reset of an agent and a reset of the world it also takes an optional uint64
+   * `seed`, unless another is declared.
+   */
   readonly settings?: S;
   /** Settings of a join. */
   readonly joinSettings?: J;
+  /** Settings of an agent's reset, all optional in the request; they hold for its sequences from then on. */
+  readonly resetSettings?: R;
   readonly actions: A;
   /** What is observed beside `reward`, a float32, which is added. */
   readonly observations: O;
@@ -76,9 +103,30 @@ export interface SingleAgentDefinition<
   readonly onDestroy?: DestroyPolicy;
   /** Default 30,000. */
   readonly drainDeadlineMs?: number;
+  /**
+   * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
+   * before it begins the next sequence without them. Default 10,000.
+   */
+  readonly resetDeadlineMs?: number;
   /** Makes the environment of an agent that joins; it has the hooks of an environment and no others. */
   create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }
+
+const options = namesOf<SingleAgentDefinition<never, never, never, Specs, Specs>>({
+  name: true,
+  description: true,
+  version: true,
+  settings: true,
+  joinSettings: true,
+  resetSettings: true,
+  actions: true,
+  observations: true,
+  agents: true,
+  onDestroy: true,
+  drainDeadlineMs: true,
+  resetDeadlineMs: true,
+  create: true,
+});
 
 /** The observations of an environment, with its reward. */
 export type WithReward<O extends Specs> = O & {
@@ -88,54 +136,58 @@ export type WithReward<O extends Specs> = O & {
 /**
  * Defines a kind of world from a single-agent environment: each agent that joins has
  * an instance of its own, which moves when it steps.
+ *
+ * @throws Error if the definition has a name that no definition has.
  */
 export function defineEnvironment<
   const S extends SettingSpecs = Record<never, never>,
   const J extends SettingSpecs = Record<never, never>,
+  const R extends SettingSpecs = Record<never, never>,
   const A extends Specs = Specs,
   const O extends Specs = Specs,
-  Created extends SingleAgentEnvironment<A, O> = SingleAgentEnvironment<A, O>,
+  Created extends EnvironmentOf<R, A, O> = EnvironmentOf<R, A, O>,
 >(
   definition: SingleAgentDefinition<
     S,
     J,
+    R,
     A,
     O,
     OnlyNames<Created, keyof SingleAgentEnvironment<A, O>, "an environment">
   >,
-): WorldDefinition<S, J, Record<never, never>, Record<never, never>, A, WithReward<O>> {
-  checkEnvironmentOptions(definition);
+): WorldDefinition<S, J, R, Record<never, never>, A, WithReward<O>>;
+export function defineEnvironment(
+  definition: SingleAgentDefinition<SettingSpecs, SettingSpecs, SettingSpecs, Specs, Specs>,
+): UntypedWorldDefinition {
+  const wrong = unknownName(definition, options, "an environment's definition");
+  if (wrong !== undefined) throw new Error(`the environment "${definition.name}": ${wrong}`);
   const { create, observations, ...rest } = definition;
-  return {
+  return withSeeds({
     ...rest,
     observations: { ...observations, reward: t.float32() },
     clock: freeRunning(),
     perAgent: true,
     create: ({ settings, random }) =>
       worldOf(observations, (joinSettings) => create({ settings, joinSettings, random })),
-  };
+  });
 }
 
-type WorldOf<S, J, A extends Specs, O extends Specs> = World<
-  S,
-  J,
-  Partial<Record<never, never>>,
-  A,
-  WithReward<O>
->;
+type UntypedEnvironment = SingleAgentEnvironment<Specs, Specs>;
+type Values = SettingValues<SettingSpecs>;
 
-function worldOf<S, J, A extends Specs, O extends Specs>(
-  specs: O,
-  make: (joinSettings: J) => Awaitable<SingleAgentEnvironment<A, O>>,
-): WorldOf<S, J, A, O> {
-  let environment: SingleAgentEnvironment<A, O> | undefined;
-  let latest: EnvironmentStep<O> | undefined;
+function worldOf(
+  specs: Specs,
+  make: (joinSettings: Values) => Awaitable<UntypedEnvironment>,
+): World<object, Values, Partial<Values>, Specs, Specs> {
+  let environment: UntypedEnvironment | undefined;
+  let latest: EnvironmentStep<Specs> | undefined;
+  let changed: Partial<Values> = {};
   let isOver = false;
-  const made = (): SingleAgentEnvironment<A, O> => {
+  const made = (): UntypedEnvironment => {
     if (environment === undefined) throw new Error("no agent has joined");
     return environment;
   };
-  const keep = (step: EnvironmentStep<O>): void => {
+  const keep = (step: EnvironmentStep<Specs>): void => {
     latest = step;
   };
   const close = (): Awaitable<void> => {
@@ -143,26 +195,36 @@ function worldOf<S, J, A extends Specs, O extends Specs>(
     environment = undefined;
     return closed?.close?.();
   };
+  const observers: Record<string, unknown> = {
+    ...observersOf(specs, () => latest?.observation),
+    reward: () => latest?.reward ?? 0,
+  };
   return {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
-        environment = checkEnvironment(created);
+        environment = known(created, hooks, "an environment");
         return isOver ? close() : undefined;
       }),
     destroy() {
       isOver = true;
       return close();
     },
-    start: () => then(made().reset(), (observation) => keep({ observation })),
+    reset(_agent, settings) {
+      changed = { ...changed, ...settings };
+    },
+    start() {
+      const settings = changed;
+      // A seed is for one sequence: the others go on with the numbers that follow.
+      const { [seedSetting]: _seed, ...others } = changed;
+      changed = others;
+      return then(made().reset(settings), (observation) => keep({ observation }));
+    },
     step(actions) {
       const [action] = actions.values();
       return then(made().step(action ?? {}), keep);
     },
     status: () => latest?.state ?? "running",
-    observe: {
-      ...observersOf(specs, () => latest?.observation),
-      reward: () => latest?.reward ?? 0,
-    } as Observers<WithReward<O>>,
+    observe: observers as Observers<Specs>,
   };
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SingleAgentDefinition, SingleAgentEnvironment } from "./environment.ts";
-import { unknownName } from "./names.ts";
+import { known, namesOf, unknownName } from "./names.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "./world.ts";
 
 const worldHooks = namesOf<UntypedWorld>({
@@ -42,26 +41,6 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
   create: true,
 });
 
-const environmentHooks = namesOf<SingleAgentEnvironment<never, never>>({
-  reset: true,
-  step: true,
-  close: true,
-});
-
-const environmentOptions = namesOf<SingleAgentDefinition<never, never, never, never>>({
-  name: true,
-  description: true,
-  version: true,
-  settings: true,
-  joinSettings: true,
-  actions: true,
-  observations: true,
-  agents: true,
-  onDestroy: true,
-  drainDeadlineMs: true,
-  create: true,
-});
-
 /**
  * Checks what the author's `create` returned.
  *
@@ -76,37 +55,7 @@ export function checkWorld(world: UntypedWorld | undefined): UntypedWorld {
   return known(world, worldHooks, "a world");
 }
 
-/**
- * Checks what the author's `create` of a single-agent environment returned.
- *
- * @throws Error if it has a hook that no environment has.
- */
-export function checkEnvironment<T extends object>(environment: T): T {
-  return known(environment, environmentHooks, "an environment");
-}
-
-/**
- * Checks the names in the definition of a single-agent environment.
- *
- * @throws Error naming one that no definition has.
- */
-export function checkEnvironmentOptions(definition: { readonly name: string }): void {
-  const wrong = unknownName(definition, environmentOptions, "an environment's definition");
-  if (wrong !== undefined) throw new Error(`the environment "${definition.name}": ${wrong}`);
-}
-
 /** Describes a name in a world's definition that no definition has. */
 export function unknownOption(definition: UntypedWorldDefinition): string | undefined {
   return unknownName(definition, worldOptions, "a world's definition");
-}
-
-function known<T extends object>(value: T, names: readonly string[], what: string): T {
-  const wrong = unknownName(value, names, what);
-  if (wrong !== undefined) throw new Error(wrong);
-  return value;
-}
-
-/** The names of a type, which the compiler holds to be all of them. */
-function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly string[] {
-  return Object.keys(names);
 }

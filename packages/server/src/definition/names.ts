@@ -8,6 +8,22 @@ export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
   readonly [K in Exclude<keyof T, Known | symbol>]: `"${K}" is not a hook of ${What}`;
 };
 
+/** The names of a type, which the compiler holds to be all of them. */
+export function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly string[] {
+  return Object.keys(names);
+}
+
+/**
+ * Returns a value whose names are all known.
+ *
+ * @throws Error naming one that is not.
+ */
+export function known<T extends object>(value: T, names: readonly string[], what: string): T {
+  const wrong = unknownName(value, names, what);
+  if (wrong !== undefined) throw new Error(wrong);
+  return value;
+}
+
 /**
  * Describes a property that nothing reads, which an author most likely misspelled.
  *

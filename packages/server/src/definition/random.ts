@@ -2,7 +2,7 @@
 
 /** A seeded source of random numbers: the same seed gives the same numbers, on every machine. */
 export interface SeededRandom {
-  /** What it was made from. */
+  /** What it was last seeded with. */
   readonly seed: bigint;
   /** Uniform in [0, 1), a multiple of 2^-53. */
   next(): number;
@@ -28,17 +28,33 @@ function* splitMix(seed: bigint): Generator<number, never> {
 
 const rotateLeft = (x: number, bits: number): number => (x << bits) | (x >>> (32 - bits));
 
+/** A source of random numbers that can begin anew, for whoever holds it. */
+export interface Reseedable {
+  readonly random: SeededRandom;
+  /** From now on the source gives the numbers of another seed. */
+  reseed(seed: bigint): void;
+}
+
 /**
  * Makes a source of random numbers from a seed of 64 bits (xoshiro128**, Blackman
  * & Vigna 2018). Not for secrets.
  */
 export function seededRandom(seed: bigint): SeededRandom {
-  const spread = splitMix(seed);
-  let a = spread.next().value;
-  let b = spread.next().value;
-  let c = spread.next().value;
-  let d = spread.next().value;
+  return reseedable(seed).random;
+}
 
+/** Makes the same source, which can be seeded anew. */
+export function reseedable(first: bigint): Reseedable {
+  let seed = first;
+  let [a, b, c, d] = [0, 0, 0, 0];
+  const reseed = (another: bigint): void => {
+    seed = another;
+    const spread = splitMix(another);
+    a = spread.next().value;
+    b = spread.next().value;
+    c = spread.next().value;
+    d = spread.next().value;
+  };
   const next32 = (): number => {
     const result = Math.imul(rotateLeft(Math.imul(b, 5), 7), 9) >>> 0;
     const shifted = b << 9;
@@ -54,5 +70,13 @@ export function seededRandom(seed: bigint): SeededRandom {
     const high = next32() >>> 5;
     return (high * 67108864 + (next32() >>> 6)) / 9007199254740992;
   };
-  return { seed, next, integer: (min, max) => min + Math.floor(next() * (max - min + 1)) };
+  reseed(first);
+  const random: SeededRandom = {
+    get seed() {
+      return seed;
+    },
+    next,
+    integer: (min, max) => min + Math.floor(next() * (max - min + 1)),
+  };
+  return { random, reseed };
 }

@@ -10,6 +10,9 @@ import {
 import { exactly } from "./exact.ts";
 import { shorten } from "./shorten.ts";
 
+/** The setting that seeds a world's random source. */
+export const seedSetting = "seed";
+
 /** A setting that may be left out. */
 export type OptionalSetting<T extends TensorSpec> = T & { readonly optional: true };
 
@@ -61,12 +64,9 @@ export function readSettings<S extends SettingSpecs>(
 ): SettingValues<S> {
   for (const name of received.keys()) {
     if (!Object.hasOwn(specs, name)) {
-      const known = Object.keys(specs);
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `unknown ${what} setting "${shorten(name)}"; ${
-          known.length === 0 ? "there are none" : `there are: ${known.join(", ")}`
-        }`,
+        `unknown ${what} setting "${shorten(name)}"; ${remedyFor(name, specs)}`,
       );
     }
   }
@@ -86,4 +86,12 @@ export function readSettings<S extends SettingSpecs>(
     }
   }
   return values as SettingValues<S>;
+}
+
+function remedyFor(name: string, specs: SettingSpecs): string {
+  if (name === seedSetting) {
+    return "the agents of this world share its random numbers, so seed it when it is created or reset as a whole";
+  }
+  const known = Object.keys(specs);
+  return known.length === 0 ? "there are none" : `there are: ${known.join(", ")}`;
 }

@@ -7,6 +7,7 @@ import type { Awaitable } from "./awaitable.ts";
 import type { Extension } from "./extension.ts";
 import type { OnlyNames } from "./names.ts";
 import type { SeededRandom } from "./random.ts";
+import { withSeeds } from "./seed.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
 
 /** An action that every step must give; without it, a step may leave it out. */
@@ -75,7 +76,7 @@ export interface SequenceStart<Settings> {
   readonly settings: Settings;
   /** The agents of the sequence, in the order in which they joined. */
   readonly agents: readonly AgentId[];
-  /** The world's random source; another one after a reset of the world with a new seed. */
+  /** The world's random source, the one that `create` got; a reset of the world with a `seed` seeds it anew. */
   readonly random: SeededRandom;
 }
 
@@ -155,7 +156,7 @@ export type FromSettings<T, Settings> =
 /** What a world is made from. */
 export interface WorldContext<Settings> {
   readonly settings: Settings;
-  /** Seeded by the setting `seed` where the world has one, else at random. */
+  /** Seeded by the setting `seed` of the create, else at random; the same object for as long as the world lives. */
   readonly random: SeededRandom;
 }
 
@@ -180,7 +181,10 @@ export interface WorldRules<
   readonly description?: string;
   /** The author's version of it, for clients to record (behaviour 59). */
   readonly version?: string;
-  /** Settings of a create. */
+  /**
+   * Settings of a create. Like a reset of the world it also takes an optional uint64 `seed`, unless
+   * another is declared here: it seeds `random`.
+   */
   readonly settings?: S;
   /** Settings of a join. */
   readonly joinSettings?: J;
@@ -197,7 +201,8 @@ export interface WorldRules<
   readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
   /**
    * Each agent that joins has a world of its own, made with the settings of the
-   * create and a seed of its own; `agents.min` means nothing then. Default false.
+   * create and a seed of its own; `agents.min` means nothing then. A join and a reset of
+   * the agent take a `seed`, too. Default false.
    */
   readonly perAgent?: boolean;
   /** When the world advances and who is answered. Default `lockstep()`. */
@@ -222,7 +227,10 @@ export interface WorldRules<
   readonly onDestroy?: DestroyPolicy;
   /** Default 30,000. */
   readonly drainDeadlineMs?: number;
-  /** A reset of the world waits this long for agents to be told. Default 10,000. */
+  /**
+   * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
+   * before it begins the next sequence without them. Default 10,000.
+   */
   readonly resetDeadlineMs?: number;
 }
 
@@ -275,7 +283,7 @@ export function defineWorld<
   },
 ): WorldDefinition<S, J, R, W, SpecsOf<A>, SpecsOf<O>>;
 export function defineWorld(definition: UntypedWorldDefinition): UntypedWorldDefinition {
-  return definition;
+  return withSeeds(definition);
 }
 
 /** The world that a definition creates: its hooks serve agents with any alternative of the specs. */

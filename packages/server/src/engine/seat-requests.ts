@@ -88,6 +88,7 @@ export class SeatRequests {
         const refused = calls.refusal("reset", () => world.reset?.(seat.agent, values));
         if (refused !== undefined) throw refused;
         seat.settings = merged;
+        if (definition.perAgent === true) this.#host.settings.reseed(values);
       }
       this.#requests.handOver(finish);
       resetSeat(this.#host, seat, specs, reply);

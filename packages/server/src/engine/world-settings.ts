@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { type SeededRandom, seededRandom } from "../definition/random.ts";
+import { type Reseedable, reseedable, type SeededRandom } from "../definition/random.ts";
+import { seedOf } from "../definition/seed.ts";
 import { readSettings } from "../definition/settings.ts";
 import type { AgentCounts, UntypedWorldDefinition } from "../definition/world.ts";
 import type { HostOptions } from "./hosted-world.ts";
@@ -13,7 +14,7 @@ export type Settings = Readonly<Record<string, unknown>>;
 /** What a world is made with, and what resets of it have changed since. */
 export class WorldSettings {
   values: Settings;
-  random: SeededRandom;
+  readonly #source: Reseedable;
   readonly counts: Required<AgentCounts>;
   readonly #definition: UntypedWorldDefinition;
   readonly #maxElements: number;
@@ -24,7 +25,7 @@ export class WorldSettings {
     this.#definition = definition;
     this.#maxElements = limits.maxElements;
     this.values = readSettings(definition.settings ?? {}, settings, "create", false);
-    this.random = seededRandom(seed ?? seedOf(this.values) ?? randomSeed());
+    this.#source = reseedable(seed ?? seedOf(this.values) ?? randomSeed());
     const { agents = {} } = definition;
     this.counts = {
       min: 1,
@@ -33,11 +34,20 @@ export class WorldSettings {
     };
   }
 
-  /** Takes over the settings of a reset of the world; a new seed is a new random source. */
+  get random(): SeededRandom {
+    return this.#source.random;
+  }
+
+  /** Takes over the settings of a reset of the world. */
   change(settings: Settings): void {
     this.values = { ...this.values, ...settings };
+    this.reseed(settings);
+  }
+
+  /** Seeds the random source anew if there is a seed among some settings. */
+  reseed(settings: Settings): void {
     const seed = seedOf(settings);
-    if (seed !== undefined) this.random = seededRandom(seed);
+    if (seed !== undefined) this.#source.reseed(seed);
   }
 
   /**
@@ -65,12 +75,4 @@ export class WorldSettings {
       typeof specs === "function" ? (specs as (from: never) => T)(settings) : specs;
     return new SeatSpecs(resolve(actions), resolve(observations), this.#maxElements);
   }
-}
-
-/** The seed among some settings, if there is one. */
-function seedOf(settings: Settings): bigint | undefined {
-  const seed = settings["seed"];
-  return typeof seed === "bigint" || typeof seed === "number"
-    ? BigInt.asUintN(64, BigInt(seed))
-    : undefined;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { type DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../definition/agent.ts";
-import type { SeededRandom } from "../definition/random.ts";
-import { readSettings } from "../definition/settings.ts";
+import { seedOf } from "../definition/seed.ts";
+import { readSettings, seedSetting } from "../definition/settings.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 import { Destroying, destroyedWorld } from "../engine/destroying.ts";
 import { fullWorld } from "../engine/full-world.ts";
@@ -27,7 +27,8 @@ export class PerAgentWorlds implements HostedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly #options: HostOptions;
-  readonly #seeds: SeededRandom;
+  /** Those of the create, with the source of seeds for each agent. */
+  readonly #settings: WorldSettings;
   readonly #maxAgents: number;
   /** The world of each agent; empty ones are on their way out. */
   readonly #worlds = new Set<WorldHost>();
@@ -39,12 +40,11 @@ export class PerAgentWorlds implements HostedWorld {
   /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
   constructor(options: HostOptions) {
     const { name, definition, time } = options;
-    const { random, counts } = new WorldSettings(options);
+    this.#settings = new WorldSettings(options);
     this.name = name;
     this.definition = definition;
     this.#options = options;
-    this.#maxAgents = counts.max;
-    this.#seeds = random;
+    this.#maxAgents = this.#settings.counts.max;
     this.#destroying = new Destroying(this, {
       after: (delayMs, operation) => time.after(delayMs, operation),
       end: () => this.#end((host) => host.forceDestroy()),
@@ -74,7 +74,15 @@ export class PerAgentWorlds implements HostedWorld {
       done(full);
       return;
     }
-    const host = this.#add();
+    let seed: bigint | undefined;
+    try {
+      const { joinSettings = {} } = this.definition;
+      seed = seedOf(readSettings(joinSettings, settings, "join", false));
+    } catch (error) {
+      done(clientError(error));
+      return;
+    }
+    const host = this.#add(seed);
     host.create((result) => {
       if (isDmEnvRpcError(result)) done(result);
       else host.join(settings, done);
@@ -82,13 +90,14 @@ export class PerAgentWorlds implements HostedWorld {
     });
   }
 
-  #add(): WorldHost {
+  #add(seed: bigint | undefined): WorldHost {
     this.#added += 1;
+    const derived = this.#nextSeed();
     const host: WorldHost = new WorldHost({
       ...this.#options,
       definition: { ...this.definition, agents: { min: 1, max: 1 } },
       observer: this.#observerOf(this.#added as AgentId),
-      seed: BigInt(this.#seeds.integer(0, 2 ** 53 - 1)),
+      seed: seed ?? derived,
       onGone: () => {
         this.#worlds.delete(host);
         if (this.#worlds.size > 0) return;
@@ -115,23 +124,35 @@ export class PerAgentWorlds implements HostedWorld {
   resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
     let left = this.#worlds.size;
     let failure: DmEnvRpcError | undefined;
-    if (left === 0) {
-      try {
-        readSettings(this.definition.resetWorldSettings ?? {}, settings, "reset world", true);
-        done(undefined);
-      } catch (error) {
-        done(clientError(error));
-      }
+    try {
+      this.#settings.reseed(
+        readSettings(this.definition.resetWorldSettings ?? {}, settings, "reset world", true),
+      );
+    } catch (error) {
+      done(clientError(error));
       return;
     }
+    if (left === 0) done(undefined);
     for (const host of [...this.#worlds]) {
       const own = caller !== undefined && host.seats.has(caller) ? caller : undefined;
-      host.resetWorld(own, settings, (result) => {
+      host.resetWorld(own, this.#withOwnSeed(settings), (result) => {
         if (isDmEnvRpcError(result)) failure = result;
         left -= 1;
         if (left === 0) done(failure);
       });
     }
+  }
+
+  /** The settings of a reset of the world for one agent; a seed for all is another for each. */
+  #withOwnSeed(settings: PackedSettings): PackedSettings {
+    const spec = this.definition.resetWorldSettings?.[seedSetting];
+    const isAny = spec?.dtype === "uint64" && spec.min === undefined && spec.max === undefined;
+    if (!isAny || !settings.has(seedSetting)) return settings;
+    return new Map(settings).set(seedSetting, pack(this.#nextSeed(), { dtype: "uint64" }));
+  }
+
+  #nextSeed(): bigint {
+    return BigInt(this.#settings.random.integer(0, 2 ** 53 - 1));
   }
 
   destroy(done: Done<undefined>): void {

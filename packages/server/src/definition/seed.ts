@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
+import { optional, type SettingSpecs, seedSetting } from "./settings.ts";
+
+/** The part of a world's definition that seeds are declared in. */
+interface Seedable {
+  readonly perAgent?: boolean;
+  readonly settings?: SettingSpecs;
+  readonly joinSettings?: SettingSpecs;
+  readonly resetSettings?: SettingSpecs;
+  readonly resetWorldSettings?: SettingSpecs;
+}
+
+/**
+ * A definition with the seeds that its author left undeclared: an optional uint64 of a create and of a reset of
+ * the world, and, where each agent has a world of its own, of a join and of an agent's reset.
+ */
+export function withSeeds<T extends Seedable>(definition: T): T {
+  const { perAgent, settings, joinSettings, resetSettings, resetWorldSettings } = definition;
+  return {
+    ...definition,
+    settings: seeded(settings),
+    resetWorldSettings: seeded(resetWorldSettings),
+    ...(perAgent === true && {
+      joinSettings: seeded(joinSettings),
+      resetSettings: seeded(resetSettings),
+    }),
+  };
+}
+
+function seeded(specs: SettingSpecs = {}): SettingSpecs {
+  const isTaken = Object.keys(specs).some((name) => name.split(".")[0] === seedSetting);
+  return isTaken ? specs : { ...specs, [seedSetting]: optional(t.uint64()) };
+}
+
+/** The seed among the values of settings, modulo 2^64; undefined if there is none, or it is not an integer. */
+export function seedOf(values: Readonly<Record<string, unknown>>): bigint | undefined {
+  const seed = values[seedSetting];
+  const isInteger = typeof seed === "bigint" || Number.isInteger(seed);
+  return isInteger ? BigInt.asUintN(64, BigInt(seed as bigint | number)) : undefined;
+}
