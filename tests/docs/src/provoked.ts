@@ -236,8 +236,7 @@ export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
   gymnasium: joined((agent) => gymnasium(agent).step({ add: 1 })),
   realtime: joined((agent) => realtime(agent).step([{ add: 1 }])),
   minMax: () => errorOf(() => t.float32({ min: 2, max: 1 })),
-  variableBounds: () => errorOf(() => t.int32([-1], { min: 0, max: 3 })),
-  scalarBounds: () => errorOf(() => t.int32({ min: 0, max: 2 ** 31 - 1 })),
+  variableBounds: () => errorOf(() => t.int32([-1], { min: [0, 1] })),
   token: async () => {
     await using matchmaker = await serveMatchmaker();
     await using server = await serve({

@@ -2,12 +2,14 @@
 // Serves the worlds of the tests, each on a port of its own, and prints their
 // addresses by name as one line of JSON. Ends with its standard input.
 import { serve } from "@dm-env-rpc/server";
+import { bounds } from "./worlds/bounds.ts";
 import { echo } from "./worlds/echo.ts";
 import { everyAction } from "./worlds/every-action.ts";
 import { exacting } from "./worlds/exacting.ts";
 import { garden, toolShed } from "./worlds/garden.ts";
 
 const servers = {
+  bounds: await serve({ worlds: [bounds] }),
   echo: await serve({ worlds: [echo] }),
   "every-action": await serve({ worlds: [everyAction] }),
   exacting: await serve({ worlds: [exacting] }),

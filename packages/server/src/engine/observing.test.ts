@@ -122,6 +122,30 @@ describe("the memory of observations", () => {
     expect((await one.step()).observations["reward"]).toEqual([11000, 11000]);
   });
 
+  it("behaviour 63: adds up rewards that are packed as one element for all", async () => {
+    let tick = 0;
+    const whole = (...data: number[]) =>
+      ({ dtype: "float32", shape: [2], data: Float32Array.from(data) }) as const;
+    const world = defineWorld({
+      name: "packed",
+      actions: {},
+      observations: { reward: t.float32([2]) },
+      clock: freeRunning(),
+      create: () => ({
+        step() {
+          tick += 1;
+        },
+        observe: { reward: () => (tick % 2 === 0 ? whole(1) : whole(10, 20)) },
+      }),
+    });
+    await using server = createEnvironmentServer({ worlds: [world] });
+    const name = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
+    await Promise.all([one.step(), two.step()]);
+    for (let i = 0; i < 3; i++) await one.step();
+    expect((await two.step()).observations["reward"]).toEqual([22, 42]);
+  });
+
   it("behaviour 61: keeps what an agent is owed as it was, whatever is observed after it", async () => {
     const [one, two] = await twoAgents();
     await one.step();

@@ -16,6 +16,7 @@ import { unpackSettings } from "../engine/tensor-limits.ts";
 import { checkRequest, type Roles } from "../host/authorize.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
+import { workaroundFor } from "./official-client.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { RequestQueue } from "./request-queue.ts";
 import { unanswerable } from "./unanswerable.ts";
@@ -58,6 +59,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #idle = 0;
   /** Where the agent is. */
   #place: Joined | undefined;
+  readonly #workAround: ReturnType<typeof workaroundFor>;
   /** What it was taken out of; it says why, and keeps no world. */
   #lost: Seat | undefined;
   /** Gives up waiting for the seat of a join token. */
@@ -65,6 +67,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
     this.#stream = stream;
+    this.#workAround = workaroundFor(stream.peer);
     this.#roles = roles;
     this.#host = host;
     this.#queue = new RequestQueue(host);
@@ -203,7 +206,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   #send(response: ProcessResponse): boolean {
     try {
-      return this.#stream.send(response);
+      return this.#stream.send(this.#workAround?.(response) ?? response);
     } catch (error) {
       return this.#stream.send(errorResponse(error));
     }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { bitsOf } from "../../testing/bits.ts";
 import { t } from "../specs/build.ts";
 import { type PackedTensor, tensor } from "../tensors/tensor.ts";
-import { pack } from "./pack.ts";
+import { pack, packFor } from "./pack.ts";
 import { toNested, toScalar, toValue, unpack, unpackFor } from "./unpack.ts";
 
 const refusal = (reason: string, text: string) =>
@@ -113,6 +113,45 @@ describe("unpackFor", () => {
     expect(() => unpackFor(floats([2], 1, 2), t.float32([2]), "x", { maxElements: 1 })).toThrow(
       refusal("limit", "(maxElements)"),
     );
+  });
+});
+
+describe("behaviour 17: one element for all is checked against every element's bounds", () => {
+  const packed = floats([3], 5);
+
+  test.each([
+    ["the last max", t.float32([3], { max: [9, 9, 4] }), "element [2] at most 4"],
+    ["the last min", t.float32([3], { min: [0, 0, 6] }), "element [2] at least 6"],
+    ["the second max", t.float32([3], { min: 0, max: [9, 4, 9] }), "element [1] from 0 to 4"],
+    ["the second min", t.float32([3], { min: [0, 6, 0], max: 9 }), "element [1] from 6 to 9"],
+    ["the first max", t.float32([3], { max: [4, 9, 9] }), "element [0] at most 4"],
+  ])("%s", (_, spec, text) => {
+    const error = refusal("bounds", `"x": expected ${text}, received 5`);
+    expect(() => unpackFor(packed, spec, "x")).toThrow(error);
+    expect(() => packFor(packed, spec, "x")).toThrow(error);
+    expect(() => packFor(5, spec, "x")).toThrow(error);
+  });
+
+  test("in no element out of bounds", () => {
+    const spec = t.float32([3], { min: [0, 5, 0], max: [9, 9, 5] });
+    expect(unpackFor(packed, spec, "x")).toEqual(floats([3], 5, 5, 5));
+  });
+});
+
+describe("behaviour 16: the bounds of a variable-length spec hold", () => {
+  const spec = t.int32([-1, 2], { min: 0, max: 5 });
+
+  test("each element that arrives", () => {
+    const packed = { dtype: "int32", shape: [-1, 2], data: Int32Array.of(0, 5, 5, 6) } as const;
+    expect(() => unpackFor(packed, spec, "x")).toThrow(
+      refusal("bounds", '"x": expected element [1, 1] from 0 to 5, received 6'),
+    );
+    expect(unpackFor({ ...packed, data: Int32Array.of(0, 5) }, spec, "x").shape).toEqual([1, 2]);
+  });
+
+  test("none where there is none", () => {
+    const none = { dtype: "int32", shape: [0, 2], data: new Int32Array(0) } as const;
+    expect(unpackFor(none, spec, "x")).toBe(none);
   });
 });
 

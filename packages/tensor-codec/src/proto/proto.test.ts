@@ -82,6 +82,9 @@ describe("specs and generated messages", () => {
       infinite: t.float32([1], { min: Number.NEGATIVE_INFINITY, max: 0.1 }),
       bool: t.bool(),
       any: t.proto([1]),
+      "all of uint8": t.uint8({ min: 0, max: 255 }),
+      "int64 from 0": t.int64({ min: 0n, max: 2n ** 63n - 1n }),
+      "any number within bounds": t.int32([-1], { min: 0, max: 5 }),
     };
     for (const [name, spec] of Object.entries(specs)) {
       const bytes = toBinary(TensorSpecSchema, packSpec(name, spec));
@@ -106,11 +109,13 @@ describe("specs and generated messages", () => {
   });
 
   test("behaviour 16: what the builders refuse does not go out either, and the error names it", () => {
-    const variable: TensorSpec = { dtype: "int8", shape: [-1], max: 4 };
-    expect(() => packSpec("x", variable)).toThrow(refusal("spec", '"x": expected no bounds'));
-    expect(() => packSpec("x", { dtype: "uint8", shape: [], min: 0 })).toThrow(
-      refusal("spec", '"x"'),
+    const variable: TensorSpec = { dtype: "int8", shape: [-1], max: new Int8Array(2) };
+    expect(() => packSpec("x", variable)).toThrow(
+      refusal("spec", '"x": expected one max for all elements of shape [-1], received 2'),
     );
+    expect(() =>
+      packSpec("x", { dtype: "uint8", shape: [3], min: new Uint8Array(2), max: 4 }),
+    ).toThrow(refusal("spec", '"x": expected one min for all elements or 3 for shape [3]'));
     expect(() => packSpec("x", { dtype: "bool", shape: [], min: 0 } as never)).toThrow(
       refusal("spec", "no bounds on a bool spec"),
     );

@@ -29,11 +29,11 @@ export interface NamedSpec {
 }
 
 /**
- * The generated message of a spec. No bounds go out unless declared; an integer
- * that has one gets the other from its dtype, for the released Python client fails
- * on a single one (behaviour 16).
+ * Packs a spec into its generated message. Bounds are sent only where they are declared; an integer
+ * spec with one bound gets the other from its dtype, because dm_env_rpc 1.1.6 fails on a single bound
+ * (behaviour 16).
  *
- * @throws TensorError `spec` for a spec that the builders would refuse.
+ * @throws TensorError `spec` for a spec that the builders refuse.
  */
 export function packSpec(name: string, spec: TensorSpec): TensorSpecMessage {
   checkDefinition(spec, name);
@@ -52,9 +52,7 @@ export function packSpec(name: string, spec: TensorSpec): TensorSpecMessage {
 }
 
 /**
- * The spec in a generated message, with the scalar bounds of old servers too. What
- * the builders refuse but can be understood, such as a bound on a variable-length
- * spec, is read.
+ * Unpacks the spec in a generated message. Reads the scalar bounds of servers before 1.1.0, too.
  *
  * @throws TensorError `spec`: an unknown dtype, a bound of another dtype or of
  * another number of elements, two variable dimensions.

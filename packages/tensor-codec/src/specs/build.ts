@@ -31,16 +31,14 @@ export type DiscreteDType = {
 }[NumericDType];
 
 /**
- * Builders of specs, one for each dtype; what they return carries dtype and shape
- * in its type.
+ * Builders of specs, one for each dtype; the type of a spec carries its dtype and shape.
  *
- * Bounds are inclusive: one scalar for all elements, or one for each element as a
- * typed array or nested arrays. Without bounds none go out; of an integer's one
- * bound the other is the dtype's.
+ * Bounds are inclusive: one scalar for all elements or, for a fixed shape, one for each element as a
+ * typed array or nested arrays. A spec without bounds is sent without bounds; an integer spec with one
+ * bound is sent with the dtype's as the other.
  *
- * Each throws a TensorError `spec` for what official clients break on or nobody can
- * satisfy: two negative dimensions, bounds on a variable-length spec, min above
- * max, bounds beyond the dtype or NaN, and a scalar integer from 0 to its dtype's maximum.
+ * @throws TensorError `spec`: two negative dimensions, a bound for each element of a variable-length spec,
+ * min above max, and bounds that are NaN or beyond the dtype.
  */
 export const t: {
   readonly [D in NumericDType]: NumericBuilder<D>;
@@ -55,7 +53,7 @@ export const t: {
   ...builders(),
   discrete: (count: number, dtype: DiscreteDType = "int32"): TensorSpec<never, readonly []> => {
     const wide = dtypes[dtype].kind === "bigint";
-    // A count that is no integer goes through to checkDefinition, which says so.
+    // A fraction passes through: checkDefinition refuses it by name.
     const last = wide && Number.isInteger(count) ? BigInt(count) - 1n : count - 1;
     const bounds = { min: wide ? 0n : 0, max: last } as Bounds<DiscreteDType>;
     return define(dtype, [], bounds) as TensorSpec<never, readonly []>;

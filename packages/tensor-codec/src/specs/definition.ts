@@ -36,7 +36,7 @@ export function exactBounds(
 }
 
 /**
- * Checks that a spec is one to offer to others (behaviour 16).
+ * Checks the shape and the bounds of a spec (behaviour 16).
  *
  * @throws TensorError `spec`.
  */
@@ -46,7 +46,6 @@ export function checkDefinition(spec: TensorSpec, name?: string): void {
   const min = spec.min as AnyBound;
   const max = spec.max as AnyBound;
   if (min === undefined && max === undefined) return;
-  const { range } = dtypes[dtype];
   if (!isNumeric(dtype)) {
     throw refuse(
       name,
@@ -55,26 +54,9 @@ export function checkDefinition(spec: TensorSpec, name?: string): void {
       "leave min and max out",
     );
   }
-  if (isVariable(shape)) {
-    throw refuse(
-      name,
-      "no bounds on a variable-length spec",
-      `bounds on shape ${shapeText(shape)}`,
-      "fix the shape or leave the bounds out: official clients break on them",
-    );
-  }
+  checkBoundCount(min, shape, "min", name);
+  checkBoundCount(max, shape, "max", name);
   checkOrder(min, max, shape, name);
-  if (shape.length > 0 || range === undefined) return;
-  const least = boundAt(min, 0) ?? range.min;
-  const greatest = boundAt(max, 0) ?? range.max;
-  if ((least === 0 || least === 0n) && greatest === range.max) {
-    throw refuse(
-      name,
-      `a scalar ${dtype} spec that does not reach from 0 to ${scalarText(greatest as Ordered)}`,
-      "one that does",
-      "lower max or leave the bounds out: official clients count its values in the same dtype and break",
-    );
-  }
 }
 
 function exact(
@@ -107,15 +89,26 @@ function exact(
     throw refuse(undefined, `${withArticle(dtype)} scalar or array as ${side}`, valueText(bound));
   }
   if (data.length === 1) return one(data[0]);
-  if (!isVariable(shape) && data.length !== elementCount(shape)) {
-    throw refuse(
-      undefined,
-      `one ${side} for all elements or ${elementCount(shape)} for shape ${shapeText(shape)}`,
-      `${data.length}`,
-    );
-  }
+  checkBoundCount(data, shape, side, undefined);
   for (const value of data) one(value);
   return data.length > 1 && isUniform(data) ? one(data[0]) : data;
+}
+
+function checkBoundCount(
+  bound: AnyBound,
+  shape: readonly number[],
+  side: "min" | "max",
+  name: string | undefined,
+): void {
+  if (typeof bound !== "object") return;
+  const variable = isVariable(shape);
+  if (!variable && bound.length === elementCount(shape)) return;
+  throw refuse(
+    name,
+    `one ${side} for all elements ${variable ? "of" : `or ${elementCount(shape)} for`} shape ${shapeText(shape)}`,
+    `${bound.length}`,
+    variable ? "give a scalar: the number of elements varies" : undefined,
+  );
 }
 
 function checkOrder(
