@@ -11,6 +11,7 @@ const sources = new Map(
   globSync("packages/*/package.json", { cwd: root }).flatMap((path) => {
     const { name, exports = {} } = JSON.parse(readFileSync(join(root, path), "utf8"));
     return Object.entries(exports)
+      .map(([subPath, target]) => [subPath, target.default ?? target])
       .filter(([, target]) => target.endsWith(".js"))
       .map(([subPath, target]) => [
         join(name, subPath),

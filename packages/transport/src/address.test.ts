@@ -17,12 +17,21 @@ test.each([
 ])("the address %j is understood", (text, secure, host, port, authority) => {
   const address = parseAddress(text);
   expect(address).toEqual({
+    carrier: "http2",
     secure,
     host,
     port,
     authority,
     url: `${secure ? "https" : "http"}://${authority}`,
   });
+});
+
+test.each([
+  ["ws://localhost:8980", false, 8980, "ws://localhost:8980"],
+  ["ws://localhost", false, 80, "ws://localhost:80"],
+  ["wss://localhost", true, 443, "wss://localhost:443"],
+])("the address %j is a WebSocket's", (text, secure, port, url) => {
+  expect(parseAddress(text)).toMatchObject({ carrier: "websocket", secure, port, url });
 });
 
 test.each([

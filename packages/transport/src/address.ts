@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isIPv6 } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /** Where a server is, taken apart. */
 export interface Address {
+  /** What carries streams there: gRPC over HTTP/2, or a WebSocket. */
+  readonly carrier: "http2" | "websocket";
   readonly secure: boolean;
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
   /** `host:port`, an IPv6 address in brackets. */
   readonly authority: string;
-  /** `http://host:port` or `https://host:port`. */
+  /** `http://host:port`, or with `https`, `ws` or `wss`. */
   readonly url: string;
 }
 
-const expectation = 'expected "host:port", "http://host:port" or "https://host:port"';
+const expectation =
+  'expected "host:port", "http://host:port", "https://host:port", "ws://host:port" or "wss://host:port"';
+
+const schemes = new Map<string, Pick<Address, "carrier" | "secure">>([
+  ["http:", { carrier: "http2", secure: false }],
+  ["https:", { carrier: "http2", secure: true }],
+  ["ws:", { carrier: "websocket", secure: false }],
+  ["wss:", { carrier: "websocket", secure: true }],
+]);
 
 /**
- * Takes an address apart: `host:port`, `[::1]:port`, `http://…` or `https://…`
+ * Takes an address apart: `host:port`, `[::1]:port`, `http://…`, `https://…`, `ws://…` or `wss://…`
  * (with the ports 80 and 443 where none is named).
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT where it is none of these.
@@ -31,9 +40,9 @@ export function parseAddress(address: string): Address {
   } catch {
     throw badAddress(address);
   }
-  const secure = url.protocol === "https:";
+  const scheme = schemes.get(url.protocol);
   const isBare = url.pathname === "/" && url.search === "" && url.hash === "" && !url.username;
-  if ((!secure && url.protocol !== "http:") || url.hostname === "" || !isBare) {
+  if (scheme === undefined || url.hostname === "" || !isBare) {
     throw badAddress(address);
   }
   // `URL` drops a port that is the scheme's own, so "host:80" has to be looked at as it was written.
@@ -41,14 +50,14 @@ export function parseAddress(address: string): Address {
     throw badAddress(address);
   }
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
+  const port = url.port === "" ? (scheme.secure ? 443 : 80) : Number(url.port);
   const authority = joinHostPort(host, port);
-  return { secure, host, port, authority, url: `${secure ? "https" : "http"}://${authority}` };
+  return { ...scheme, host, port, authority, url: `${url.protocol}//${authority}` };
 }
 
 /** `host:port`, an IPv6 host in brackets. */
 export function joinHostPort(host: string, port: number): string {
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /**

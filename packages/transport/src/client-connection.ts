@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ClientHttp2Session, connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type ConnectionOptions as TlsOptions } from "node:tls";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Address } from "./address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
@@ -151,18 +151,20 @@ function openSocket(address: Address, tls: OpenTls): Socket {
   if (!address.secure) {
     return connectTcp({ host, port });
   }
+  return connectTls({ host, port, ALPNProtocols: ["h2"], ...tlsOptions(address, tls) });
+}
+
+/** The options of node:tls for a connection. */
+export function tlsOptions({ host }: Address, tls: OpenTls): TlsOptions {
   const serverName = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
-  return connectTls({
-    host,
-    port,
-    ALPNProtocols: ["h2"],
+  return {
     ...(serverName === undefined ? {} : { servername: serverName }),
     ...(tls.ca === undefined ? {} : { ca: [tls.ca].flat().map(asPem) }),
     ...(tls.cert === undefined ? {} : { cert: asPem(tls.cert) }),
     ...(tls.key === undefined ? {} : { key: asPem(tls.key) }),
     ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
     rejectUnauthorized: tls.rejectUnauthorized ?? true,
-  });
+  };
 }
 
 function keepAlive(

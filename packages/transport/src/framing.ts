@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { ChunkMemory } from "./chunk-memory.ts";
+import { tooLarge } from "./too-large.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
@@ -249,13 +250,4 @@ function readLength(chunk: Buffer, at: number): number {
   const high = ((chunk[at] as number) << 8) | (chunk[at + 1] as number);
   const low = ((chunk[at + 2] as number) << 8) | (chunk[at + 3] as number);
   return high * 0x10000 + low;
-}
-
-/** Returns the error for a message beyond the limit; `came` is its size as far as it is known. */
-export function tooLarge(came: string, maxMessageBytes: number): DmEnvRpcError {
-  return new DmEnvRpcError(
-    "RESOURCE_EXHAUSTED",
-    `message too large: expected at most ${maxMessageBytes} bytes, received ${came}; send less in one message or raise maxMessageBytes`,
-    { origin: "client" },
-  );
 }

@@ -200,12 +200,12 @@ describe("behaviour 8: the peer is gone", () => {
     await using server = await serving();
     const message = frame(bytesOf(named("a")));
     await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    const served = record(await server.next());
     peer.write(
-      startOfCall,
       http2Frame(0, 1, message), // DATA with END_STREAM
       http2Frame(3, 0, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)), // RST_STREAM
     );
-    const served = record(await server.next());
     expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events).not.toContain("end");
   });

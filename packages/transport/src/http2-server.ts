@@ -6,7 +6,7 @@ import {
   type Http2SecureServer,
   type Http2Server,
 } from "node:http2";
-import type { Socket } from "node:net";
+import { createServer as createNetServer, type Server, type Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { joinHostPort } from "./address.ts";
 import { messageOf, toError } from "./internal/index.ts";
@@ -60,11 +60,7 @@ export function createHttp2Server(
  *
  * @throws DmEnvRpcError UNAVAILABLE that says why it cannot be listened on.
  */
-export function bind(
-  server: Http2Server | Http2SecureServer,
-  host: string,
-  port: number,
-): Promise<number> {
+export function bind(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const onFailure = (cause: Error): void => {
       reject(
@@ -89,11 +85,43 @@ export function bind(
   });
 }
 
+/** The first bytes of every HTTP/2 connection ("PRI * HTTP/2.0"), which no HTTP/1.1 request has. */
+const http2Preface = Buffer.from("PRI");
+
+/**
+ * A server in plain text that tells HTTP/2 from HTTP/1.1 by the first bytes of a connection. Over TLS the
+ * handshake does that (ALPN).
+ */
+export function createSniffingServer(
+  http2: (socket: Socket) => void,
+  http1: (socket: Socket) => void,
+): Server {
+  return createNetServer((socket) => {
+    socket.setTimeout(handshakeMs, () => socket.destroy());
+    const onReadable = (): void => {
+      const first: Buffer | null = socket.read();
+      if (first === null) {
+        return;
+      }
+      socket.unshift(first);
+      const known = Math.min(first.length, http2Preface.length);
+      const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
+      if (isHttp2 && known < http2Preface.length) {
+        return; // So far it could be either.
+      }
+      socket.off("readable", onReadable);
+      socket.setTimeout(0);
+      socket.removeAllListeners("timeout");
+      (isHttp2 ? http2 : http1)(socket);
+    };
+    socket.on("readable", onReadable);
+    // Stays: an error may arrive while neither of the two looks after the socket.
+    socket.on("error", () => socket.destroy());
+  });
+}
+
 /** The sockets that a server has open, and probes of the peers that went without a word. */
-export function trackSockets(
-  server: Http2Server | Http2SecureServer,
-  probeMs: number,
-): ReadonlySet<Socket> {
+export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { gunzip } from "node:zlib";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { tooLarge } from "./framing.ts";
+import { tooLarge } from "./too-large.ts";
 
 /** What gzip cannot do better than: 1,032 bytes out of one. */
 const maxInflation = 1032;

@@ -32,6 +32,11 @@ export interface ListenOptions extends Partial<ListenLimits> {
   readonly port?: number | undefined;
   /** Serves TLS instead of plain text; Connect calls may come over HTTP/1.1 then, too. */
   readonly tls?: ListenTls | undefined;
+  /**
+   * Origins of the pages that may use this server, such as `https://play.example.org`; `*` for all. Default: none
+   * but pages that this server serves itself.
+   */
+  readonly allowedOrigins?: readonly string[] | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**

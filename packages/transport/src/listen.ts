@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-import type {
-  Http2SecureServer,
-  Http2Server,
-  IncomingHttpHeaders,
-  ServerHttp2Session,
-  ServerHttp2Stream,
-} from "node:http2";
-import type { Socket } from "node:net";
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Server, Socket } from "node:net";
 import { Environment } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { joinHostPort } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
 import { BufferedBytes } from "./buffered-bytes.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { createProcessHandler } from "./connect-stream.ts";
 import { GrpcServerStream } from "./grpc-server-stream.ts";
-import { bind, createHttp2Server, trackSockets } from "./http2-server.ts";
+import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
 import { maxTimeoutMs } from "./limits.ts";
 import { listenLimits } from "./listen-limits.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
-import { isGrpcProcess, peerOf } from "./process-call.ts";
+import { originCheck } from "./origins.ts";
+import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
 import { createRoutes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
+import { acceptWebSockets } from "./websocket/accept.ts";
 
 const defaultHost = "127.0.0.1";
 
@@ -59,7 +56,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     };
   };
 
-  const server = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
+  const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
+  const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
   const connections = new ServerConnections({
     maxConnections,
     pingIntervalMs,
@@ -67,6 +65,23 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     onError,
   });
   const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
+  const webSockets = acceptWebSockets({
+    codecs,
+    maxMessageBytes,
+    pingIntervalMs,
+    buffered,
+    isAllowed,
+    refusal: () =>
+      connections.count + webSockets.size < maxConnections
+        ? undefined
+        : new DmEnvRpcError(
+            "RESOURCE_EXHAUSTED",
+            `this server takes ${maxConnections} connections at a time and has them; try again later (limit: maxConnections)`,
+          ),
+    onStream: options.onStream,
+    count: countStream,
+    onError,
+  });
   const routes = createRoutes({
     routes: (router) => {
       const readMaxBytes = Math.min(maxMessageBytes, limits.maxConnectRequestBytes);
@@ -77,6 +92,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     idleConnectionMs,
     maxCalls: limits.maxStreams,
     idleCallMs: limits.idleStreamMs,
+    isAllowed,
+    onUpgrade: (request, network, head) =>
+      webSockets.upgrade(request, network, head, peerOfSocket(request.socket)),
     onError,
   });
 
@@ -118,18 +136,28 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       }),
     );
   };
-  server.on("stream", onHttp2Stream);
-  server.on("session", (session: ServerHttp2Session) => {
+  http2.on("stream", onHttp2Stream);
+  http2.on("session", (session: ServerHttp2Session) => {
     connections.add(session);
   });
-  server.on("tlsClientError", onError);
-  server.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
+  http2.on("tlsClientError", onError);
+  http2.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
+  const server =
+    options.tls === undefined
+      ? createSniffingServer(
+          (socket) => http2.emit("connection", socket),
+          (socket) => routes.handleHttp1(socket),
+        )
+      : http2;
   server.maxConnections = maxConnections + spareSockets;
   const sockets = trackSockets(server, pingIntervalMs);
 
   const port = await bind(server, host, options.port ?? 0);
   server.on("error", onError);
-  const close = createClose(server, connections, sockets, () => buffered.stop());
+  const close = createClose(server, connections, sockets, () => {
+    buffered.stop();
+    webSockets.stop();
+  });
   return {
     host,
     port,
@@ -147,7 +175,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
 /** Closing in steps: no new connections, no new streams, then the streams, then the sockets. */
 function createClose(
-  server: Http2Server | Http2SecureServer,
+  server: Server,
   connections: ServerConnections,
   sockets: ReadonlySet<Socket>,
   stop: () => void,

@@ -4,7 +4,6 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
-import { tooLarge } from "./framing.ts";
 import { toConnectError } from "./internal/connect-errors.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "./limits.ts";
 import {
@@ -14,6 +13,7 @@ import {
   type ServerStream,
   type StreamReceiver,
 } from "./message-stream.ts";
+import { tooLarge } from "./too-large.ts";
 
 /** Messages handed over in one turn before others get theirs. */
 const messagesPerTurn = 256;

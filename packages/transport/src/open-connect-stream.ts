@@ -9,6 +9,7 @@ import {
   type EnvironmentResponse,
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type Address, parseAddress } from "./address.ts";
 import { defaultCodecs } from "./call-codecs.ts";
@@ -38,6 +39,13 @@ export async function openConnectStream(
   options: OpenConnectOptions = {},
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
+  if (parsed.carrier === "websocket") {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `expected an address of HTTP/2 for Connect, received ${parsed.url}; use http:// or https://`,
+      { origin: "client" },
+    );
+  }
   const headers = checkedMetadata(options.metadata);
   const connection = await openConnection(parsed, options);
   const codecs = options.codecs ?? defaultCodecs();

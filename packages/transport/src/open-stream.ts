@@ -12,7 +12,8 @@ import { GrpcClientStream } from "./grpc-client-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
-import { processPath } from "./process-call.ts";
+import { processPath } from "./process-path.ts";
+import { openWebSocketStream } from "./websocket/open-ws-stream.ts";
 
 /** Bytes of spare memory for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
@@ -39,11 +40,10 @@ export interface OpenedStream extends ClientStream, AsyncDisposable {
 }
 
 /**
- * Opens a Process stream, over a connection of its own, with gRPC.
+ * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
  *
- * `address` is `host:port`, `http://host:port` (plain text, the same) or `https://host:port`.
- * Resolves once the server has answered with HTTP/2. A server that refuses the call itself does so
- * through the stream's `onClose`.
+import { processPath } from "./process-path.ts";
+import { openWebSocketStream } from "./websocket/open-ws-stream.ts";
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
  * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
@@ -53,6 +53,7 @@ export async function openStream(
   options: OpenOptions = {},
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
+  if (parsed.carrier === "websocket") return openWebSocketStream(parsed, options);
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
   const codecs = options.codecs ?? defaultCodecs();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingHttpHeaders } from "node:http2";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { joinHostPort } from "./address.ts";
 import type { Peer } from "./message-stream.ts";
-import type { ServerConnection } from "./server-connections.ts";
-
-/** The path of Process, the one call that has a framing of its own here. */
-export const processPath: string = "/dm_env_rpc.v1.Environment/Process";
+import { processPath } from "./process-path.ts";
 
 /** Whether a request is a gRPC call of Process whose messages are protobuf. */
 export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
@@ -19,8 +19,28 @@ export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
   );
 }
 
+/** The peer of an HTTP connection, without the metadata of a call. */
+export type HttpPeer = Pick<Peer, "address" | "certificate">;
+
+/** The peer at the other end of a socket. */
+export function peerOfSocket(socket: Socket): HttpPeer {
+  return {
+    address: joinHostPort(socket.remoteAddress ?? "unknown", socket.remotePort ?? 0),
+    certificate: certificateOf(socket),
+  };
+}
+
+/** The peer's certificate, DER, where it was verified. */
+function certificateOf(socket: Socket): Uint8Array | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) {
+    return undefined;
+  }
+  const { raw } = socket.getPeerCertificate();
+  return raw === undefined ? undefined : new Uint8Array(raw);
+}
+
 /** Who calls; the metadata is put together when it is first asked for. */
-export function peerOf(connection: ServerConnection, headers: IncomingHttpHeaders): Peer {
+export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer {
   let metadata: ReadonlyMap<string, string> | undefined;
   return {
     address: connection.address,
@@ -33,7 +53,7 @@ export function peerOf(connection: ServerConnection, headers: IncomingHttpHeader
 }
 
 /** The headers of a call without those that are the protocol's own. */
-function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
+export function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || isReserved(name)) {
@@ -49,7 +69,10 @@ function isReserved(name: string): boolean {
     name.startsWith(":") ||
     name.startsWith("grpc-") ||
     name.startsWith("connect-") ||
+    name.startsWith("sec-websocket-") ||
     name === "te" ||
+    name === "connection" ||
+    name === "upgrade" ||
     name === "content-type"
   );
 }

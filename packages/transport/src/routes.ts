@@ -9,6 +9,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import {
   Code,
   ConnectError,
@@ -25,8 +26,11 @@ import {
 } from "@connectrpc/connect-node";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "./connect-stream.ts";
+import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
 import { goodbyeMs } from "./limits.ts";
-import { peerOf, processPath } from "./process-call.ts";
+import { peerOf, peerOfSocket } from "./process-call.ts";
+import { processPath } from "./process-path.ts";
+
 import { refuseForNow, refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
 
@@ -40,6 +44,10 @@ export interface RoutesOptions {
   readonly maxCalls: number;
   /** A call whose request has not ended, and on which nothing happens for this long, is reset; 0 never. */
   readonly idleCallMs: number;
+  /** Decides whether the page that makes a request may. */
+  readonly isAllowed: OriginCheck;
+  /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
+  readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
   readonly onError: (error: Error) => void;
 }
 
@@ -51,7 +59,7 @@ export interface Routes {
     rawHeaders: string[],
     connection: ServerConnection,
   ): void;
-  /** Takes a TLS connection whose client speaks HTTP/1.1. */
+  /** Takes a connection whose client speaks HTTP/1.1. */
   handleHttp1(socket: Socket): void;
 }
 
@@ -99,22 +107,45 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
   };
 
+  let calls = 0;
+  const full = (): DmEnvRpcError | undefined =>
+    calls < options.maxCalls
+      ? undefined
+      : new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
+        );
+
   const http1 = createServer((request, response) => {
-    const handler = handlers.get(pathOf(request.url));
-    if (handler === undefined) {
-      response.writeHead(404, { "content-type": "text/plain; charset=utf-8" });
-      response.end(`${unknownPath(request.url)}\n`);
+    if (request.method === "OPTIONS") {
+      response.writeHead(204, preflightHeaders(request.headers, options.isAllowed)).end();
       return;
     }
-    answer(handler, request, response, createContextValues()).catch(options.onError);
+    setHeaders(response, corsHeaders(request.headers, options.isAllowed));
+    const handler = handlers.get(pathOf(request.url));
+    const refused = full();
+    if (handler === undefined || refused !== undefined) {
+      const status = handler === undefined ? 404 : 429;
+      response.writeHead(status, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${refused?.message ?? unknownPath(request.url)}\n`);
+      return;
+    }
+    calls += 1;
+    response.once("close", () => {
+      calls -= 1;
+    });
+    const values = createContextValues();
+    setPeer(values, peerOf(peerOfSocket(request.socket), request.headers));
+    answer(handler, request, response, values).catch(options.onError);
   });
+  http1.on("upgrade", options.onUpgrade);
   http1.setTimeout(options.idleConnectionMs);
   http1.on("clientError", (error, socket) => {
     options.onError(error);
-    socket.destroy();
+    // Tells a client that speaks TLS to a port in plain text what it is talking to.
+    socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
-  let calls = 0;
   /** Counts a call, and resets it when its client leaves it in the middle of a request. */
   const lookAfter = (http2: ServerHttp2Stream): void => {
     calls += 1;
@@ -130,21 +161,27 @@ export function createRoutes(options: RoutesOptions): Routes {
 
   return {
     handle(http2, headers, rawHeaders, connection) {
+      if (headers[":method"] === "OPTIONS") {
+        const preflight = preflightHeaders(headers, options.isAllowed);
+        http2.respond({ ":status": 204, ...preflight }, { endStream: true });
+        return;
+      }
       const handler = handlers.get(pathOf(headers[":path"]));
       if (handler === undefined) {
         refusePath(http2, headers);
         return;
       }
       if (handler.requestPath !== processPath) {
-        if (calls >= options.maxCalls) {
-          const error = `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`;
-          refuseForNow(http2, headers, new DmEnvRpcError("RESOURCE_EXHAUSTED", error));
+        const refused = full();
+        if (refused !== undefined) {
+          refuseForNow(http2, headers, refused);
           return;
         }
         lookAfter(http2);
       }
       const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
       const response = new Http2ServerResponse(http2);
+      setHeaders(response, corsHeaders(headers, options.isAllowed));
       const values = createContextValues();
       setPeer(values, peerOf(connection, headers));
       // A response is the end of a call; a client that does not end its request keeps no stream.
@@ -158,6 +195,15 @@ export function createRoutes(options: RoutesOptions): Routes {
       http1.emit("connection", socket);
     },
   };
+}
+
+function setHeaders(
+  response: ServerResponse | Http2ServerResponse,
+  headers: Readonly<Record<string, string>>,
+): void {
+  for (const [name, value] of Object.entries(headers)) {
+    response.setHeader(name, value);
+  }
 }
 
 function pathOf(url: string | undefined): string {

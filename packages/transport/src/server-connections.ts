@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
-import { TLSSocket } from "node:tls";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { joinHostPort } from "./address.ts";
 import type { ConnectionBytes } from "./buffered-bytes.ts";
 import { windowBytes } from "./limits.ts";
+import { peerOfSocket } from "./process-call.ts";
 
 /** A connection past the limit has this long to read why it is refused. */
 const refusalMs = 1_000;
@@ -76,12 +75,11 @@ export class ServerConnections {
   add(session: ServerHttp2Session): void {
     const { maxConnections } = this.#limits;
     const refused = this.#entries.size >= maxConnections;
-    const socket = session.socket;
-    const address = joinHostPort(socket.remoteAddress ?? "unknown", socket.remotePort ?? 0);
+    const { address, certificate } = peerOfSocket(session.socket);
     const entry: Entry = {
       session,
       address,
-      certificate: certificateOf(session),
+      certificate,
       refused,
       buffered: { bytes: 0 },
       streams: 0,
@@ -208,13 +206,4 @@ function lostConnection(address: string, cause?: Error): Error {
     `the connection to the client at ${address} was lost${why}`,
     { origin: "connection", cause },
   );
-}
-
-function certificateOf(session: ServerHttp2Session): Uint8Array | undefined {
-  const { socket } = session;
-  if (!(socket instanceof TLSSocket) || !socket.authorized) {
-    return undefined;
-  }
-  const { raw } = socket.getPeerCertificate();
-  return raw === undefined ? undefined : new Uint8Array(raw);
 }

@@ -29,6 +29,11 @@ export interface ServeOptions extends EnvironmentServerOptions {
   /** Listens beyond this machine without TLS: whoever can read the wire reads along. Default false. */
   readonly allowInsecure?: boolean;
   /**
+   * Origins of the web pages that may use this server, such as `https://play.example.org`; `*` for all.
+   * Default: none but pages of the server's own origin. Clients that are no pages are not affected.
+   */
+  readonly allowedOrigins?: readonly string[];
+  /**
    * Adds further services to the port, for Connect, gRPC and gRPC-Web clients.
    * `authorize` is not asked about their calls.
    */
@@ -59,10 +64,11 @@ export interface Server extends AsyncDisposable {
 }
 
 /**
- * Serves worlds over gRPC, gRPC-Web and Connect on one port, with health
+ * Serves worlds over gRPC, WebSocket, gRPC-Web and Connect on one port, with health
  * (grpc.health.v1, overall and for each kind of world) and reflection beside them.
  *
  * @throws DmEnvRpcError when the port is taken, a certificate cannot be used, or a premade world cannot be made.
+ * @throws RangeError for a limit or an allowed origin that is malformed.
  * @throws Error naming what is wrong with a definition; or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {
@@ -88,6 +94,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       host,
       port,
       tls,
+      allowedOrigins: options.allowedOrigins,
       // Of scalars worlds get the values, and requests that wait have their own.
       codecs: {
         request: createRequestCodec({ ...limits, lendScalars: true }),

@@ -3,6 +3,7 @@ import { memoryStreamPair } from "../memory-stream.ts";
 import type { ClientStream, ServerStream } from "../message-stream.ts";
 import { openConnectStream } from "../open-connect-stream.ts";
 import { type OpenedStream, type OpenOptions, openStream } from "../open-stream.ts";
+import { openStream as openInPage } from "../websocket/open-page-stream.ts";
 import { serving } from "./serving.ts";
 
 /** Both ends of a stream, however it is carried. */
@@ -20,6 +21,11 @@ interface PairOptions {
 export const carriers: readonly (readonly [string, (options?: PairOptions) => Promise<Pair>])[] = [
   ["memory", async (options) => asPair(...memoryStreamPair(options))],
   ["grpc", (options) => over(openStream, options)],
+  ["websocket", (options) => over((address, open) => openStream(`ws://${address}`, open), options)],
+  [
+    "the platform's own websocket",
+    (options) => over((address, open) => openInPage(`ws://${address}`, open), options),
+  ],
   ["connect", (options) => over(openConnectStream, options)],
   [
     "grpc-web",

@@ -13,7 +13,7 @@ import {
   type ProcessRequest,
 } from "@dm-env-rpc/tensor-codec/wire";
 import { maxSessionMemoryMb } from "../limits.ts";
-import { processPath } from "../process-call.ts";
+import { processPath } from "../process-path.ts";
 
 const codec: MessageCodec<ProcessRequest> = createRequestCodec();
 

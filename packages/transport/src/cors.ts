@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingHttpHeaders } from "node:http";
+import { cors } from "@connectrpc/connect";
+
+/** How long a browser may keep the answer to a preflight request, in seconds. */
+const maxAgeS = 7_200;
+
+/** Decides whether the page that makes a request may use the server. */
+export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
+
+/**
+ * The headers that let a page of another origin read an answer (CORS); none for a request that no page
+ * makes, or whose page is not allowed.
+ */
+export function corsHeaders(
+  request: IncomingHttpHeaders,
+  isAllowed: OriginCheck,
+): Readonly<Record<string, string>> {
+  const { origin } = request;
+  if (origin === undefined || !isAllowed(request)) return {};
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-expose-headers": cors.exposedHeaders.join(", "),
+    vary: "origin",
+  };
+}
+
+/** The headers that answer a preflight request: what a page may send. */
+export function preflightHeaders(
+  request: IncomingHttpHeaders,
+  isAllowed: OriginCheck,
+): Readonly<Record<string, string>> {
+  const allowed = corsHeaders(request, isAllowed);
+  if (Object.keys(allowed).length === 0) return allowed;
+  return {
+    ...allowed,
+    "access-control-allow-methods": cors.allowedMethods.join(", "),
+    // Metadata may have any name: authorization, and what an application adds.
+    "access-control-allow-headers":
+      request["access-control-request-headers"] ?? cors.allowedHeaders.join(", "),
+    "access-control-max-age": String(maxAgeS),
+  };
+}

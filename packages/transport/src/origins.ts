@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
+import type { OriginCheck } from "./cors.ts";
+
+/**
+ * Decides which pages may talk to a server: those of its own origin, and those of `allowed`.
+ * A request without `Origin` is not a page's, and passes.
+ *
+ * A page's own origin counts as the server's where the host is an IP address or `localhost`, or
+ * where TLS proves the name. Otherwise any site could name this server's address in its own DNS, and its
+ * pages would be "of the same origin" (DNS rebinding).
+ *
+ * @param allowed Origins such as `https://play.example.org`, or `*` for every page.
+ * @param isSecure True where the server has TLS.
+ */
+export function originCheck(allowed: readonly string[], isSecure: boolean): OriginCheck {
+  const origins = new Set(allowed.map((origin) => (origin === "*" ? "*" : originOf(origin))));
+  return (request: IncomingHttpHeaders) => {
+    const { origin } = request;
+    const host = request.host ?? request[":authority"];
+    if (origin === undefined || origins.has("*") || origins.has(origin)) return true;
+    if (host === undefined || origin !== `${isSecure ? "https" : "http"}://${host}`) return false;
+    const { hostname } = new URL(origin);
+    return isSecure || hostname === "localhost" || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
+  };
+}
+
+/** @throws RangeError for what is not an origin. */
+function originOf(origin: string): string {
+  if (URL.canParse(origin)) {
+    const url = new URL(origin);
+    if (url.origin !== "null" && url.href === `${url.origin}/`) return url.origin;
+  }
+  throw new RangeError(
+    `an allowed origin is malformed: expected "https://host", "http://host:port" or "*", received ${JSON.stringify(origin)}; leave out the path`,
+  );
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Socket, SocketEvents } from "./websocket-stream.ts";
+
+/** Buffered bytes are polled this often while some are left: the platform has no event for it. */
+const drainPollMs = 4;
+
+/**
+ * A WebSocket of the platform, as pages have it. It cannot stop reading: what a page does not
+ * take is bounded by the requests that it has in flight.
+ *
+ * @param webSocket An open one, whose messages have not been read.
+ */
+export function webSocket(webSocket: WebSocket): Socket {
+  webSocket.binaryType = "arraybuffer";
+  let events: SocketEvents | undefined;
+  let drainTimer: ReturnType<typeof setTimeout> | undefined;
+  const watchDrain = (): void => {
+    if (webSocket.bufferedAmount === 0) return;
+    drainTimer ??= setTimeout(() => {
+      drainTimer = undefined;
+      events?.onDrain();
+      watchDrain();
+    }, drainPollMs);
+  };
+
+  return {
+    get bufferedBytes() {
+      return webSocket.bufferedAmount;
+    },
+    partialBytes: 0, // The platform tells of complete messages only.
+    start(started) {
+      events = started;
+      webSocket.onmessage = ({ data }: { readonly data: ArrayBuffer | string }) => {
+        if (typeof data === "string") started.onText(data);
+        else started.onBinary(new Uint8Array(data));
+      };
+      webSocket.onclose = ({ code, reason }) => {
+        clearTimeout(drainTimer);
+        started.onClose(code, reason);
+      };
+    },
+    sendBinary(bytes) {
+      webSocket.send(bytes);
+      watchDrain();
+    },
+    sendText: (text) => webSocket.send(text),
+    pause() {},
+    resume() {},
+    close: (code, reason) => webSocket.close(code, reason),
+    later: (task) => void setTimeout(task, 0),
+  };
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import type { ByteAccount, ByteHolder } from "../buffered-bytes.ts";
+import { highWaterBytes, holdBytes } from "../limits.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "../message-stream.ts";
+import { tooLarge } from "../too-large.ts";
+import {
+  closeCodeOf,
+  closeReasonOf,
+  endMessage,
+  errorOfClose,
+  normalClosure,
+  readStatusMessage,
+  statusMessageOf,
+} from "./protocol.ts";
+
+/** Messages delivered one by one (paused and resumed in between) before other work gets its turn. */
+const resumesPerTurn = 64;
+
+/** Messages delivered from the inbox before other work gets its turn. */
+const messagesPerTurn = 256;
+
+/** An open WebSocket, of whatever library or platform. */
+export interface Socket {
+  /** Bytes sent and not yet handed to the network. */
+  readonly bufferedBytes: number;
+  /** Bytes received of a message that is not complete. */
+  readonly partialBytes: number;
+  /** Starts the events, in order; called once. */
+  start(events: SocketEvents): void;
+  /** Sends a binary message; the bytes are the socket's from then on. */
+  sendBinary(bytes: Uint8Array): void;
+  sendText(text: string): void;
+  /** Stops reading, where the platform can. Messages that were read already may still arrive. */
+  pause(): void;
+  resume(): void;
+  /** Starts the closing handshake, after everything sent. */
+  close(code: number, reason: string): void;
+  /** Runs a task in a later turn of the event loop, after pending input. */
+  later(task: () => void): void;
+}
+
+/** Events of an open WebSocket. */
+export interface SocketEvents {
+  onBinary(bytes: Uint8Array): void;
+  onText(text: string): void;
+  /** `bufferedBytes` has fallen. */
+  onDrain(): void;
+  /** `partialBytes` has changed. */
+  onPartial(): void;
+  /** The socket is closed; always the last event. */
+  onClose(code: number, reason: string): void;
+}
+
+/** Options of a stream over a WebSocket. */
+export interface WebSocketStreamOptions<Received, Sent> {
+  readonly socket: Socket;
+  readonly side: "client" | "server";
+  readonly decoder: Pick<MessageCodec<Received>, "read">;
+  readonly encoder: Pick<MessageCodec<Sent>, "size" | "write">;
+  readonly maxMessageBytes: number;
+  /** The other side, as errors name it: "the client at …" or "the server at …". */
+  readonly peerName: string;
+  /** Opens an account of the bytes that the stream holds of undelivered messages. Default: none. */
+  readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
+}
+
+/**
+ * A Process stream over a WebSocket, either side of it.
+ *
+ * Binary messages are the protocol's. A client's `end` is a text message, a server's is the
+ * close with code 1000; an error is a close whose code holds the gRPC status.
+ */
+export class WebSocketStream<Received, Sent> implements MessageStream<Received, Sent> {
+  readonly #options: WebSocketStreamOptions<Received, Sent>;
+  readonly #socket: Socket;
+  readonly #account: ByteAccount | undefined;
+  #receiver: StreamReceiver<Received> | undefined;
+  /** Messages that arrived while they could not be delivered. */
+  #inbox: Uint8Array[] = [];
+  /** The next of them: a shift would move them all. */
+  #next = 0;
+  #inboxBytes = 0;
+  #paused = false;
+  #reading = true;
+  #scheduled = false;
+  #delivering = false;
+  #resumes = 0;
+  /** The peer has ended its side in good order. */
+  #peerEnded = false;
+  #toldEnd = false;
+  /** This side has ended. */
+  #ended = false;
+  #done = false;
+  #failure: Error | undefined;
+  #explained: string | undefined;
+  #needsDrain = false;
+
+  constructor(options: WebSocketStreamOptions<Received, Sent>) {
+    this.#options = options;
+    this.#socket = options.socket;
+    const stream = this;
+    this.#account = options.openAccount?.({
+      get isWaitingForPeer() {
+        return stream.#reading && stream.#socket.partialBytes > 0;
+      },
+      fail: (error) => this.abort(error),
+    });
+    options.socket.start({
+      onBinary: (bytes) => this.#onBinary(bytes),
+      onText: (text) => this.#onText(text),
+      onDrain: () => this.#onDrain(),
+      onPartial: () => this.#keepAccount(),
+      onClose: (code, reason) => this.#onClose(code, reason),
+    });
+  }
+
+  start(receiver: StreamReceiver<Received>): void {
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
+    if (this.#done) {
+      this.#tellClose();
+    } else {
+      this.#schedule();
+    }
+  }
+
+  send(message: Sent): boolean {
+    if (this.#done || this.#ended) {
+      return true; // Dropped. The sender learns it by onClose, which comes in any case.
+    }
+    const { encoder } = this.#options;
+    const bytes = new Uint8Array(encoder.size(message));
+    encoder.write(message, bytes, 0);
+    this.#socket.sendBinary(bytes);
+    if (this.#socket.bufferedBytes < highWaterBytes) {
+      return true;
+    }
+    this.#needsDrain = true;
+    return false;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) {
+      return;
+    }
+    this.#paused = false;
+    this.#resumes += 1;
+    if (this.#resumes < resumesPerTurn && !this.#scheduled) {
+      this.#scheduled = true;
+      queueMicrotask(this.#deliverScheduled);
+    } else {
+      this.#schedule();
+    }
+  }
+
+  end(): void {
+    if (this.#done || this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    if (this.#options.side === "client") {
+      this.#socket.sendText(endMessage);
+      return;
+    }
+    this.#forget(); // A server that has ended the call reads no more of it.
+    this.#socket.close(normalClosure, "");
+  }
+
+  abort(error: Error): void {
+    if (this.#done) {
+      return;
+    }
+    // A client's abort says no more than that; a server's reports why.
+    const reported =
+      this.#options.side === "server"
+        ? error
+        : new DmEnvRpcError("CANCELLED", "", { origin: "client" });
+    if (this.#options.side === "server" && !this.#ended) {
+      this.#socket.sendText(statusMessageOf(error));
+    }
+    this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
+    this.#finish(error);
+  }
+
+  readonly #deliverScheduled = (): void => {
+    this.#scheduled = false;
+    this.#deliver();
+  };
+
+  /** Delivers in a later turn of the event loop. */
+  #schedule(): void {
+    if (this.#scheduled) {
+      return;
+    }
+    this.#scheduled = true;
+    this.#resumes = 0;
+    this.#socket.later(this.#deliverScheduled);
+  }
+
+  #onBinary(bytes: Uint8Array): void {
+    if (this.#done || (this.#ended && this.#options.side === "server")) {
+      return;
+    }
+    if (this.#peerEnded) {
+      this.abort(
+        new DmEnvRpcError(
+          "FAILED_PRECONDITION",
+          `a message arrived after the client had ended its side; send "${endMessage}" last`,
+          { origin: "client" },
+        ),
+      );
+      return;
+    }
+    if (this.#isBlocked() || this.#inbox.length > 0) {
+      this.#inbox.push(bytes);
+      this.#inboxBytes += bytes.length;
+      this.#keepAccount();
+      if (this.#reading && this.#inboxBytes >= holdBytes) {
+        this.#reading = false;
+        this.#socket.pause();
+      }
+      return;
+    }
+    this.#delivering = true;
+    this.#hand(bytes);
+    this.#delivering = false;
+  }
+
+  #isBlocked(): boolean {
+    return this.#paused || this.#scheduled || this.#delivering || this.#receiver === undefined;
+  }
+
+  #hand(bytes: Uint8Array): void {
+    const { decoder, maxMessageBytes } = this.#options;
+    if (bytes.length > maxMessageBytes) {
+      this.abort(tooLarge(`${bytes.length} bytes`, maxMessageBytes));
+      return;
+    }
+    const message: Received | Malformed = decoder.read(bytes, 0, bytes.length);
+    this.#receiver?.onMessage(message, bytes.length);
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined || this.#delivering) {
+      return;
+    }
+    this.#delivering = true;
+    for (let left = messagesPerTurn; !this.#paused && !this.#done; left -= 1) {
+      const bytes = this.#inbox[this.#next];
+      if (bytes === undefined) {
+        this.#inbox = [];
+        this.#next = 0;
+        break;
+      }
+      if (left === 0) {
+        this.#schedule();
+        break;
+      }
+      this.#next += 1;
+      this.#inboxBytes -= bytes.length;
+      this.#hand(bytes);
+    }
+    this.#delivering = false;
+    this.#keepAccount();
+    if (this.#done || this.#paused || this.#scheduled) {
+      return;
+    }
+    if (!this.#reading) {
+      this.#reading = true;
+      this.#socket.resume();
+    }
+    if (this.#peerEnded && this.#inbox.length === 0) {
+      this.#tellEnd(receiver);
+    }
+  }
+
+  #onText(text: string): void {
+    if (this.#options.side === "client") {
+      this.#explained = readStatusMessage(text);
+      return;
+    }
+    if (text === endMessage) {
+      this.#peerEnd();
+      return;
+    }
+    this.abort(
+      new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `unknown text message: expected "${endMessage}" (the client ends its side), received ${JSON.stringify(text.slice(0, 40))}; send requests as binary messages`,
+        { origin: "client" },
+      ),
+    );
+  }
+
+  #peerEnd(): void {
+    this.#peerEnded = true;
+    this.#schedule();
+  }
+
+  #tellEnd(receiver: StreamReceiver<Received>): void {
+    if (this.#toldEnd || (this.#ended && this.#options.side === "server")) {
+      return;
+    }
+    this.#toldEnd = true;
+    receiver.onEnd();
+    if (this.#options.side === "client") {
+      this.#finish(undefined);
+    }
+  }
+
+  #onDrain(): void {
+    if (!this.#needsDrain || this.#done || this.#socket.bufferedBytes >= highWaterBytes) {
+      return;
+    }
+    this.#needsDrain = false;
+    this.#receiver?.onDrain();
+  }
+
+  #onClose(code: number, reason: string): void {
+    if (this.#done) {
+      return;
+    }
+    const { side, peerName } = this.#options;
+    const error = errorOfClose(side, peerName, code, reason, this.#explained);
+    if (side === "client" && error === undefined) {
+      this.#peerEnd(); // The messages before it are delivered first.
+    } else if (side === "server" && this.#ended && error === undefined) {
+      this.#finish(undefined);
+    } else {
+      this.#finish(
+        error ??
+          new DmEnvRpcError(
+            "CANCELLED",
+            `${peerName} closed the stream, with requests unanswered`,
+            { origin: "client" },
+          ),
+      );
+    }
+  }
+
+  /** Drops what is buffered and tells the receiver, once and last, that the stream is gone. */
+  #finish(error: Error | undefined): void {
+    if (this.#done) {
+      return;
+    }
+    this.#done = true;
+    this.#failure = error;
+    this.#forget();
+    if (!this.#reading) {
+      this.#reading = true;
+      this.#socket.resume(); // So that the close of the other side is read.
+    }
+    if (this.#receiver !== undefined) {
+      this.#tellClose();
+    }
+  }
+
+  #tellClose(): void {
+    queueMicrotask(() => this.#receiver?.onClose(this.#failure));
+  }
+
+  #forget(): void {
+    this.#inbox = [];
+    this.#next = 0;
+    this.#inboxBytes = 0;
+    this.#keepAccount();
+  }
+
+  #keepAccount(): void {
+    this.#account?.hold(this.#done ? 0 : this.#inboxBytes + this.#socket.partialBytes);
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import { describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { openStream } from "../open-stream.ts";
+import { processPath } from "../process-path.ts";
+import { authority, serverPair } from "../testing/certificates.ts";
+import { answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
+import { bytesOf } from "../testing/raw-call.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, type Serving, serving } from "../testing/serving.ts";
+import { offeredProtocols, subprotocol } from "./protocol.ts";
+
+/** How a WebSocket of a test was closed. */
+interface Closed {
+  readonly code: number;
+  readonly reason: string;
+  /** The text messages before the close. */
+  readonly texts: readonly string[];
+}
+
+/** A bare WebSocket, which sends what a test tells it to. */
+function bare(
+  server: Serving,
+  {
+    protocols = [subprotocol],
+    headers = {},
+  }: { protocols?: string[]; headers?: Record<string, string> } = {},
+): { readonly socket: WebSocket; readonly open: Promise<void>; readonly closed: Promise<Closed> } {
+  const socket = new WebSocket(`ws://${server.address}${processPath}`, protocols, { headers });
+  const texts: string[] = [];
+  socket.on("message", (data, isBinary) => {
+    if (!isBinary) texts.push(String(data));
+  });
+  return {
+    socket,
+    open: new Promise((resolve) => socket.once("open", () => resolve())),
+    closed: new Promise((resolve, reject) => {
+      socket.once("close", (code, reason) => resolve({ code, reason: String(reason), texts }));
+      socket.once("error", reject);
+    }),
+  };
+}
+
+describe("what a WebSocket's close says", () => {
+  test("a request that the server aborts carries the whole message ahead of the close", async () => {
+    await using server = await serving();
+    const { closed } = bare(server);
+    const stream = await server.next();
+    record(stream);
+    const message = "é".repeat(1_000);
+    stream.abort(new DmEnvRpcError("NOT_FOUND", message));
+    const { code, reason, texts } = await closed;
+    expect(code).toBe(4000 + statusCodes.NOT_FOUND);
+    expect(message.startsWith(reason)).toBe(true);
+    expect(Buffer.byteLength(reason)).toBeLessThanOrEqual(123);
+    expect(texts).toEqual([JSON.stringify({ code: statusCodes.NOT_FOUND, message })]);
+  });
+
+  test("a text message that is not part of the protocol ends the stream, naming what is", async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    socket.send('{"createWorld":{}}');
+    const { code, texts } = await closed;
+    expect(code).toBe(4000 + statusCodes.INVALID_ARGUMENT);
+    expect(texts.join()).toContain('expected \\"end\\"');
+    expect(await served.closed).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  test("a message after the client's end ends the stream", async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    record(await server.next());
+    await open;
+    socket.send("end");
+    socket.send(bytesOf(named("late")));
+    expect((await closed).code).toBe(4000 + statusCodes.FAILED_PRECONDITION);
+  });
+
+  test("a close in the middle of the requests is an error at the server, not an end", async () => {
+    await using server = await serving();
+    const { socket, open } = bare(server);
+    const served = record(await server.next());
+    await open;
+    socket.send(bytesOf(named("a")));
+    socket.close(1000);
+    expect(await served.closed).toMatchObject({ code: "CANCELLED" });
+    expect(served.events).not.toContain("end");
+  });
+
+  test("behaviour 8: a client that is killed is lost", async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    closed.catch(() => {});
+    socket.terminate();
+    expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("a message far above the limit is refused before it has arrived", async () => {
+    await using server = await serving({ maxMessageBytes: 1_000 });
+    await using stream = await openStream(`ws://${server.address}`);
+    const client = record(stream);
+    record(await server.next());
+    stream.send(stepRequest(1_000_000));
+    expect(await client.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  });
+});
+
+describe("who may open a WebSocket", () => {
+  const own = (server: Serving): string => `http://${server.address}`;
+
+  test.each([
+    ["no page", () => undefined, true],
+    ["a page of the server's own origin", own, true],
+    ["a page of an allowed origin", () => "https://play.example.org", true],
+    ["a page of another port", (server: Serving) => `${own(server)}1`, false],
+    ["a page of another site", () => "https://evil.example.org", false],
+    ["a sandboxed page", () => "null", false],
+  ] as const)("%s", async (_who, originOf, isAllowed) => {
+    await using server = await serving({ allowedOrigins: ["https://play.example.org"] });
+    const origin = originOf(server);
+    const { socket, open, closed } = bare(server, { headers: origin ? { origin } : {} });
+    await open;
+    if (isAllowed) {
+      record(await server.next());
+      socket.close(1000);
+      expect((await closed).code).toBe(1000);
+      return;
+    }
+    const { code, reason } = await closed;
+    expect(code).toBe(4000 + statusCodes.PERMISSION_DENIED);
+    expect(reason).toContain("allowedOrigins");
+    expect(server.listener.streams).toBe(0);
+  });
+
+  test("a name that an attacker's DNS gives this server is not its own origin", async () => {
+    await using server = await serving();
+    const host = `rebound.example.org:${server.listener.port}`;
+    const { closed } = bare(server, { headers: { host, origin: `http://${host}` } });
+    expect((await closed).code).toBe(4000 + statusCodes.PERMISSION_DENIED);
+  });
+
+  test("an allowed origin with a path is refused when the server starts", async () => {
+    await expect(serving({ allowedOrigins: ["https://example.org/game"] })).rejects.toThrow(
+      /expected "https:\/\/host".*received "https:\/\/example.org\/game"/,
+    );
+  });
+
+  test("a client that does not offer the sub-protocol is told to", async () => {
+    await using server = await serving();
+    const { closed } = bare(server, { protocols: [] });
+    const { code, reason } = await closed;
+    expect(code).toBe(4000 + statusCodes.INVALID_ARGUMENT);
+    expect(reason).toContain(subprotocol);
+  });
+
+  test("the connection beyond maxConnections is told so", async () => {
+    await using server = await serving({ maxConnections: 1 });
+    await using first = await openStream(server.address);
+    record(first);
+    record(await server.next());
+    await using second = await openStream(`ws://${server.address}`);
+    const error = await record(second).closed;
+    expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "server" });
+    expect(error?.message).toContain("maxConnections");
+  });
+
+  test("a path that is not Process's is not found", async () => {
+    await using server = await serving();
+    const socket = new WebSocket(`ws://${server.address}/elsewhere`, [subprotocol]);
+    const error = await new Promise<Error>((resolve) => socket.once("error", resolve));
+    expect(error.message).toContain("404");
+  });
+
+  test("an address where no WebSocket is answered says so", async () => {
+    await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(/nobody listens on 127.0.0.1:1/);
+  });
+});
+
+describe("the metadata of a page", () => {
+  test("goes as a sub-protocol, and never replaces a header", async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server, {
+      protocols: offeredProtocols({ authorization: "Bearer ü", "x-real-ip": "10.0.0.1" }),
+      headers: { "x-real-ip": "192.0.2.7" },
+    });
+    const stream = await server.next();
+    record(stream);
+    expect(stream.peer.metadata.get("authorization")).toBe("Bearer ü");
+    expect(stream.peer.metadata.get("x-real-ip")).toBe("192.0.2.7");
+    expect(
+      [...stream.peer.metadata.keys()].filter((name) => /websocket|upgrade/.test(name)),
+    ).toEqual([]);
+    await open;
+    socket.close(1000);
+    await closed;
+  });
+
+  test("that is malformed is refused", async () => {
+    await using server = await serving();
+    const { closed } = bare(server, { protocols: [subprotocol, "dm_env_rpc.v1.metadata.e30x"] });
+    expect((await closed).code).toBe(4000 + statusCodes.INVALID_ARGUMENT);
+  });
+});
+
+describe("a WebSocket's life", () => {
+  test("behaviour 8: a peer that answers no ping is found dead", async () => {
+    await using server = await serving({ pingIntervalMs: 20 });
+    const socket = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol], {
+      autoPong: false,
+    });
+    const served = record(await server.next());
+    expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
+    socket.terminate();
+  });
+
+  test("pings keep a quiet stream that answers them", async () => {
+    await using server = await serving({ pingIntervalMs: 5 });
+    await using stream = await openStream(`ws://${server.address}`, { pingIntervalMs: 5 });
+    const client = record(stream);
+    echo(await server.next());
+    let pings = 0;
+    const socket = bare(server).socket;
+    await new Promise<void>((resolve) => {
+      socket.on("ping", () => {
+        pings += 1;
+        if (pings === 5) resolve();
+      });
+    });
+    record(await server.next());
+    socket.terminate();
+    stream.send(named("still here"));
+    await client.seen("message");
+    expect(client.messages.map(answerOf)).toEqual(["still here"]);
+  });
+
+  test("a message that stalls halfway is ended", async () => {
+    await using server = await serving({ stalledMessageMs: 50 });
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    socket.send(bytesOf(named("first part")), { fin: false, binary: true });
+    expect(await served.closed).toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    expect((await closed).code).toBe(4000 + statusCodes.DEADLINE_EXCEEDED);
+  });
+
+  test("over TLS", async () => {
+    await using server = await serving({ tls: serverPair });
+    await using stream = await openStream(`wss://${server.address}`, { tls: { ca: authority } });
+    const client = record(stream);
+    const served = echo(await server.next());
+    stream.send(named("secret"));
+    await client.seen("message");
+    expect(served.messages.map(nameOf)).toEqual(["secret"]);
+  });
+
+  test("closing the listener cuts what is left after the grace period", async () => {
+    await using server = await serving();
+    const { closed } = bare(server);
+    record(await server.next());
+    await server.listener.close({ graceMs: 1 });
+    expect((await closed).code).toBe(1006);
+  });
+});

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type AgentId, defineWorld, lockstep, serve } from "@dm-env-rpc/server";
+import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { beforeAll, describe, expect, test } from "vitest";
+import { installedBrowsers, missingBrowsers, start } from "./browsers.ts";
+import { type Bundle, bundle, bundleWithVite, serveSite } from "./page-server.ts";
+
+/** Most bytes of the client in a page, minified and compressed. */
+const maxGzipBytes = 60 * 1024;
+
+const race = defineWorld({
+  name: "race",
+  settings: { length: t.int32({ min: 1, max: 1_000 }) },
+  actions: { stride: t.int8({ min: 0, max: 3 }) },
+  observations: { position: t.int32(), track: t.float32([84, 84]), reward: t.float32() },
+  clock: lockstep(),
+  create({ settings }) {
+    const positions = new Map<AgentId, number>();
+    const position = (agent: AgentId) => positions.get(agent) ?? 0;
+    return {
+      start: () => positions.clear(),
+      step(actions) {
+        for (const [agent, { stride = 0 }] of actions)
+          positions.set(agent, position(agent) + stride);
+      },
+      status: (agent) => (position(agent) >= settings.length ? "terminated" : "running"),
+      observe: {
+        position,
+        track: (agent) =>
+          tensor("float32", [84, 84], new Float32Array(84 * 84).fill(position(agent))),
+        reward: (agent) => (position(agent) >= settings.length ? 1 : 0),
+      },
+    };
+  },
+});
+
+const agent = `
+  import { connect } from "@dm-env-rpc/client";
+  globalThis.play = async (url, length) => {
+    const connection = await connect(url);
+    try {
+      const world = await connection.createWorld({ settings: { length } });
+      const environment = await connection.join(world);
+      let step = await environment.reset();
+      let steps = 0;
+      while (!step.last()) {
+        step = await environment.step({ stride: 2 });
+        steps += 1;
+      }
+      const { position, track } = step.observation;
+      await environment.close();
+      return { steps, position, track: [...new Set(track.data)], reward: step.reward };
+    } finally {
+      await connection.close();
+    }
+  };
+  globalThis.refusal = (url) => connect(url).then((connection) => connection.createWorld()).then(
+    () => "accepted",
+    (error) => String(error),
+  );
+`;
+
+declare global {
+  var play: (url: string, length: number) => Promise<unknown>;
+  var refusal: (url: string) => Promise<string>;
+}
+
+let built: Bundle;
+
+beforeAll(async () => {
+  built = await bundle(agent);
+});
+
+test("Vite bundles the client without a plugin", async () => {
+  const { code, warnings } = await bundleWithVite(agent);
+  expect(warnings).toEqual([]);
+  expect(code).toContain("globalThis.play");
+  expect(code).not.toMatch(/from ?"node:|__vite-browser-external/);
+});
+
+test("the client in a page stays small, and esbuild bundles it without a plugin", () => {
+  process.stdout.write(
+    `the client in a page: ${(built.gzipBytes / 1024).toFixed(1)} KiB gzip, at most ${maxGzipBytes / 1024}\n`,
+  );
+  expect(built.gzipBytes).toBeLessThanOrEqual(maxGzipBytes);
+});
+
+for (const name of missingBrowsers) {
+  test(`an agent in ${name}`, ({ skip }) => skip(`no ${name} on this machine; CI installs it`));
+}
+
+describe.each(installedBrowsers)("an agent in $name", (browser) => {
+  test("plays a world over WebSocket", async () => {
+    await using site = await serveSite(built.script);
+    await using server = await serve({ worlds: [race], allowedOrigins: [site.origin] });
+    const started = await start(browser);
+    try {
+      const page = await started.newPage();
+      await page.goto(site.origin);
+      await page.waitForFunction(() => globalThis.play !== undefined);
+      const url = server.url.replace("http", "ws");
+      const result = await page.evaluate((to) => globalThis.play(to, 201), url);
+      expect(result).toEqual({ steps: 101, position: 202, track: [202], reward: 1 });
+    } finally {
+      await started.close();
+    }
+  });
+
+  test("is refused on a server that does not allow its origin", async () => {
+    await using site = await serveSite(built.script);
+    await using server = await serve({ worlds: [race] });
+    const started = await start(browser);
+    try {
+      const page = await started.newPage();
+      await page.goto(site.origin);
+      await page.waitForFunction(() => globalThis.refusal !== undefined);
+      const url = server.url.replace("http", "ws");
+      const refused = await page.evaluate((to) => globalThis.refusal(to), url);
+      expect(refused).toContain(`pages of ${site.origin} may not use this server`);
+    } finally {
+      await started.close();
+    }
+  });
+});

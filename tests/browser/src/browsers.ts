@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
+import { type Browser, launch } from "puppeteer-core";
+
+/** A browser that a test can start. */
+export interface InstalledBrowser {
+  readonly name: "chrome" | "firefox";
+  readonly path: string;
+}
+
+const candidates: readonly InstalledBrowser[] = [
+  { name: "chrome", path: "/usr/bin/chromium" },
+  { name: "chrome", path: "/usr/bin/google-chrome" },
+  { name: "firefox", path: "/usr/bin/firefox-esr" },
+  { name: "firefox", path: "/usr/bin/firefox" },
+];
+
+/** The browsers of this machine, one of each name. */
+export const installedBrowsers: readonly InstalledBrowser[] = candidates
+  .filter(({ path }) => existsSync(path))
+  .filter(({ name }, index, all) => all.findIndex((other) => other.name === name) === index);
+
+/** Names of the browsers that are not installed here. */
+export const missingBrowsers: readonly string[] = ["chrome", "firefox"].filter(
+  (name) => !installedBrowsers.some((browser) => browser.name === name),
+);
+
+/** Starts a browser without a window, and with a profile of its own. */
+export function start({ name, path }: InstalledBrowser): Promise<Browser> {
+  return launch({
+    browser: name,
+    executablePath: path,
+    headless: true,
+    timeout: 120_000,
+    protocolTimeout: 120_000,
+    args:
+      name === "chrome"
+        ? [
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+          ]
+        : [],
+  });
+}
