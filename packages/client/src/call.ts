@@ -30,6 +30,8 @@ export interface Exchange {
   onResponse(response: ProcessResponse): void;
   /** The server answered with an error, or no answer will ever come. */
   onError(error: Error): void;
+  /** The caller stops waiting: nothing more is sent, and what was sent keeps its place in the pairing. */
+  giveUp(error: Error): void;
 }
 
 /**
@@ -63,6 +65,12 @@ export abstract class Call<T> implements Exchange {
   abstract onResponse(response: ProcessResponse): void;
 
   onError(error: Error): void {
+    this.fail(error);
+  }
+
+  giveUp(error: Error): void {
+    // Whoever gives up calls need not await each of them.
+    this.promise.catch(() => {});
     this.fail(error);
   }
 

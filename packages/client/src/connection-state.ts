@@ -96,6 +96,7 @@ export class ConnectionState implements Connection {
   }
 
   async leave(options?: WaitOptions): Promise<void> {
+    this.#environment?.leaving();
     await this.send({ case: "leaveWorld", value: create(LeaveWorldRequestSchema) }, options);
   }
 

@@ -73,7 +73,10 @@ export interface Connection extends AsyncDisposable {
   /** Shows an observer all requests and responses from now on, until the function that it returns is called. */
   observe(observer: MessageObserver): () => void;
 
-  /** Leaves the world, if one is joined (behaviour 29). */
+  /**
+   * Leaves the world, if one is joined (behaviour 29). Steps that have no answer yet, such as one that waits for
+   * other agents, reject at once with CANCELLED of origin `client`.
+   */
   leave(options?: WaitOptions): Promise<void>;
 
   /**

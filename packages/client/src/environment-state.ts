@@ -130,6 +130,17 @@ export class EnvironmentState implements Environment, Stepper {
     this.#state = "interrupted";
   }
 
+  /** The agent leaves its world: nobody waits any more for the steps that are outstanding. */
+  leaving(): void {
+    this.#pipeline.giveUpSteps(
+      new DmEnvRpcError(
+        "CANCELLED",
+        `the agent left world "${this.world}" before this step was answered; await steps before leaving`,
+        { origin: "client" },
+      ),
+    );
+  }
+
   /** The agent has left its world. */
   left(): void {
     this.#hasLeft = true;

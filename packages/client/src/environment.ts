@@ -129,7 +129,8 @@ export interface Environment<Action = DynamicAction, Observation = DynamicObserv
 
   /**
    * Leaves the world, and destroys it where `destroyOnClose` says so; the connection
-   * stays. Idempotent; nothing happens on a connection that is gone. `timeoutMs` is 5,000 by default.
+   * stays. Steps that have no answer yet, such as one that waits for other agents, reject at once with CANCELLED of
+   * origin `client`. Idempotent; nothing happens on a connection that is gone. `timeoutMs` is 5,000 by default.
    */
   close(options?: WaitOptions): Promise<void>;
 }

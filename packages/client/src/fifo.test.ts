@@ -23,3 +23,12 @@ test("a fifo is an array of which the first is taken, and the last taken back", 
     }),
   );
 });
+
+test("can be looked through, oldest first, and nothing is taken", () => {
+  const fifo = new Fifo<number>();
+  for (let i = 0; i < 20; i++) fifo.push(i);
+  for (let i = 0; i < 10; i++) fifo.shift();
+  for (let i = 20; i < 30; i++) fifo.push(i);
+  expect([...fifo]).toEqual(Array.from({ length: 20 }, (_, i) => i + 10));
+  expect(fifo.length).toBe(20);
+});

@@ -41,6 +41,12 @@ export class Fifo<T> {
     return entry;
   }
 
+  /** The entries, oldest first. */
+  *[Symbol.iterator](): Generator<T, void, undefined> {
+    for (let i = 0; i < this.#length; i++)
+      yield this.#ring[(this.#head + i) & (this.#ring.length - 1)] as T;
+  }
+
   #grow(): void {
     const { length } = this.#ring;
     const ring = new Array<T | undefined>(length * 2).fill(undefined);

@@ -115,6 +115,12 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return call.promise as Promise<ResponseTo<R>>;
   }
 
+  /** Rejects the steps that have no answer yet; late answers are dropped. */
+  giveUpSteps(error: Error): void {
+    for (const queue of [this.#inFlight, this.#waiting])
+      for (const exchange of queue) if (exchange.kind === "step") exchange.giveUp(error);
+  }
+
   /** Takes no more requests; ends this side once those that wait are sent. */
   drain(): void {
     if (this.#state !== "open") return;

@@ -26,20 +26,37 @@ export interface ChannelOptions<Action, Observation> {
   readonly onChange: () => void;
 }
 
+/** What has come of one sequence and was not taken yet. */
+interface Untaken<Observation> {
+  observation: Observation;
+  /** When the observation was made, by this machine's clock. */
+  madeAt: number;
+  reward: number;
+  /** When the oldest reward of the sum was made; undefined without one. */
+  rewardedAt: number | undefined;
+  framesLost: number;
+  /** True when nobody has taken the observation. */
+  isFresh: boolean;
+}
+
 /**
- * One environment that runs on: keeps asking for the newest observation, sends actions at
- * once, and sums up what comes, never across the end of a sequence.
+ * One environment that runs on: polls for the newest observation, sends actions at once, and sums up
+ * what comes, never across the end of a sequence.
+ *
+ * A poll carries no action, and none is sent once a sequence has ended, until its end was taken. A request that
+ * was under way at the end begins the next sequence, which is then this channel's: nothing that the server
+ * began goes unseen.
  */
 export class Channel<Action, Observation> {
   readonly #environment: Environment<Action, Observation>;
   readonly #options: ChannelOptions<Action, Observation>;
   readonly #lags: Lags;
-  #status: RealtimeInfo["status"] | "new" = "new";
+  #isNew = true;
   #failure: Error | undefined;
-  #observation: Observation | null = null;
-  #reward = 0;
-  #framesLost = 0;
-  #fresh = false;
+  /** Sequences that have ended, oldest first; at most one for each request in flight. */
+  #ended: Untaken<Observation>[] = [];
+  /** The sequence that is running; undefined while the next one has not begun. */
+  #running: Untaken<Observation> | undefined;
   #inFlight = 0;
   #waitingAction: { readonly action: Action; readonly givenAt: number } | undefined;
   #cancelPoll: (() => void) | undefined;
@@ -57,7 +74,7 @@ export class Channel<Action, Observation> {
   }
 
   get observation(): Observation | null {
-    return this.#observation;
+    return this.#next?.observation ?? null;
   }
 
   get failure(): Error | undefined {
@@ -67,7 +84,7 @@ export class Channel<Action, Observation> {
   reset(): void {
     if (this.#failure !== undefined) return;
     this.#forget();
-    this.#status = "resetting";
+    this.#isNew = false;
     const generation = ++this.#generation;
     const sentAt = this.#options.time.now();
     this.#environment
@@ -78,7 +95,7 @@ export class Channel<Action, Observation> {
 
   /** @throws DmEnvRpcError FAILED_PRECONDITION before the first reset. */
   act(action: Action): void {
-    if (this.#status === "new") {
+    if (this.#isNew) {
       throw new DmEnvRpcError(
         "FAILED_PRECONDITION",
         "cannot act before the first reset; call reset() first",
@@ -92,26 +109,31 @@ export class Channel<Action, Observation> {
   }
 
   take(truncated = false): Taken<Observation> {
-    const done = this.#status === "over";
-    const status = this.#status === "new" ? "resetting" : this.#status;
+    const status = this.#status;
+    const done = status === "over";
+    const untaken = this.#next;
     const taken = {
-      observation: this.#observation,
-      reward: this.#reward,
+      observation: untaken?.observation ?? null,
+      reward: untaken?.reward ?? 0,
       done,
       info: {
         status,
         failure: this.#failure,
-        ...this.#lags.read(this.#observation !== null),
-        framesLost: this.#framesLost,
+        ...this.#lags.read(untaken),
+        framesLost: untaken?.framesLost ?? 0,
         truncated,
         sequence: null,
       },
     };
-    this.#reward = 0;
-    this.#framesLost = 0;
-    this.#fresh = false;
-    this.#lags.rewardTaken();
-    if (done) this.reset();
+    if (done) {
+      this.#ended.shift();
+      this.#goOn();
+    } else if (untaken !== undefined) {
+      untaken.reward = 0;
+      untaken.rewardedAt = undefined;
+      untaken.framesLost = 0;
+      untaken.isFresh = false;
+    }
     return taken;
   }
 
@@ -121,14 +143,23 @@ export class Channel<Action, Observation> {
     await this.#environment.close();
   }
 
+  /** The sequence to take from next. */
+  get #next(): Untaken<Observation> | undefined {
+    return this.#ended[0] ?? this.#running;
+  }
+
+  get #status(): RealtimeInfo["status"] {
+    if (this.#failure !== undefined) return "failed";
+    if (this.#ended.length > 0) return "over";
+    return this.#running === undefined ? "resetting" : "running";
+  }
+
   #forget(): void {
     this.#cancelPoll?.();
-    this.#observation = null;
-    this.#reward = 0;
-    this.#framesLost = 0;
-    this.#fresh = false;
+    this.#cancelPoll = undefined;
+    this.#ended = [];
+    this.#running = undefined;
     this.#waitingAction = undefined;
-    this.#lags.rewardTaken();
   }
 
   #send(action: Action, givenAt: number | undefined): void {
@@ -155,41 +186,54 @@ export class Channel<Action, Observation> {
     givenAt: number | undefined,
   ): void {
     if (this.#closed || generation !== this.#generation) return;
-    // A step that overtook the end of its sequence begins the next one: that is not this one's.
-    if (this.#status === "over") return;
-    this.#lags.answered(sentAt, givenAt, this.#options.remoteTimeMs?.(step.observation));
-    if (this.#fresh) this.#framesLost++;
-    this.#fresh = true;
-    this.#observation = step.observation;
-    if (step.reward !== null) {
-      this.#reward += step.reward;
-      this.#lags.rewarded();
-    }
-    this.#status = step.last() ? "over" : "running";
+    const { observation, reward } = step;
+    const remoteMs = this.#options.remoteTimeMs?.(observation);
+    const madeAt = this.#lags.answered(sentAt, givenAt, remoteMs);
+    const before = this.#running;
+    const rewardedAt = before?.rewardedAt ?? (reward === null ? undefined : madeAt);
+    const untaken: Untaken<Observation> = {
+      observation,
+      madeAt,
+      reward: (before?.reward ?? 0) + (reward ?? 0),
+      rewardedAt,
+      framesLost: (before?.framesLost ?? 0) + (before?.isFresh === true ? 1 : 0),
+      isFresh: true,
+    };
+    if (step.last()) {
+      this.#ended.push(untaken);
+      this.#running = undefined;
+      this.#waitingAction = undefined;
+    } else this.#running = untaken;
     this.#options.onChange();
-    if (this.#status === "running") this.#goOn();
+    this.#goOn();
   }
 
-  /** Sends the action that waits, or asks for the next observation when it is time. */
+  /** Sends the action that waits, or polls when it is time; once an end was taken, begins the next sequence. */
   #goOn(): void {
+    if (this.#closed || this.#ended.length > 0) return;
     const waiting = this.#waitingAction;
     if (waiting !== undefined) {
       this.#waitingAction = undefined;
       this.#send(waiting.action, waiting.givenAt);
-    } else if (this.#inFlight === 0 && this.#cancelPoll === undefined) {
-      this.#cancelPoll = this.#options.time.after(this.#options.pollIntervalMs, () => {
-        this.#cancelPoll = undefined;
-        if (!this.#closed && this.#status === "running" && this.#inFlight === 0)
-          this.#send(this.#options.idleAction, undefined);
-      });
+      return;
     }
+    // The answer to a request in flight goes on, and begins the next sequence where none is running.
+    if (this.#inFlight > 0) return;
+    if (this.#running === undefined) {
+      this.#send(this.#options.idleAction, undefined);
+      return;
+    }
+    this.#cancelPoll ??= this.#options.time.after(this.#options.pollIntervalMs, () => {
+      this.#cancelPoll = undefined;
+      if (!this.#closed && this.#status === "running" && this.#inFlight === 0)
+        this.#send(this.#options.idleAction, undefined);
+    });
   }
 
   #failed(reason: unknown): void {
     if (this.#closed || this.#failure !== undefined) return;
     this.#failure = toError(reason);
     this.#forget();
-    this.#status = "failed";
     this.#options.onChange();
   }
 }

@@ -27,17 +27,19 @@ export class Lags {
   #shortestMs = Number.POSITIVE_INFINITY;
   #actionLagMs: number | null = null;
   #skewMs: number | null = null;
-  #madeAt = 0;
   #answeredAt: number | undefined;
   #intervalMs: number | null = null;
-  #oldestRewardAt: number | undefined;
 
   constructor(time: TimeSource) {
     this.#time = time;
   }
 
-  /** An answer has come; `givenAt` is when its action was given, `remoteMs` the world's time in it. */
-  answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): void {
+  /**
+   * Notes an answer; `givenAt` is when its action was given, `remoteMs` the world's time in it.
+   *
+   * @returns when its observation was made, by this machine's clock.
+   */
+  answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): number {
     const now = this.#time.now();
     const roundTripMs = now - sentAt;
     this.#roundTripMs = roundTripMs;
@@ -45,10 +47,6 @@ export class Lags {
       this.#shortestMs = roundTripMs;
       this.#skewMs = remoteMs - (sentAt + now) / 2;
     }
-    this.#madeAt =
-      remoteMs !== undefined && this.#skewMs !== null
-        ? remoteMs - this.#skewMs
-        : now - roundTripMs / 2;
     if (givenAt !== undefined) this.#actionLagMs = sentAt - givenAt + roundTripMs / 2;
     if (this.#answeredAt !== undefined) {
       const interval = now - this.#answeredAt;
@@ -58,24 +56,20 @@ export class Lags {
           : this.#intervalMs + smoothing * (interval - this.#intervalMs);
     }
     this.#answeredAt = now;
+    return remoteMs !== undefined && this.#skewMs !== null
+      ? remoteMs - this.#skewMs
+      : now - roundTripMs / 2;
   }
 
-  /** The answer that has come has a reward. */
-  rewarded(): void {
-    this.#oldestRewardAt ??= this.#madeAt;
-  }
-
-  /** The rewards so far have been taken. */
-  rewardTaken(): void {
-    this.#oldestRewardAt = undefined;
-  }
-
-  read(observed: boolean): LagNumbers {
+  /** The measures as of now, of an observation and the oldest reward that go with it. */
+  read(
+    of: { readonly madeAt: number; readonly rewardedAt: number | undefined } | undefined,
+  ): LagNumbers {
     const now = this.#time.now();
     return {
-      observationLagMs: observed ? now - this.#madeAt : null,
+      observationLagMs: of === undefined ? null : now - of.madeAt,
       actionLagMs: this.#actionLagMs,
-      rewardLagMs: this.#oldestRewardAt === undefined ? null : now - this.#oldestRewardAt,
+      rewardLagMs: of?.rewardedAt === undefined ? null : now - of.rewardedAt,
       roundTripMs: this.#roundTripMs,
       clockSkewMs: this.#skewMs,
       framesPerSecond:

@@ -105,6 +105,26 @@ describe("behaviour 54: a real-time world runs on", () => {
   });
 });
 
+test("behaviour 54: the rewards of a sequence, and their lag, do not outlast a reset", async () => {
+  const { time, env } = await worlds(1);
+  await blockingReset(env).reset();
+  time.advance(10);
+  await tick(env, 0, 1);
+  time.advance(5);
+  await env.reset();
+  await tick(env, 0, 0);
+  expect(env.take()).toMatchObject({
+    rewardN: [0],
+    info: { n: [{ rewardLagMs: null, framesLost: 0 }] },
+  });
+  time.advance(10);
+  await tick(env, 0, 1);
+  time.advance(2);
+  expect(env.take()).toMatchObject({ rewardN: [1], info: { n: [{ rewardLagMs: 2 }] } });
+  expect(env.take()).toMatchObject({ rewardN: [0], info: { n: [{ rewardLagMs: null }] } });
+  await env.close();
+});
+
 describe("behaviour 55: reset", () => {
   test("returns at once, and observations are null until there is a valid one", async () => {
     const { env } = await worlds(2);
@@ -237,6 +257,54 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
+  test("and begins the next sequence, which is seen: none is begun and abandoned", async () => {
+    let begun = 0;
+    const { env, servers } = await worlds(
+      1,
+      () => ({
+        sequenceLength: 1,
+        observe: (name, at) => {
+          if (name === "tick" && at === 0) begun++;
+          return name === "tick" ? at : 1;
+        },
+      }),
+      { pollIntervalMs: 1_000 },
+    );
+    await blockingReset(env).reset();
+    let ended = 0;
+    while (ended < 4) {
+      // The first ends the sequence, the second begins another, the third ends that, the fourth begins one more.
+      if (ended % 2 === 0) for (let i = 0; i < 4; i++) env.act([{ move: 1 }]);
+      await env.next({ timeoutMs: 60_000 });
+      for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+      while (env.take().doneN[0] === true) ended++;
+    }
+    expect(begun).toBe(ended + 1);
+    expect(servers[0]?.requests.some(({ case: kind }) => kind === "reset")).toBe(false);
+    expect(env.peek()).toMatchObject([{ tick: 0 }]);
+    await env.close();
+  });
+
+  test("polls with no action, and not at all between an end and its being taken", async () => {
+    const { time, env, servers } = await worlds(1, () => ({ sequenceLength: 2 }));
+    await blockingReset(env).reset();
+    for (const i of [1, 2]) {
+      time.advance(10);
+      await tick(env, 0, i);
+    }
+    const sent = servers[0]?.requests.length;
+    time.advance(1_000);
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+    expect(servers[0]?.requests).toHaveLength(sent ?? -1);
+    expect(env.take().doneN).toEqual([true]);
+    await tick(env, 0, 0);
+    const actions = servers[0]?.requests.flatMap((request) =>
+      request.case === "step" ? request.value.actions : [],
+    );
+    expect(actions).toEqual([]);
+    await env.close();
+  });
+
   test("counts the frames that the agent was too late for", async () => {
     const { time, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
     const slow = throttle(env, 100, { time });
@@ -266,6 +334,30 @@ describe("wrappers", () => {
     expect(cut.info.n.map(({ truncated }) => truncated)).toEqual([true, true]);
     expect(limited.peek()).toEqual([null, null]);
     await tick(env, 0, 0);
+    await env.close();
+  });
+
+  test("timeLimit and recordStatistics count each sequence from its beginning", async () => {
+    const { time, env } = await worlds(1, () => ({ sequenceLength: 2 }), {
+      pollIntervalMs: 1_000,
+    });
+    const wrapped = recordStatistics(timeLimit(env, { steps: 4, time }), { time });
+    await blockingReset(wrapped).reset();
+    for (const _sequence of [1, 2, 3]) {
+      await tick(env, 0, 0);
+      expect((await wrapped.step([{ move: 1 }])).doneN).toEqual([false]);
+      await tick(env, 0, 1);
+      time.advance(7);
+      expect((await wrapped.step([{ move: 1 }])).doneN).toEqual([false]);
+      await tick(env, 0, 2);
+      time.advance(5);
+      const { doneN, info } = await wrapped.step([{}]);
+      expect(doneN).toEqual([true]);
+      expect(info.n[0]).toMatchObject({
+        truncated: false,
+        sequence: { steps: 3, return: 2, ms: 12 },
+      });
+    }
     await env.close();
   });
 

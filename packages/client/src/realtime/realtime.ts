@@ -9,7 +9,7 @@ import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.t
 
 /** How to run environments in real time. */
 export interface RealtimeOptions<Action, Observation> {
-  /** Sent to ask for an observation when there is no action. Default: no action. */
+  /** Polls for an observation when there is no action. Default: no action, which only observes on a real-time clock. */
   readonly idleAction?: Action | undefined;
   /** How long after an answer the next observation is asked for, unless an action is sent. Default 0: at once. */
   readonly pollIntervalMs?: number | undefined;
