@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers for the tests to play on: real processes, on free ports."""
 
-import json
-import subprocess
-
 import dm_env_rpc
 import numpy as np
 import pytest
 from dm_env import test_utils
 from dm_env_rpc.v1 import compliance, tensor_spec_utils
 from joining import connect
-from processes import HERE, serving
+from processes import serving, serving_worlds
 
 if dm_env_rpc.__version__ == "1.1.6" and np.lib.NumpyVersion(np.__version__) >= "2.0.0":
     # dm_env_rpc 1.1.6 asks np.can_cast about the value of a Python int, which NumPy 2 no
@@ -33,17 +30,8 @@ def gridworld_address():
 @pytest.fixture(scope="session")
 def worlds():
     """Addresses of the servers of src/serve-worlds.ts, by name."""
-    server = subprocess.Popen(
-        ["node", str(HERE / "dist/serve-worlds.js")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield json.loads(server.stdout.readline())
-    finally:
-        server.stdin.close()
-        assert server.wait(timeout=30) == 0
+    with serving_worlds() as addresses:
+        yield addresses
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import subprocess
 import threading
@@ -12,19 +13,41 @@ HERE = ROOT / "tests/interop"
 
 
 @contextlib.contextmanager
-def serving(app, *flags):
-    """The address of an app on a free port."""
+def listening(command, **env):
+    """A process that says where it listens, and the address: (process, address)."""
     server = subprocess.Popen(
-        ["node", str(ROOT / f"apps/{app}/dist/main.js"), "--port", "0", *flags],
-        stdout=subprocess.PIPE,
-        text=True,
+        ["node", *map(str, command)], stdout=subprocess.PIPE, text=True, env={**os.environ, **env}
     )
     try:
         line = server.stdout.readline().strip()
         assert line.startswith("listening on http://"), line
-        yield line.removeprefix("listening on http://")
+        yield server, line.removeprefix("listening on http://")
     finally:
         server.terminate()
+        assert server.wait(timeout=30) == 0
+
+
+@contextlib.contextmanager
+def serving(app, *flags):
+    """The address of an app on a free port."""
+    program = ROOT / f"apps/{app}/dist/main.js"
+    with listening([program, "--port", "0", *flags]) as (_, address):
+        yield address
+
+
+@contextlib.contextmanager
+def serving_worlds():
+    """Addresses of the servers of src/serve-worlds.ts, by name."""
+    server = subprocess.Popen(
+        ["node", str(HERE / "dist/serve-worlds.js")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield json.loads(server.stdout.readline())
+    finally:
+        server.stdin.close()
         assert server.wait(timeout=30) == 0
 
 

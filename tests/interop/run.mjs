@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // npm run interop: everything that needs Python. Their client on our server, the newest
-// release and the one before it, then our client, and the conformance suite, on theirs, and last the guide that
-// ends with their agent. What is tests leaves a report.
+// release and the one before it, and the package of python/ over both; then our client, and the
+// conformance suite, on theirs, and last the guide that ends with their agent. What is tests
+// leaves a report.
 import { spawnSync } from "node:child_process";
 
 const reports = "tests/interop/reports";
@@ -19,6 +20,9 @@ const ofTheirs = [
   "settings",
 ];
 
+// Of the package, what a release of the client can answer differently.
+const ofWorlds = ["spaces", "env", "vector_env", "pettingzoo"];
+
 const parts = [
   [
     "node",
@@ -29,10 +33,31 @@ const parts = [
     "tests/interop",
     `--junitxml=${reports}/pytest.xml`,
   ],
+  ["node", "scripts/python.mjs", "-m", "ruff", "check", "python"],
+  ["node", "scripts/python.mjs", "-m", "ruff", "format", "--check", "python"],
+  [
+    "node",
+    "scripts/python.mjs",
+    "-m",
+    "mypy",
+    "--config-file",
+    "python/pyproject.toml",
+    "python/src",
+  ],
+  [
+    ...["node", "scripts/python.mjs", "-m", "pytest", "-q", "-rs", "-c", "python/pyproject.toml"],
+    ...["python/tests", `--junitxml=${reports}/pytest-python.xml`],
+  ],
   [
     ...["node", "scripts/python.mjs", "--previous", "-m", "pytest", "-q"],
     ...ofTheirs.map((name) => `tests/interop/test_${name}.py`),
     `--junitxml=${reports}/pytest-previous.xml`,
+  ],
+  [
+    ...["node", "scripts/python.mjs", "--previous", "-m", "pytest", "-q"],
+    ...["-c", "python/pyproject.toml"],
+    ...ofWorlds.map((name) => `python/tests/test_${name}.py`),
+    `--junitxml=${reports}/pytest-python-previous.xml`,
   ],
   ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
   ["node", "tests/docs/src/follow-guide.ts"],

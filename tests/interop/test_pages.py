@@ -28,5 +28,9 @@ def test_pages_show_agents():
 def test_the_python_agent_of_a_page_plays_a_sequence(gridworld_address, code):
     names = {}
     exec(code.replace("127.0.0.1:8980", gridworld_address), names)
-    assert names["timestep"].last()
-    assert names["timestep"].observation["step"] == 20
+    if "timestep" in names:
+        assert names["timestep"].last()
+        assert names["timestep"].observation["step"] == 20
+    else:
+        assert names["terminated"] or names["truncated"]
+        assert names["observation"]["step"] == 20

@@ -98,6 +98,7 @@ export function allPages(): Page[] {
     "apps/*/",
     "examples/*/",
     "deploy/**/",
+    "python/",
   ];
   return folders
     .flatMap((folder) => globSync(`${folder}*.md`, { cwd: root }))

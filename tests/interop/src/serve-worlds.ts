@@ -7,6 +7,7 @@ import { echo } from "./worlds/echo.ts";
 import { everyAction } from "./worlds/every-action.ts";
 import { exacting } from "./worlds/exacting.ts";
 import { garden, toolShed } from "./worlds/garden.ts";
+import { signposts } from "./worlds/signposts.ts";
 
 const servers = {
   bounds: await serve({ worlds: [bounds] }),
@@ -14,6 +15,7 @@ const servers = {
   "every-action": await serve({ worlds: [everyAction] }),
   exacting: await serve({ worlds: [exacting] }),
   garden: await serve({ worlds: [garden], properties: toolShed(), premade: [{}] }),
+  signposts: await serve({ worlds: [signposts] }),
 };
 const addresses = Object.entries(servers).map(([name, { url }]) => [name, new URL(url).host]);
 process.stdout.write(`${JSON.stringify(Object.fromEntries(addresses))}\n`);

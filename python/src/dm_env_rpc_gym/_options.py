@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every environment of this package is made with, and how it calls its server."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar
+
+import grpc
+
+from ._io_thread import run
+from ._stream import Host, Metadata
+from .errors import RemoteError, UsageError
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+"""Most that `close` waits for a server that does not answer."""
+
+RENDER_MODES = ("rgb_array",)
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of every environment.
+
+    Attributes:
+        create_settings: Settings of the world that is created; nested names get dots.
+        join_settings: Settings of each agent.
+        world: Name of a world to join. By default a world is created, and destroyed by `close`.
+        observations: Names of the observations. By default all but `reward`, `discount` and
+            `legal_actions`. A single one comes bare, several come as a dict.
+        actions: Names of the actions that are sent, by default all. A single one is taken bare.
+        render_mode: `"rgb_array"` shows the world's observation `rgb`.
+        timeout: Seconds that a call waits for its answer, by default 60.
+        connect_timeout: Seconds that a connection may take, by default 10.
+        credentials: TLS; by default plain text, or the system's authorities for `https://`.
+        metadata: gRPC metadata of every stream, such as `[("authorization", "Bearer …")]`.
+    """
+
+    create_settings: Mapping[str, Any]
+    join_settings: Mapping[str, Any]
+    world: str | None
+    observations: Sequence[str] | None
+    actions: Sequence[str] | None
+    render_mode: str | None
+    timeout: float
+    connect_timeout: float
+    credentials: grpc.ChannelCredentials | None
+    metadata: Metadata
+
+
+class Caller:
+    """Calls a server from the environment's own thread, each call with a deadline.
+
+    Raises:
+        TypeError: An option is unknown.
+        UsageError: An option has a value that it cannot have.
+    """
+
+    def __init__(self, options: Options) -> None:
+        unknown = sorted(options.keys() - Options.__annotations__.keys())
+        if unknown:
+            raise TypeError(
+                f"options {unknown} are unknown: expected some of {sorted(Options.__annotations__)}"
+            )
+        render_mode = options.get("render_mode")
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise UsageError(
+                f'render_mode is unknown: expected "rgb_array" or None, received {render_mode!r}',
+                "INVALID_ARGUMENT",
+                "correct it",
+            )
+        self._options = options
+        self._timeout = options.get("timeout", 60.0)
+
+    def host(self, address: str) -> Host:
+        """Where the streams to an address are opened."""
+        options = self._options
+        return Host(
+            address,
+            options.get("credentials"),
+            options.get("metadata", ()),
+            options.get("connect_timeout", 10.0),
+        )
+
+    def call(self, coroutine: Coroutine[Any, Any, T], what: str) -> T:
+        """Runs a call on the shared loop, for at most `timeout`."""
+        return run(coroutine, what, self._timeout)
+
+    def close(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Runs an end on the shared loop; what cannot be ended any more is left to the server."""
+        try:
+            run(coroutine, "close", min(self._timeout, CLOSE_SECONDS))
+        except RemoteError:
+            return

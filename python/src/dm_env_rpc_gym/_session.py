@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents in a world: from its creation to its end, again after every loss."""
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dm_env_rpc.v1 import dm_env_rpc_pb2
+
+from ._agent_specs import AgentSpecs, Step
+from ._options import Options
+from ._stream import Host, Stream
+from ._tensors import pack_settings
+from .errors import ConnectionLostError, RemoteError, ServerError, SpecError
+
+SEED = "seed"
+"""Setting that takes the seed of `reset`, where a world declares it."""
+
+_FIRST_STEPS = 3
+"""Steps that a sequence may take to begin: each may still report an end of before."""
+
+Request = dm_env_rpc_pb2.EnvironmentRequest
+
+
+@dataclass
+class _Agent:
+    stream: Stream
+    specs: AgentSpecs
+    running: bool = False
+
+
+class Session:
+    """Agents that share a world, each on a stream of its own.
+
+    Args:
+        host: Where the streams go.
+        options: The world and its agents.
+        agents: How many.
+    """
+
+    def __init__(self, host: Host, options: Options, agents: int = 1) -> None:
+        self._host = host
+        self._options = options
+        self._count = agents
+        self._agents: list[_Agent] = []
+        self._world = options.get("world")
+        self._owned = self._world is None
+        self._left_behind: list[str] = []
+        self._opened = False
+        self._seed_routes: list[Callable[[int], Awaitable[None]]] = [self._seed_by_reset]
+        if self._owned:
+            self._seed_routes += [self._seed_by_reset_world, self._seed_by_create]
+        self._refusal: str | None = None
+
+    @property
+    def specs(self) -> Sequence[AgentSpecs]:
+        """The specs of every agent."""
+        return [agent.specs for agent in self._agents]
+
+    @property
+    def world_name(self) -> str:
+        """Name of the world that was joined."""
+        return self._world or ""
+
+    def warn_of_seeds(self) -> None:
+        """Warns once, in the caller's thread, if no setting of the world took a seed."""
+        if self._seed_routes or self._refusal is None:
+            return
+        warnings.warn(
+            f"the world takes no seed: reset(seed=...) seeds np_random alone ({self._refusal})",
+            stacklevel=3,
+        )
+        self._refusal = None
+
+    async def open(self) -> None:
+        """Makes the world and joins it; undoes what was done if it fails."""
+        await self._open({})
+
+    async def reset(self, seed: int | None, settings: Mapping[str, Any]) -> list[Step]:
+        """Begins a sequence of every agent, over new streams where one was lost.
+
+        Args:
+            seed: Goes to the first of these that takes it: a reset, a reset of the world, a new
+                world.
+            settings: Settings of the reset.
+        """
+        packed = pack_settings(settings)
+        if self._opened and not any(agent.stream.lost for agent in self._agents):
+            try:
+                return await self._begin(seed, packed)
+            except ServerError as error:
+                if error.code == "INVALID_ARGUMENT":
+                    raise
+            except ConnectionLostError:
+                pass
+        # The server, its world or a stream is gone.
+        await self._reopen({})
+        return await self._begin(seed, packed)
+
+    async def step(self, request: dm_env_rpc_pb2.EnvironmentRequest, index: int = 0) -> Step:
+        """Steps an agent."""
+        return await self._step(self._agents[index], request)
+
+    async def first_step(self) -> Step:
+        """Begins the next sequence of the only agent, whose last one has ended."""
+        return await self._first_step(self._agents[0])
+
+    async def close(self) -> None:
+        """Leaves the world, destroys it if it was made here, and ends the streams."""
+        agents, self._agents = self._agents, []
+        self._opened = False
+        if self._owned and self._world is not None:
+            self._left_behind.append(self._world)
+            self._world = None
+        try:
+            alive = [agent for agent in agents if not agent.stream.lost]
+            await _quietly(gather(_leave(agent.stream) for agent in alive))
+            if alive:
+                await _quietly(self._destroy_left_behind(alive[0].stream))
+        finally:
+            for agent in agents:
+                await agent.stream.close()
+
+    async def _open(self, extra: Mapping[str, Any]) -> None:
+        first = await self._host.open()
+        streams = [first]
+        try:
+            await _quietly(self._destroy_left_behind(first))
+            if self._world is None:
+                settings = pack_settings({**self._options.get("create_settings", {}), **extra})
+                created = await first.request(
+                    Request(create_world=dm_env_rpc_pb2.CreateWorldRequest(settings=settings))
+                )
+                self._world = created.world_name
+            while len(streams) < self._count:
+                streams.append(await self._host.open())
+            join = dm_env_rpc_pb2.JoinWorldRequest(
+                world_name=self._world,
+                settings=pack_settings(self._options.get("join_settings", {})),
+            )
+            joined = await gather(stream.request(Request(join_world=join)) for stream in streams)
+            self._agents = [
+                _Agent(stream, self._read_specs(response.specs))
+                for stream, response in zip(streams, joined, strict=True)
+            ]
+            self._opened = True
+        except BaseException as error:
+            if self._owned and self._world is not None:
+                self._left_behind.append(self._world)
+                self._world = None
+            # A call that was cancelled has no time left to ask the server.
+            if isinstance(error, Exception):
+                await _quietly(gather(_leave(stream) for stream in streams))
+                await _quietly(self._destroy_left_behind(first))
+            for stream in streams:
+                await stream.close()
+            raise
+
+    async def _reopen(self, extra: Mapping[str, Any]) -> None:
+        before = self.specs
+        await self.close()
+        await self._open(extra)
+        if before and [specs.sent for specs in before] != [specs.sent for specs in self.specs]:
+            raise _specs_changed()
+
+    def _read_specs(self, specs: dm_env_rpc_pb2.ActionObservationSpecs) -> AgentSpecs:
+        options = self._options
+        return AgentSpecs(
+            specs,
+            options.get("observations"),
+            options.get("actions"),
+            options.get("render_mode") is not None,
+        )
+
+    async def _begin(
+        self, seed: int | None, settings: Mapping[str, dm_env_rpc_pb2.Tensor]
+    ) -> list[Step]:
+        if seed is not None:
+            await self._seed(seed)
+        await self._each(
+            lambda agent: self._reset(agent, settings) if agent.running or settings else _nothing()
+        )
+        return await self._each(self._first_step)
+
+    async def _seed(self, seed: int) -> None:
+        for route in self._seed_routes:
+            try:
+                await route(seed)
+            except ServerError as error:
+                if error.code != "INVALID_ARGUMENT":
+                    raise
+                self._refusal = error.message
+            else:
+                self._seed_routes = [route]
+                return
+        self._seed_routes = []
+        if not self._opened:
+            await self._open({})
+
+    async def _seed_by_reset(self, seed: int) -> None:
+        settings = pack_settings({SEED: seed})
+        await self._each(lambda agent: self._reset(agent, settings))
+
+    async def _seed_by_reset_world(self, seed: int) -> None:
+        # No other agent may be RUNNING, or the call would wait until it had stepped.
+        await self._each(lambda agent: self._reset(agent, {}) if agent.running else _nothing())
+        request = dm_env_rpc_pb2.ResetWorldRequest(
+            world_name=self._world, settings=pack_settings({SEED: seed})
+        )
+        await self._agents[0].stream.request(Request(reset_world=request))
+
+    async def _seed_by_create(self, seed: int) -> None:
+        await self._reopen({SEED: seed})
+
+    async def _reset(self, agent: _Agent, settings: Mapping[str, dm_env_rpc_pb2.Tensor]) -> None:
+        request = dm_env_rpc_pb2.ResetRequest(settings=settings)
+        response = await agent.stream.request(Request(reset=request))
+        agent.running = False
+        if response.specs != agent.specs.sent:
+            raise _specs_changed()
+
+    async def _first_step(self, agent: _Agent) -> Step:
+        for _ in range(_FIRST_STEPS):
+            step = await self._step(agent, agent.specs.first_request())
+            if not step.ended:
+                return step
+        raise ServerError(
+            f"no sequence began: expected RUNNING, received an end from {_FIRST_STEPS} steps in a "
+            "row",
+            "INTERNAL",
+            "report it to the authors of the world",
+        )
+
+    async def _step(self, agent: _Agent, request: dm_env_rpc_pb2.EnvironmentRequest) -> Step:
+        step = agent.specs.read(await agent.stream.request(request))
+        agent.running = not step.ended
+        return step
+
+    async def _destroy_left_behind(self, stream: Stream) -> None:
+        """Destroys worlds that were made here; those that have agents yet are tried again later."""
+        names, self._left_behind = self._left_behind, []
+        for name in names:
+            try:
+                destroy = dm_env_rpc_pb2.DestroyWorldRequest(world_name=name)
+                await stream.request(Request(destroy_world=destroy))
+            except ServerError as error:
+                if error.code != "NOT_FOUND":
+                    self._left_behind.append(name)
+
+    async def _each(self, call: Callable[[_Agent], Coroutine[Any, Any, Any]]) -> list[Any]:
+        return await gather(call(agent) for agent in self._agents)
+
+
+async def gather(coroutines: Any) -> list[Any]:
+    """Runs coroutines together to their ends, then raises the first error if there was one.
+
+    None is left under way: a stream whose answer is awaited must be marked before it is used again.
+    """
+    results = await asyncio.gather(*coroutines, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+async def _leave(stream: Stream) -> None:
+    await stream.request(Request(leave_world=dm_env_rpc_pb2.LeaveWorldRequest()))
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _quietly(ending: Awaitable[Any]) -> None:
+    """Awaits a part of an end: what fails there has ended already, or is left to the server."""
+    try:
+        await ending
+    except RemoteError:
+        return
+
+
+def _specs_changed() -> SpecError:
+    return SpecError(
+        "specs changed with a reset: expected those of the join",
+        "FAILED_PRECONDITION",
+        "close the environment and make a new one",
+    )

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several agents in one world, as a parallel environment of PettingZoo."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo import ParallelEnv
+from typing_extensions import Unpack
+
+from ._agent_specs import Frame, Step
+from ._options import Caller, Options
+from ._session import Session, gather
+from .env import RemoteEnv, metadata_of, reset_settings
+from .errors import ActionError, UsageError
+
+
+class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
+    """Several agents in one world, each on a stream of its own.
+
+    An agent whose sequence ends leaves `agents` until the next `reset`.
+
+    Args:
+        address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
+        num_agents: How many; they are called `agent_0`, `agent_1`, and so on.
+        **options: As `Options` has them. `render` shows what the first agent sees.
+
+    Raises:
+        RequestTimeoutError: No connection, or no answer.
+        ServerError: The server refused the world or its settings.
+        SpecError: The world's specs do not fit the options.
+
+    Example:
+        >>> env = RemoteParallelEnv("localhost:8980", 3)
+        >>> observations, infos = env.reset(seed=1)
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 as PettingZoo has it
+        **RemoteEnv.metadata,
+        "name": "dm_env_rpc_v0",
+    }
+
+    def __init__(self, address: str, num_agents: int, **options: Unpack[Options]) -> None:
+        if num_agents < 1:
+            raise UsageError(
+                f"num_agents is out of range: expected 1 or more, received {num_agents}",
+                "INVALID_ARGUMENT",
+                "correct it",
+            )
+        self._caller = Caller(options)
+        self._session = Session(self._caller.host(address), options, num_agents)
+        self._caller.call(self._session.open(), f"joining a world on {address}")
+        self.possible_agents = [f"agent_{index}" for index in range(num_agents)]
+        self.agents: list[str] = []
+        self.render_mode = options.get("render_mode")
+        self._specs = dict(zip(self.possible_agents, self._session.specs, strict=True))
+        first = self._specs[self.possible_agents[0]]
+        self.metadata = {**RemoteParallelEnv.metadata, **metadata_of(first)}
+        self.observation_spaces = {
+            agent: specs.observation_space for agent, specs in self._specs.items()
+        }
+        self.action_spaces = {agent: specs.action_space for agent, specs in self._specs.items()}
+        self.np_random, self.np_random_seed = seeding.np_random()
+        self._frame: Frame | None = None
+        self._closed = False
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begins a sequence of every agent; seed and options are as in `RemoteEnv.reset`."""
+        self._check_open()
+        if seed is not None:
+            self.np_random, self.np_random_seed = seeding.np_random(seed)
+        self.agents = []
+        settings = reset_settings(options)
+        begun = self._caller.call(self._session.reset(seed, settings), "reset")
+        self._session.warn_of_seeds()
+        self.agents = list(self.possible_agents)
+        steps = dict(zip(self.agents, begun, strict=True))
+        self._keep_frame(steps)
+        return (
+            {agent: step.observation for agent, step in steps.items()},
+            {agent: step.info for agent, step in steps.items()},
+        )
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[
+        dict[str, Any],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Steps every agent that is in `agents`, together.
+
+        Raises:
+            ActionError: One's action is missing or does not fit; nothing was sent.
+        """
+        self._check_open()
+        missing = [agent for agent in self.agents if agent not in actions]
+        unknown = [agent for agent in actions if agent not in self._specs]
+        if missing or unknown:
+            raise ActionError(
+                f"actions do not fit the agents: expected one for each of {self.agents}, received "
+                f"those of {list(actions)}",
+                "INVALID_ARGUMENT",
+                "give an action for every agent in env.agents; nothing was sent",
+            )
+        requests = {agent: self._specs[agent].request(actions[agent]) for agent in self.agents}
+        stepping, self.agents = self.agents, []
+        answers = self._caller.call(
+            gather(
+                self._session.step(requests[agent], self.possible_agents.index(agent))
+                for agent in stepping
+            ),
+            "step",
+        )
+        steps: dict[str, Step] = dict(zip(stepping, answers, strict=True))
+        self.agents = [agent for agent in stepping if not steps[agent].ended]
+        self._keep_frame(steps)
+        return (
+            {agent: step.observation for agent, step in steps.items()},
+            {agent: step.reward for agent, step in steps.items()},
+            {agent: step.terminated for agent, step in steps.items()},
+            {agent: step.truncated for agent, step in steps.items()},
+            {agent: step.info for agent, step in steps.items()},
+        )
+
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """Returns the frame of the first agent's last step, if there is one to show."""
+        return None if self._frame is None else self._frame.copy()
+
+    def close(self) -> None:
+        """Leaves the world, destroys it if it was made here, and disconnects; never raises."""
+        if self._closed:
+            return
+        self._closed = True
+        self.agents = []
+        self._caller.close(self._session.close())
+
+    def _keep_frame(self, steps: Mapping[str, Step]) -> None:
+        first = steps.get(self.possible_agents[0])
+        if first is not None:
+            self._frame = first.frame
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "make a new one")

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the sample worlds: small boards, short sequences."""
+
+
+def settings_of(name, max_steps=20, **more):
+    if name == "coins":
+        return {"size": 4, "goal": 3, **more}
+    if name == "cart-pole":
+        return {"max_steps": max_steps, **more}
+    return {"max_steps": max_steps, "height": 5, "width": 5, **more}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RemoteParallelEnv keeps PettingZoo's rules on every sample world."""
+
+import types
+
+import numpy as np
+import pytest
+from conftest import SAMPLES
+from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.test.max_cycles_test import max_cycles_test
+from pettingzoo.utils.conversions import parallel_to_aec
+from sample_settings import settings_of
+
+from dm_env_rpc_gym import ActionError, UsageError
+from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
+
+
+@pytest.fixture
+def made(sample):
+    """Makes environments of a sample world, and closes them."""
+    envs = []
+
+    def make(name, max_steps=20, **settings):
+        envs.append(
+            RemoteParallelEnv(
+                sample(name),
+                # Agents that take turns see the world when it is theirs, not together.
+                1 if name in ("cart-pole", "turns") else 3,
+                create_settings=settings_of(name, max_steps, **settings),
+                # Nor do those that sleep for different times wake together.
+                actions=["move"] if name == "wakeUp" else None,
+                timeout=30,
+            )
+        )
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.filterwarnings("error:.*agent")
+def test_pettingzoos_parallel_test_passes(made, name):
+    env = made(name)
+    parallel_api_test(env, num_cycles=100)
+    env.close()
+    env.close()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_pettingzoos_seed_tests_pass(made, name):
+    parallel_seed_test(lambda: made(name), num_cycles=10)
+    seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
+
+
+@pytest.mark.parametrize("name", ["gridworld", "turns", "wakeUp", "cart-pole"])
+def test_pettingzoos_max_cycles_test_passes(made, name):
+    # Food that none can carry is never gone, which would end a sequence before its time.
+    heavy = {} if name == "cart-pole" else {"min_food_level": 85, "max_food_level": 85}
+    module = types.SimpleNamespace(
+        parallel_env=lambda max_cycles: made(name, max_cycles, **heavy),
+        env=lambda max_cycles: parallel_to_aec(made(name, max_cycles, **heavy)),
+    )
+    max_cycles_test(module)
+
+
+def test_one_bad_action_is_sent_for_nobody_and_the_next_answers_are_right(gridworld):
+    settings = settings_of("gridworld")
+    env = RemoteParallelEnv(gridworld, 2, create_settings=settings, observations=["step"])
+    env.reset(seed=1)
+    for bad in (257, 1.9, -1):
+        with pytest.raises(ActionError, match="nothing was sent"):
+            env.step({"agent_0": 0, "agent_1": bad})
+    with pytest.raises(ActionError, match="expected one for each of"):
+        env.step({"agent_0": 0})
+    for expected in (1, 2, 3):
+        observations = env.step({"agent_0": 0, "agent_1": 0})[0]
+        assert observations == {"agent_0": expected, "agent_1": expected}
+    env.close()
+
+
+def test_ends_are_the_worlds_states_and_masks_are_infos(worlds):
+    env = RemoteParallelEnv(worlds["signposts"], 1)
+    _, infos = env.reset()
+    np.testing.assert_array_equal(infos["agent_0"]["action_mask"], np.array([1, 1, 1, 0], np.int8))
+    assert env.step({"agent_0": 1})[2:4] == ({"agent_0": True}, {"agent_0": False})
+    assert env.agents == []
+    env.reset()
+    assert env.step({"agent_0": 2})[2:4] == ({"agent_0": False}, {"agent_0": True})
+    env.close()
+    with pytest.raises(UsageError, match="closed"):
+        env.reset()
+
+
+def test_the_frame_is_what_the_first_agent_sees(gridworld):
+    settings = settings_of("gridworld")
+    env = RemoteParallelEnv(
+        gridworld, 2, create_settings=settings, observations=["step"], render_mode="rgb_array"
+    )
+    env.reset(seed=1)
+    assert env.render().shape == (40, 40, 3)
+    env.close()

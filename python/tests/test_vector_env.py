@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RemoteVectorEnv does what Gymnasium's SyncVectorEnv does over as many RemoteEnv."""
+
+import functools
+from contextlib import closing
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from sample_settings import settings_of
+
+import dm_env_rpc_gym
+from dm_env_rpc_gym import ActionError, RemoteEnv, RemoteVectorEnv, ServerError, UsageError
+
+SLOTS = 3
+
+
+def both(address, mode, **options):
+    """The referee, and what it judges."""
+    make = functools.partial(RemoteEnv, address, **options)
+    referee = SyncVectorEnv([make] * SLOTS, autoreset_mode=mode)
+    return referee, RemoteVectorEnv(address, SLOTS, autoreset_mode=mode, **options)
+
+
+def assert_same(expected, received):
+    """Observations, rewards, ends and infos alike, types and dtypes included."""
+    assert data_equivalence(expected, received, exact=True), (expected, received)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("name", ["gridworld", "cart-pole", "coins", "wakeUp"])
+def test_a_vector_is_gymnasiums_own(sample, name, mode):
+    max_steps = 5 if name == "cart-pole" else 4
+    referee, envs = both(sample(name), mode, create_settings=settings_of(name, max_steps))
+    with closing(referee), closing(envs):
+        assert envs.observation_space == referee.observation_space
+        assert envs.action_space == referee.action_space
+        assert envs.single_observation_space == referee.single_observation_space
+        assert envs.single_action_space == referee.single_action_space
+        assert envs.metadata == referee.metadata
+        assert_same(referee.reset(seed=7), envs.reset(seed=7))
+        referee.action_space.seed(1)
+        for _ in range(12):
+            actions = referee.action_space.sample()
+            expected = referee.step(actions)
+            assert_same(expected, envs.step(actions))
+            ended = expected[2] | expected[3]
+            if mode is AutoresetMode.DISABLED and ended.any():
+                mask = {"reset_mask": ended}
+                assert_same(referee.reset(options=dict(mask)), envs.reset(options=mask))
+        seeds = [5, None, 9]
+        referee.reset(seed=seeds)
+        envs.reset(seed=seeds)
+        some = {"reset_mask": np.array([True, False, True])}
+        assert_same(referee.reset(seed=3, options=dict(some)), envs.reset(seed=3, options=some))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_ends_and_action_masks_of_slots_are_gymnasiums_own(worlds, mode):
+    referee, envs = both(worlds["signposts"], mode)
+    with closing(referee), closing(envs):
+        assert_same(referee.reset(), envs.reset())
+        for actions in ([0, 1, 0], [0, 0, 2], [1, 0, 0], [0, 0, 0]):
+            expected = referee.step(np.array(actions))
+            assert_same(expected, envs.step(np.array(actions)))
+            ended = expected[2] | expected[3]
+            if mode is AutoresetMode.DISABLED and ended.any():
+                mask = {"reset_mask": ended}
+                assert_same(referee.reset(options=dict(mask)), envs.reset(options=mask))
+
+
+def test_every_dtype_is_batched_as_gymnasium_does(worlds):
+    referee, envs = both(worlds["every-action"], "NextStep")
+    with closing(referee), closing(envs):
+        assert_same(referee.reset(), envs.reset())
+
+
+def test_a_vector_is_made_by_its_id(gridworld):
+    envs = gymnasium.make_vec(
+        f"dm_env_rpc_gym:{dm_env_rpc_gym.ENV_ID}",
+        num_envs=2,
+        address=gridworld,
+        create_settings=settings_of("gridworld"),
+        render_mode="rgb_array",
+    )
+    recorded = gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)
+    recorded.reset(seed=1)
+    for _ in range(20):
+        *_, infos = recorded.step(np.array([0, 0]))
+    np.testing.assert_array_equal(infos["episode"]["l"], [20, 20])
+    frames = envs.render()
+    assert [frame.shape for frame in frames] == [(40, 40, 3)] * 2
+    recorded.close()
+    recorded.close()
+
+
+def test_slots_are_dealt_out_over_the_addresses(sample):
+    addresses = [sample("gridworld"), sample("freeRunning")]
+    settings = settings_of("gridworld")
+    with closing(RemoteVectorEnv(addresses, SLOTS, create_settings=settings)) as envs:
+        one, other, again = (session._host for session in envs._sessions)
+        assert one is again
+        assert [one.address, other.address] == addresses
+        envs.reset(seed=1)
+        envs.step(np.zeros(SLOTS, np.int64))
+
+
+def test_an_action_that_does_not_fit_is_sent_in_no_slot(worlds):
+    with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
+        envs.reset()
+        with pytest.raises(ActionError, match="nothing was sent"):
+            envs.step(np.array([0, 0, 257]))
+        observations = envs.step(np.array([0, 0, 0]))[0]
+        np.testing.assert_array_equal(observations, [1, 1, 1])
+
+
+def test_one_slots_error_is_named_and_a_reset_mends_it(worlds):
+    with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
+        envs.reset()
+        with pytest.raises(ServerError, match="INTERNAL: slot 1: "):
+            envs.step(np.array([0, 3, 0]))
+        with pytest.raises(UsageError, match="call reset"):
+            envs.step(np.array([0, 0, 0]))
+        np.testing.assert_array_equal(envs.reset()[0], [0, 0, 0])
+        np.testing.assert_array_equal(envs.step(np.array([0, 0, 0]))[0], [1, 1, 1])
+
+
+def test_misuse_is_told(worlds):
+    with closing(RemoteVectorEnv(worlds["signposts"], SLOTS, autoreset_mode="Disabled")) as envs:
+        with pytest.raises(UsageError, match="call reset"):
+            envs.step(np.array([0, 0, 0]))
+        envs.reset()
+        envs.step(np.array([0, 1, 0]))
+        with pytest.raises(UsageError, match=r"slots \[1\] have ended"):
+            envs.step(np.array([0, 0, 0]))
+        with pytest.raises(UsageError, match="reset_mask"):
+            envs.reset(options={"reset_mask": np.zeros(SLOTS, np.bool_)})
+        with pytest.raises(UsageError, match="seed has the wrong length"):
+            envs.reset(seed=[1])
+    with pytest.raises(UsageError, match="closed"):
+        envs.reset()
+    with pytest.raises(UsageError, match="num_envs"):
+        RemoteVectorEnv(worlds["signposts"], 0)
+
+
+def test_more_slots_than_a_connection_has_streams(worlds):
+    with closing(RemoteVectorEnv(worlds["signposts"], 300, observations=["steps"])) as envs:
+        envs.reset()
+        observations = envs.step(np.zeros(300, np.int64))[0]
+        np.testing.assert_array_equal(observations, np.ones(300))
