@@ -45,20 +45,25 @@ export async function playAll(
     if (!ended) failure = { error };
     end();
   };
-  const goOn = async (agent: number, watched: Promise<void> | undefined): Promise<void> => {
+  type Step = TimeStep<DynamicObservation>;
+  const goOn = async (
+    agent: number,
+    step: Step,
+    watched: Promise<void> | undefined,
+  ): Promise<void> => {
     if (watched !== undefined) await watched;
-    if (!ended) await next(agent);
+    if (!ended) await next(agent, step);
   };
-  const next = (agent: number): Promise<void> | undefined => {
+  const next = (agent: number, step: Step): Promise<void> | undefined => {
     if ((tallies[agent] as Tally).steps >= options.steps) return vector.leave([agent]);
-    vector.send([(policies[agent] as Policy)()], [agent]);
+    vector.send([(policies[agent] as Policy)(step)], [agent]);
     open++;
     return undefined;
   };
-  const stepped = (agent: number, step: TimeStep<DynamicObservation>): void => {
+  const stepped = (agent: number, step: Step): void => {
     tallies[agent]?.add(step);
     const watched = options.onTimeStep?.(agent, step);
-    const other = watched === undefined && !ended ? next(agent) : goOn(agent, watched);
+    const other = watched === undefined && !ended ? next(agent, step) : goOn(agent, step, watched);
     if (other === undefined) return;
     const done = other.catch(fail).finally(() => others.delete(done));
     others.add(done);

@@ -121,7 +121,7 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
       tally.add(step);
       await options.onTimeStep?.(tally.agent, step, match);
       if (tally.steps >= options.steps || signal.aborted) return;
-      step = await environment.step(policy());
+      step = await environment.step(policy(step));
     }
   } finally {
     signal.removeEventListener("abort", leave);

@@ -18,7 +18,10 @@ export interface PlayOptions {
   readonly steps: number;
   /** Seed of the agents' choices; each agent has its own stream of it. */
   readonly seed: bigint;
-  /** Observations to ask for. Default: all, so that a world shows all it can. */
+  /**
+   * Observations to ask for; of a world with `legal_actions` that one among them, for agents to act as it allows.
+   * Default: all, so that a world shows all it can.
+   */
   readonly observations?: readonly string[] | undefined;
   /** Ends the play early: agents leave, and what has been played is the summary. */
   readonly signal?: AbortSignal | undefined;

@@ -1,20 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DynamicAction, Environment, SignalContext } from "@dm-env-rpc/client";
-import { type FlatSpecs, flattenSpecs, sample, type Tensor } from "@dm-env-rpc/tensor-codec";
+import type {
+  DynamicAction,
+  DynamicObservation,
+  Environment,
+  SignalContext,
+  TimeStep,
+} from "@dm-env-rpc/client";
+import {
+  type FlatSpecs,
+  flattenSpecs,
+  isDiscrete,
+  legalActions,
+  legalActionsName,
+  sample,
+  type Tensor,
+  type TensorSpec,
+} from "@dm-env-rpc/tensor-codec";
 import type { Random } from "./random.ts";
 
-/** Chooses an action. */
-export type Policy = () => DynamicAction;
+/** Chooses what follows a time step. */
+export type Policy = (step: TimeStep<DynamicObservation>) => DynamicAction;
 
-/** Samples every action of an environment; specs may change with a reset, which nobody does here. */
+/**
+ * Samples every action of an environment, of a discrete one the values that the observation `legal_actions` allows;
+ * one without a legal value is left out. Specs may change with a reset, which nobody does here.
+ */
 export function randomPolicy(environment: Environment, random: Random): Policy {
   const specs: FlatSpecs = flattenSpecs(environment.specs.actions);
   const entries = Object.entries(specs);
-  return () => {
+  const isOnly = entries.filter(([, spec]) => isDiscrete(spec)).length === 1;
+  return ({ observation }) => {
+    const masks = observation[legalActionsName];
     const action: Record<string, Tensor> = {};
-    for (const [name, spec] of entries) action[name] = sample(spec, random);
+    for (const [name, spec] of entries) {
+      const legal = masks === undefined ? undefined : maskOf(name, spec, masks, isOnly);
+      if (legal?.data.every((isLegal) => isLegal === 0)) continue;
+      action[name] = sample(spec, random, { legal });
+    }
     return action;
   };
+}
+
+type Masks = DynamicObservation[string];
+
+/** The mask of an action among what a world observes as legal, where that is the convention's. */
+function maskOf(
+  name: string,
+  spec: TensorSpec,
+  masks: Masks,
+  isOnly: boolean,
+): Tensor<"bool"> | undefined {
+  if (!isDiscrete(spec)) return undefined;
+  let found: Masks | undefined = masks;
+  if (!isTensor(masks)) for (const key of name.split(".")) found = under(found, key);
+  else if (!isOnly) return undefined;
+  if (!isTensor(found) || found.dtype !== "bool") return undefined;
+  return found.data.length === legalActions(spec).shape[0] ? found : undefined;
+}
+
+function under(masks: Masks | undefined, key: string): Masks | undefined {
+  const isRecord = typeof masks === "object" && !isTensor(masks) && !("$typeName" in masks);
+  return isRecord ? (masks as DynamicObservation)[key] : undefined;
+}
+
+function isTensor(value: Masks | undefined): value is Tensor {
+  return typeof value === "object" && "dtype" in value && "data" in value;
 }
 
 /** A server's reward may have any dtype and shape: a number is itself, of a tensor the elements add up. */

@@ -54,6 +54,12 @@ export {
   toDmEnvSpecs,
 } from "./specs/dm-env.ts";
 export {
+  isDiscrete,
+  type LegalActionsSpec,
+  legalActions,
+  legalActionsName,
+} from "./specs/legal-actions.ts";
+export {
   checkNames,
   flattenSpecs,
   flattenValues,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type DType, dtypes, type TensorData } from "../dtypes/dtype.ts";
+import { TensorError } from "../errors/tensor-error.ts";
 import { elementCount, type Tensor } from "../tensors/tensor.ts";
 import { boundAt, exactBound } from "./bounds.ts";
+import { legalActions } from "./legal-actions.ts";
 import type { TensorSpec } from "./spec.ts";
 
 /** A source of randomness: numbers uniform in [0, 1). */
@@ -12,6 +14,11 @@ export type Random = () => number;
 export interface SampleOptions {
   /** The most that a variable dimension and a string are long. Default 8. */
   readonly maxLength?: number | undefined;
+  /**
+   * Which values of a discrete action may be drawn: as many as there are from its `min` to its `max`, of which
+   * at least one is legal. Default: all.
+   */
+  readonly legal?: Tensor<"bool"> | undefined;
 }
 
 /**
@@ -21,7 +28,10 @@ export interface SampleOptions {
  * without a bound has its dtype's. A float without bounds is normal (mean 0,
  * deviation 1), with one bound exponential from there (mean 1). Booleans are a
  * fair coin, strings are of lowercase letters, protos empty Anys; a variable
- * dimension and a string's length are uniform from 0 to `maxLength`.
+ * dimension and a string's length are uniform from 0 to `maxLength`. With `legal`,
+ * a discrete action is one of the legal values, each as likely.
+ *
+ * @throws TensorError if `legal` does not fit the spec, or nothing is legal.
  */
 export function sample<D extends DType, S extends readonly number[]>(
   spec: TensorSpec<D, S>,
@@ -29,8 +39,9 @@ export function sample<D extends DType, S extends readonly number[]>(
   options?: SampleOptions,
 ): Tensor<D>;
 export function sample(spec: TensorSpec, random: Random, options: SampleOptions = {}): Tensor {
-  const { maxLength = 8 } = options;
+  const { maxLength = 8, legal } = options;
   const { dtype } = spec;
+  if (legal !== undefined) return sampleLegal(spec, random, legal);
   const shape = spec.shape.map((size) => (size < 0 ? upTo(maxLength, random) : size));
   const info = dtypes[dtype];
   const data = info.allocate(elementCount(shape));
@@ -43,6 +54,26 @@ export function sample(spec: TensorSpec, random: Random, options: SampleOptions 
     (data as unknown[])[i] = draw(info.kind, least, greatest, random, maxLength);
   }
   return { dtype, shape, data } as Tensor;
+}
+
+function sampleLegal(spec: TensorSpec, random: Random, legal: Tensor<"bool">): Tensor {
+  const { data } = legal;
+  const [count] = legalActions(spec).shape;
+  const indexes = [...data.keys()].filter((index) => data[index] !== 0);
+  if (data.length !== count || indexes.length === 0) {
+    throw new TensorError({
+      reason: "value",
+      expected: `a mask of ${count} values, one of them legal`,
+      received: `${data.length} values, ${indexes.length} of them legal`,
+    });
+  }
+  const value = indexes[upTo(indexes.length - 1, random)] as number;
+  const info = dtypes[spec.dtype];
+  const element =
+    info.kind === "bigint" ? (spec.min as bigint) + BigInt(value) : Number(spec.min) + value;
+  const sampled = info.allocate(1);
+  (sampled as unknown[])[0] = element;
+  return { dtype: spec.dtype, shape: [], data: sampled } as Tensor;
 }
 
 function draw(
