@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { parseArgs } from "node:util";
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import { defaultSettings, type MatchmakerSettings } from "@dm-env-rpc/matchmaker";
 import { isLoopback } from "@dm-env-rpc/transport";
 
 /** What the command line and the environment ask for. */
@@ -12,6 +13,8 @@ export interface Flags {
   readonly ca: string | undefined;
   readonly operatorToken: string | undefined;
   readonly operatorCa: string | undefined;
+  readonly serverToken: string | undefined;
+  readonly settings: Partial<MatchmakerSettings>;
   readonly redis: string | undefined;
   readonly redisPrefix: string | undefined;
   readonly profiles: string | undefined;
@@ -20,6 +23,16 @@ export interface Flags {
   readonly logLevel: (typeof logLevels)[number];
   readonly show: "help" | "version" | undefined;
 }
+
+type Setting = keyof MatchmakerSettings;
+
+/** The settings of a matchmaker with their flags. */
+const settingFlags: ReadonlyMap<Setting, string> = new Map(
+  (Object.keys(defaultSettings) as Setting[]).map((name) => [
+    name,
+    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+  ]),
+);
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
@@ -37,6 +50,8 @@ usage: dm-env-rpc-matchmaker-server [options]
   --operator-token FILE  only who sends the token in this file, or has a certificate of --operator-ca,
                          registers servers and uses the admin service (everybody)
   --operator-ca FILE     whose certificates make an operator, as PEM; goes with --tls-cert
+  --server-token FILE    who sends the token in this file registers servers, and does nothing else (nobody
+                         but operators)
   --redis URL            keep the state in Redis 7 or later, for several matchmakers; rediss:// for TLS
                          (in memory)
   --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
@@ -46,6 +61,10 @@ usage: dm-env-rpc-matchmaker-server [options]
   --metrics-port N       serve metrics for Prometheus at /metrics; 0 picks a port (no metrics)
   --log-level LEVEL      ${logLevels.join(", ")} (info)
   --help, --version
+
+Times and limits, each with its default; what ends in -ms is milliseconds:
+
+${[...settingFlags].map(([name, flag]) => `  --${flag} N`.padEnd(32) + defaultSettings[name]).join("\n")}
 
 Each may be given in the environment, too: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
 `;
@@ -59,6 +78,8 @@ const options = {
   ca: { type: "string" },
   "operator-token": { type: "string" },
   "operator-ca": { type: "string" },
+  "server-token": { type: "string" },
+  ...Object.fromEntries([...settingFlags.values()].map((flag) => [flag, { type: "string" }])),
   redis: { type: "string" },
   "redis-prefix": { type: "string" },
   profiles: { type: "string" },
@@ -67,7 +88,21 @@ const options = {
   "log-level": { type: "string" },
   help: { type: "boolean" },
   version: { type: "boolean" },
-} as const;
+} as const satisfies ParseArgsConfig["options"];
+
+/** @throws Error naming a flag that is no number; what is out of range, the matchmaker refuses. */
+function readSettings(text: (flag: string) => string | undefined): Partial<MatchmakerSettings> {
+  const settings: { -readonly [K in Setting]?: number } = {};
+  for (const [name, flag] of settingFlags) {
+    const given = text(flag);
+    if (given === undefined) continue;
+    if (!/^\d+$/.test(given)) {
+      throw new Error(`--${flag} takes a number, received "${given}"; see --help`);
+    }
+    settings[name] = Number(given);
+  }
+  return settings;
+}
 
 /**
  * Reads the command line, and the environment where it says nothing.
@@ -79,8 +114,9 @@ export function readFlags(
   environment: Readonly<Record<string, string | undefined>>,
 ): Flags {
   const { values } = parseArgs({ args: [...args], options });
-  const text = (flag: keyof typeof options): string | undefined => {
-    const given = values[flag];
+  const flags = new Map<string, unknown>(Object.entries(values));
+  const text = (flag: string): string | undefined => {
+    const given = flags.get(flag);
     if (typeof given === "string") return given;
     const named = environment[`MATCHMAKER_${flag.toUpperCase().replaceAll("-", "_")}`];
     return named === "" ? undefined : named;
@@ -121,6 +157,8 @@ export function readFlags(
     ca: text("ca"),
     operatorToken: text("operator-token"),
     operatorCa: text("operator-ca"),
+    serverToken: text("server-token"),
+    settings: readSettings(text),
     redis: text("redis"),
     redisPrefix: text("redis-prefix"),
     profiles: text("profiles"),

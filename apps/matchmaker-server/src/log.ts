@@ -14,6 +14,7 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "world-adopted": "info",
   "world-failed": "warn",
   "server-registered": "info",
+  "server-refused": "warn",
   "server-lost": "warn",
   "server-gone": "info",
   "ticket-ended": "debug",

@@ -97,6 +97,26 @@ describe("matchmaker-server", () => {
     }
   });
 
+  it("lets who has the servers' token register servers, and nothing else", async () => {
+    await using files = await filesIn({ operator: "open-sesame\n", server: "let-me-serve\n" });
+    await using program = start([
+      ...["--port", "0", "--server-lease-ms", "7000"],
+      ...["--operator-token", files.at("operator"), "--server-token", files.at("server")],
+    ]);
+    const transport = createGrpcTransport({ baseUrl: await program.says(/^listening on (\S+)\n/) });
+    const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    const admin = createClient(AdminService, transport);
+    const registry = createClient(RegistryService, transport);
+    for (const token of ["let-me-serve", "open-sesame"]) {
+      await expect(registry.drainServer({ serverId: "a" }, as(token))).rejects.toThrow(/not_found/);
+    }
+    await expect(registry.drainServer({ serverId: "a" }, as("open-barley"))).rejects.toThrow(
+      /permission_denied/,
+    );
+    await expect(admin.listProfiles({}, as("let-me-serve"))).rejects.toThrow(/permission_denied/);
+    await admin.listProfiles({}, as("open-sesame"));
+  });
+
   it("lets only who has the operators' token register servers and use the admin service", async () => {
     await using files = await filesIn({ token: "open-sesame\n" });
     await using program = start(["--port", "0", "--operator-token", files.at("token")]);
@@ -113,7 +133,7 @@ describe("matchmaker-server", () => {
       () => admin.watch({})[Symbol.asyncIterator]().next(),
     ]) {
       await expect(call()).rejects.toThrow(
-        /\[permission_denied\] (Admin|Registry)Service takes a caller of the role "operator", and yours is "agent"/,
+        /\[permission_denied\] (AdminService takes a caller of the role "operator"|RegistryService takes a caller of the role "server" or "operator"), and yours is "agent"/,
       );
     }
     await admin.listProfiles({}, as("open-sesame"));
@@ -151,6 +171,9 @@ describe("matchmaker-server", () => {
     [["--tls-cert", "only.pem"], /--tls-key/],
     [["--operator-token", "/no/such/token"], /\/no\/such\/token/],
     [["--operator-ca", "ca.pem"], /--operator-ca.*--tls-cert/],
+    [["--server-token", "/no/such/token"], /\/no\/such\/token/],
+    [["--server-lease-ms", "soon"], /--server-lease-ms takes a number, received "soon"/],
+    [["--max-tickets", "0"], /maxTickets/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
   ])("says in one line what is wrong with %j", async (args, message) => {
     await using program = start(args);

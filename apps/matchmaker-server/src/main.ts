@@ -34,7 +34,11 @@ async function main(): Promise<void> {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const text = (file: string | undefined): string | undefined =>
     file === undefined ? undefined : readFileSync(file, "utf8");
-  const [key, ca, operatorToken] = [text(flags.key), text(flags.ca), text(flags.operatorToken)];
+  const [key, ca] = [text(flags.key), text(flags.ca)];
+  const token = (flag: string, file: string | undefined): string | undefined => {
+    const content = text(file);
+    return content === undefined ? undefined : tokenIn(content, flag, file);
+  };
   const profiles = readProfiles(text(flags.profiles) ?? "[]", flags.profiles ?? "");
   const server = await serveMatchmaker({
     host: flags.host,
@@ -42,10 +46,12 @@ async function main(): Promise<void> {
     allowInsecure: flags.allowInsecure,
     listenTls: listenTls(flags),
     authorize: authorizeBy({
-      token: operatorToken === undefined ? undefined : tokenIn(operatorToken, flags),
+      operatorToken: token("--operator-token", flags.operatorToken),
+      serverToken: token("--server-token", flags.serverToken),
       certificates: flags.operatorCa !== undefined,
     }),
     profiles,
+    settings: flags.settings,
     signingKey: key === undefined ? undefined : await signingKeyFromPem(key),
     tls: openTls(flags, ca),
     store:
@@ -116,10 +122,10 @@ function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
   };
 }
 
-function tokenIn(text: string, { operatorToken }: Flags): string {
+function tokenIn(text: string, flag: string, file: string | undefined): string {
   const token = text.trim();
   if (/^\S+$/.test(token)) return token;
-  throw new Error(`--operator-token takes a file with a token in it, received ${operatorToken}`);
+  throw new Error(`${flag} takes a file with a token in it, received ${file}`);
 }
 
 function fail(error: unknown): void {

@@ -35,6 +35,13 @@ export type MatchmakerEvent =
       readonly error: Error;
     }
   | { readonly kind: "server-registered"; readonly serverId: string; readonly address: string }
+  /** No dm_env_rpc server answered at the address of one that would register. */
+  | {
+      readonly kind: "server-refused";
+      readonly serverId: string;
+      readonly address: string;
+      readonly error: Error;
+    }
   | { readonly kind: "server-lost"; readonly serverId: string }
   | { readonly kind: "server-gone"; readonly serverId: string }
   | {

@@ -141,9 +141,9 @@ async function start(
     options.servers ??
     networkServers({
       tls: options.tls,
-      operatorToken: (serverId) =>
+      operatorToken: (server) =>
         issuer.operatorToken(
-          serverId,
+          server,
           replica.now() - 1_000,
           replica.now() + settings.worldCallMs + 60_000,
         ),
@@ -208,14 +208,14 @@ async function start(
   const shared = { replica, settings, emit, newId };
   return {
     routes(router) {
-      const forRole = (role: CallerRole) => ({
-        interceptors: [mapErrorsToConnectCodes, requireCallerRole(options.authorize, role)],
+      const forRole = (...roles: CallerRole[]) => ({
+        interceptors: [mapErrorsToConnectCodes, requireCallerRole(options.authorize, roles)],
       });
       const frontend = frontendService(shared, watch);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
       router.service(FrontendService, frontend, forRole("agent"));
-      router.service(RegistryService, registry, forRole("operator"));
+      router.service(RegistryService, registry, forRole("server", "operator"));
       router.service(AdminService, admin, forRole("operator"));
     },
     get isLeading() {

@@ -73,6 +73,8 @@ export interface ServerRecord {
   readonly maxWorlds: number;
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
+  /** SHA-256 of the secret that it registered with, as hexadecimal digits; none where its id is anybody's. */
+  readonly secretHash?: string | undefined;
   /** It admits nobody without a join token, and reports whose are in its worlds. */
   readonly joinTokens: boolean;
   /** `gone`: its worlds are over, and what is left of it is being put in order. */

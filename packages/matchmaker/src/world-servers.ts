@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { BlockList } from "node:net";
 import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
-import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
-import type { OpenTls } from "@dm-env-rpc/transport";
+import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+import { shorten } from "./errors.ts";
 import type { Profile } from "./profile.ts";
 
 /** Which server is meant. */
@@ -14,7 +17,11 @@ export interface ServerTarget {
 
 /** How the worlds of environment servers are made and ended. */
 export interface WorldServers extends AsyncDisposable {
-  /** Finds out whether a dm_env_rpc server answers at an address; rejects when not. */
+  /**
+   * Finds out whether a dm_env_rpc server answers at an address; rejects when not.
+   *
+   * @throws DmEnvRpcError INVALID_ARGUMENT for an address that is refused whoever answers there.
+   */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
   /** Whether who answers at an address is the very server that is meant: it takes the token for that one. */
   isThere(server: ServerTarget, timeoutMs: number): Promise<boolean>;
@@ -42,7 +49,7 @@ export interface WorldServers extends AsyncDisposable {
 /** How `networkServers` reaches environment servers. */
 export interface NetworkServersOptions {
   /** The matchmaker's token for a server, sent as `authorization: Bearer`. */
-  readonly operatorToken?: ((serverId: string) => Promise<string>) | undefined;
+  readonly operatorToken?: ((server: ServerTarget) => Promise<string>) | undefined;
   /** For servers with `https://` addresses. */
   readonly tls?: OpenTls | undefined;
 }
@@ -52,31 +59,37 @@ export interface NetworkServersOptions {
  * what may block, a destroy or a reset, has a connection of its own.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {
-  const shared = new Map<string, Promise<Connection>>();
+  const shared = new Map<string, { address: string; connection: Promise<Connection> }>();
 
-  const open = async ({ id, address }: ServerTarget, timeoutMs: number): Promise<Connection> => {
-    const token = await options.operatorToken?.(id);
-    return await connect(address, {
+  const connectTo = async (
+    { address }: ServerTarget,
+    timeoutMs: number,
+    token?: string,
+  ): Promise<Connection> =>
+    await connect(address, {
       connectTimeoutMs: timeoutMs,
       ...(options.tls === undefined ? {} : { tls: options.tls }),
       ...(token === undefined ? {} : { metadata: { authorization: `Bearer ${token}` } }),
     });
-  };
+  const open = async (server: ServerTarget, timeoutMs: number): Promise<Connection> =>
+    await connectTo(server, timeoutMs, await options.operatorToken?.(server));
   const drop = (serverId: string): void => {
-    const connection = shared.get(serverId);
+    const known = shared.get(serverId);
     shared.delete(serverId);
-    connection?.then(
+    known?.connection.then(
       (opened) => opened.close({ timeoutMs: 0 }),
       () => {},
     );
   };
   const sharedConnection = (server: ServerTarget, timeoutMs: number): Promise<Connection> => {
     const known = shared.get(server.id);
-    if (known !== undefined) return known;
+    if (known?.address === server.address) return known.connection;
+    // It registered with another address since.
+    drop(server.id);
     const opening = open(server, timeoutMs);
-    shared.set(server.id, opening);
+    shared.set(server.id, { address: server.address, connection: opening });
     const forgetIt = (): void => {
-      if (shared.get(server.id) === opening) shared.delete(server.id);
+      if (shared.get(server.id)?.connection === opening) shared.delete(server.id);
     };
     opening.then((connection) => connection.closed.then(forgetIt), forgetIt);
     return opening;
@@ -94,9 +107,10 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     server: ServerTarget,
     timeoutMs: number,
     question: (connection: Connection, call: { readonly timeoutMs: number }) => Promise<void>,
+    connectIt = open,
   ): Promise<void> => {
     const endsMs = performance.now() + timeoutMs;
-    const connection = await open(server, timeoutMs);
+    const connection = await connectIt(server, timeoutMs);
     try {
       await question(connection, { timeoutMs: Math.max(1, endsMs - performance.now()) });
     } finally {
@@ -106,14 +120,20 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   const close = async (): Promise<void> => {
     const all = [...shared.values()];
     shared.clear();
-    await Promise.allSettled(all.map(async (connection) => (await connection).close()));
+    await Promise.allSettled(all.map(async ({ connection }) => (await connection).close()));
   };
 
   return {
     async check(server, timeoutMs) {
-      // Whatever it answers to a question without harm, it is a dm_env_rpc server.
+      await refuseLinkLocal(server.address);
+      // Whatever it answers to a question without harm, it is a dm_env_rpc server. Whose it is nobody knows: it gets no token.
       try {
-        await ask(server, timeoutMs, (connection, call) => connection.leave(call));
+        await ask(
+          server,
+          timeoutMs,
+          (connection, call) => connection.leave(call),
+          (target, ms) => connectTo(target, ms),
+        );
       } catch (error) {
         if (!isRefusal(error)) throw error;
       }
@@ -146,6 +166,27 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** IPv4 and IPv6 link-local, where clouds have services that trust whoever reaches them. */
+const linkLocal = new BlockList();
+linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
+linkLocal.addSubnet("fe80::", 10, "ipv6");
+
+/**
+ * Refuses an address that no agent can reach and that only the matchmaker's machine should.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that stands for one.
+ */
+async function refuseLinkLocal(address: string): Promise<void> {
+  const { host } = parseAddress(address);
+  for (const { address: ip, family } of await lookup(host, { all: true })) {
+    if (!linkLocal.check(ip, family === 6 ? "ipv6" : "ipv4")) continue;
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `address: expected one that agents can reach, received "${shorten(address)}", which is link-local; register the address under which the matchmaker and the agents reach the server`,
+    );
+  }
 }
 
 /**

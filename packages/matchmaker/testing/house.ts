@@ -193,6 +193,7 @@ export class House implements AsyncDisposable {
     }
     const verifier = tokenVerifier({
       serverId: server.id,
+      address: server.address,
       jwks: () => this.#registered.get(server.id)?.jwks,
       now: () => this.time.now(),
     });

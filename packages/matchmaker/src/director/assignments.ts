@@ -23,6 +23,7 @@ export async function reserve(
       const joinToken = await issuer.joinToken({
         ticketId,
         serverId: world.serverId,
+        address: world.address,
         worldName: world.name,
         seatId: newId(),
         nowMs,

@@ -97,6 +97,8 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = randomUUID(), onEvent = () => {} } = options;
+  /** Known to this process and the matchmaker alone: nobody else can speak for this server. */
+  const serverSecret = randomUUID();
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
   let jwks: string | undefined;
@@ -122,7 +124,7 @@ export function register(options: RegistrationOptions): Registration {
     isDue = true;
     wake();
   };
-  const verifier = tokenVerifier({ serverId, jwks: () => jwks, now });
+  const verifier = tokenVerifier({ serverId, address: options.address, jwks: () => jwks, now });
   const seats = createSeats(verifier, now, changed);
 
   const worlds = () => {
@@ -160,6 +162,7 @@ export function register(options: RegistrationOptions): Registration {
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
         reportNumber: reports,
+        serverSecret,
       },
       // The matchmaker looks for the server meanwhile, and says what it found.
       { timeoutMs: 2 * callers.timeoutMs, signal: ended.signal },
@@ -167,7 +170,7 @@ export function register(options: RegistrationOptions): Registration {
     learn(answer);
     told(reported);
     if (isDraining) {
-      await callers.client.drainServer({ serverId }, callers.options(ended.signal));
+      await callers.client.drainServer({ serverId, serverSecret }, callers.options(ended.signal));
     }
     epoch = answer.epoch;
     sinceMs = time.now();
@@ -176,7 +179,13 @@ export function register(options: RegistrationOptions): Registration {
   };
   const renew = async (current: bigint): Promise<void> => {
     reports += 1n;
-    const request = { serverId, epoch: current, worlds: worlds(), reportNumber: reports };
+    const request = {
+      serverId,
+      epoch: current,
+      worlds: worlds(),
+      reportNumber: reports,
+      serverSecret,
+    };
     learn(await callers.client.renewServer(request, callers.options(ended.signal)));
     told(request.worlds);
   };
@@ -219,7 +228,7 @@ export function register(options: RegistrationOptions): Registration {
     ended.abort();
     await holding;
     if (epoch === undefined) return;
-    const last = { serverId, epoch, worlds: worlds(), reportNumber: reports + 1n };
+    const last = { serverId, epoch, worlds: worlds(), reportNumber: reports + 1n, serverSecret };
     // Where nobody answers, the lease runs out.
     await callers
       .call(async (client, call) => {
@@ -229,7 +238,7 @@ export function register(options: RegistrationOptions): Registration {
           // A lease that was lost takes no report; the place is given up all the same.
           if (isPassing(error)) throw error;
         }
-        await client.deregisterServer({ serverId }, call);
+        await client.deregisterServer({ serverId, serverSecret }, call);
       })
       .catch(() => {});
   };
@@ -255,7 +264,7 @@ export function register(options: RegistrationOptions): Registration {
     async drain() {
       isDraining = true;
       if (epoch === undefined) return;
-      await callers.call((client, call) => client.drainServer({ serverId }, call));
+      await callers.call((client, call) => client.drainServer({ serverId, serverSecret }, call));
     },
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,

@@ -74,7 +74,7 @@ describe("a server that is registered", () => {
         code: "UNAUTHENTICATED",
         origin: "server",
         message: expect.stringMatching(
-          /^the matchmaker does not know you; RegistryService takes a caller of the role "operator"/,
+          /^the matchmaker does not know you; RegistryService takes a caller of the role "server" or "operator"/,
         ),
       },
     });

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createHash, timingSafeEqual } from "node:crypto";
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   RegisterServerRequest,
   RegistryService,
+  RenewServerRequest,
   WorldReport,
 } from "@dm-env-rpc/protocol/matchmaker";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
-import { messageOf } from "@dm-env-rpc/transport/internal";
+import { toError } from "@dm-env-rpc/transport/internal";
 import { invalid, notFound, shorten } from "../errors.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
+import { isOperator } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
 
@@ -38,6 +41,8 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
   return {
     async registerServer(request, { signal }) {
       checkRequest(context, request);
+      await replica.refresh([{ kind: "server", id: request.serverId }]);
+      checkSecret(replica.get("server", request.serverId)?.value, request.serverSecret);
       await callBack(context, request);
       await checkRivals(context, request);
       const epoch = await register(context, request, signal);
@@ -45,17 +50,17 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       emit({ kind: "server-registered", serverId, address });
       return { epoch: BigInt(epoch), ...terms() };
     },
-    async renewServer({ serverId, epoch, worlds, reportNumber }, { signal }) {
-      checkWorlds(context, worlds);
-      await renew(context, serverId, Number(epoch), worlds, Number(reportNumber), signal);
+    async renewServer(request, { signal }) {
+      checkWorlds(context, request.worlds);
+      await renew(context, request, signal);
       return terms();
     },
-    async drainServer({ serverId }) {
-      await setState(context, serverId, "draining");
+    async drainServer({ serverId, serverSecret }, call) {
+      await setState(context, serverId, "draining", isOperator(call) ? undefined : serverSecret);
       return {};
     },
-    async deregisterServer({ serverId }) {
-      await setState(context, serverId, "gone");
+    async deregisterServer({ serverId, serverSecret }, call) {
+      await setState(context, serverId, "gone", isOperator(call) ? undefined : serverSecret);
       return {};
     },
   };
@@ -105,18 +110,44 @@ function checkWorlds(
 
 /** Finds out whether the matchmaker itself can reach the address: agents are sent there. */
 async function callBack(
-  { servers, settings }: RegistryContext,
+  { servers, settings, emit }: RegistryContext,
   { serverId, address }: RegisterServerRequest,
 ): Promise<void> {
   try {
     await servers.check({ id: serverId, address }, settings.callbackMs);
   } catch (error) {
+    if (isDmEnvRpcError(error) && error.code === "INVALID_ARGUMENT") throw error;
+    // Why is for the operator's log: a caller could learn from it what is open on the matchmaker's network.
+    emit({ kind: "server-refused", serverId, address, error: toError(error) });
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
-      `expected a dm_env_rpc server at "${shorten(address)}", received no answer: ${messageOf(error)}; register the address under which the matchmaker and the agents reach the server, once it listens`,
-      { cause: error },
+      `expected a dm_env_rpc server at "${shorten(address)}", received no answer of one within ${settings.callbackMs} ms; register the address under which the matchmaker and the agents reach the server, once it listens`,
     );
   }
+}
+
+/**
+ * Refuses a caller that speaks of another process's server.
+ *
+ * @throws DmEnvRpcError PERMISSION_DENIED.
+ */
+function checkSecret(server: ServerRecord | undefined, secret: string): void {
+  if (server?.secretHash === undefined) return;
+  const [wanted, sent] = [Buffer.from(server.secretHash), Buffer.from(hashOf(secret))];
+  if (wanted.length === sent.length && timingSafeEqual(wanted, sent)) return;
+  throw new DmEnvRpcError(
+    "PERMISSION_DENIED",
+    `server_secret: expected the one that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another one"}; give each run of a server an id of its own`,
+  );
+}
+
+function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+/** Returns true for two ways to write one address. */
+function isSameAddress(one: string, other: string): boolean {
+  return parseAddress(one).url === parseAddress(other).url;
 }
 
 /**
@@ -128,11 +159,10 @@ async function checkRivals(
   { serverId, address }: RegisterServerRequest,
 ): Promise<void> {
   for (const [id, { value }] of [...replica.table("server")]) {
-    if (id === serverId || value.address !== address) continue;
+    if (id === serverId || !isSameAddress(value.address, address)) continue;
     if (value.state !== "serving" && value.state !== "draining") continue;
     // Without tokens nobody can tell one server from another: the latest has the address.
-    if (!value.joinTokens || !(await servers.isThere({ id, address }, settings.callbackMs)))
-      continue;
+    if (!value.joinTokens || !(await servers.isThere(value, settings.callbackMs))) continue;
     throw new DmEnvRpcError(
       "ALREADY_EXISTS",
       `another server, "${shorten(id)}", is registered at "${shorten(address)}" and answers there; register each server with the address under which it alone is reached`,
@@ -145,12 +175,14 @@ async function register(
   request: RegisterServerRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  const { serverId, address, capacity, worldTypes, joinTokens, worlds, reportNumber } = request;
+  const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
+  const { reportNumber, serverSecret } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
   ]);
   for (;;) {
+    checkSecret(replica.get("server", serverId)?.value, serverSecret);
     const [known, report] = [replica.get("server", serverId), replica.get("report", serverId)];
     if (known?.value.state === "gone") {
       throw new DmEnvRpcError(
@@ -168,6 +200,7 @@ async function register(
       maxWorlds: capacity?.maxWorlds ?? 0,
       maxAgents: capacity?.maxAgents ?? 0,
       worldTypes,
+      secretHash: serverSecret === "" ? undefined : hashOf(serverSecret),
       joinTokens,
       state: "serving",
     };
@@ -185,7 +218,8 @@ async function register(
     // Whoever had the address before is not there any more.
     for (const [id, other] of replica.table("server")) {
       const { value } = other;
-      if (id === serverId || value.address !== address || value.state === "gone") continue;
+      if (id === serverId || value.state === "gone") continue;
+      if (!isSameAddress(value.address, address)) continue;
       changes.push(put("server", id, other, { ...value, state: "gone" }));
     }
     if (await replica.commit(changes)) return epoch;
@@ -194,12 +228,10 @@ async function register(
 
 async function renew(
   { replica }: RegistryContext,
-  serverId: string,
-  epoch: number,
-  worlds: readonly WorldReport[],
-  number: number,
+  { serverId, worlds, serverSecret, ...request }: RenewServerRequest,
   signal: AbortSignal,
 ): Promise<void> {
+  const [epoch, number] = [Number(request.epoch), Number(request.reportNumber)];
   if (replica.get("server", serverId) === undefined) {
     await replica.refresh([
       { kind: "server", id: serverId },
@@ -209,6 +241,7 @@ async function renew(
   for (;;) {
     const server = replica.get("server", serverId);
     if (server === undefined) throw notFound("server", serverId, "register it again");
+    checkSecret(server.value, serverSecret);
     if (server.value.epoch < epoch) {
       await replica.refresh([{ kind: "server", id: serverId }]);
       if ((replica.get("server", serverId)?.value.epoch ?? 0) < epoch) throw outdated(serverId);
@@ -245,6 +278,7 @@ async function setState(
   { replica }: RegistryContext,
   serverId: string,
   state: "draining" | "gone",
+  secret: string | undefined,
 ): Promise<void> {
   await replica.refresh([{ kind: "server", id: serverId }]);
   for (;;) {
@@ -253,6 +287,7 @@ async function setState(
       if (state === "gone") return;
       throw notFound("server", serverId, "register it first");
     }
+    if (secret !== undefined) checkSecret(server.value, secret);
     if (server.value.state === "gone" || server.value.state === state) return;
     if (await replica.commit([put("server", serverId, server, { ...server.value, state })])) return;
   }

@@ -9,6 +9,8 @@ export const issuerName = "dm-env-rpc-matchmaker";
 export interface JoinGrant {
   readonly ticketId: string;
   readonly serverId: string;
+  /** The address that the server registered with. */
+  readonly address: string;
   readonly worldName: string;
   /** Unique: a seat is taken once. */
   readonly seatId: string;
@@ -21,7 +23,11 @@ export interface TokenIssuer {
   /** For one agent, one world and one ticket. */
   joinToken(grant: JoinGrant): Promise<string>;
   /** For the matchmaker itself, to one server. */
-  operatorToken(serverId: string, nowMs: number, expiresMs: number): Promise<string>;
+  operatorToken(
+    server: { readonly id: string; readonly address: string },
+    nowMs: number,
+    expiresMs: number,
+  ): Promise<string>;
   /** The public keys that check them, as a JWK set in JSON. */
   readonly jwks: string;
 }
@@ -47,9 +53,9 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   };
   await sign(new SignJWT());
   return {
-    joinToken: ({ ticketId, serverId, worldName, seatId, nowMs, expiresMs }) =>
+    joinToken: ({ ticketId, serverId, address, worldName, seatId, nowMs, expiresMs }) =>
       sign(
-        new SignJWT({ role: "agent", world: worldName })
+        new SignJWT({ role: "agent", world: worldName, address })
           .setIssuer(issuerName)
           .setSubject(ticketId)
           .setAudience(serverId)
@@ -57,12 +63,12 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
           .setIssuedAt(seconds(nowMs))
           .setExpirationTime(seconds(expiresMs)),
       ),
-    operatorToken: (serverId, nowMs, expiresMs) =>
+    operatorToken: ({ id, address }, nowMs, expiresMs) =>
       sign(
-        new SignJWT({ role: "operator" })
+        new SignJWT({ role: "operator", address })
           .setIssuer(issuerName)
           .setSubject("matchmaker")
-          .setAudience(serverId)
+          .setAudience(id)
           .setIssuedAt(seconds(nowMs))
           .setExpirationTime(seconds(expiresMs)),
       ),

@@ -8,12 +8,12 @@ import { tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
 
-async function setup({ serverId = "server", at = nowMs } = {}) {
+async function setup({ serverId = "server", address = "server.test:1", at = nowMs } = {}) {
   const key = await generateSigningKey();
   const issuer = await tokenIssuer(() => [key]);
   let now = at;
   let seat = 0;
-  const verifier = tokenVerifier({ serverId, jwks: () => issuer.jwks, now: () => now });
+  const verifier = tokenVerifier({ serverId, address, jwks: () => issuer.jwks, now: () => now });
   return {
     issuer,
     verifier,
@@ -26,6 +26,7 @@ async function setup({ serverId = "server", at = nowMs } = {}) {
       issuer.joinToken({
         ticketId: "ticket",
         serverId: "server",
+        address: "server.test:1",
         worldName: "world",
         seatId: `seat-${++seat}`,
         nowMs,
@@ -50,6 +51,29 @@ describe("a join token", () => {
       seatId: "seat-1",
       expiresMs: nowMs + 30_000,
     });
+  });
+
+  it("is refused by a server that is registered with another address, and so is an operator's", async () => {
+    const { issuer, token } = await setup();
+    const thief = await setup({ address: "thief.test:1" });
+    const mine = await token();
+    const operator = await issuer.operatorToken(
+      { id: "server", address: "server.test:1" },
+      nowMs,
+      nowMs + 1_000,
+    );
+    const verifier = tokenVerifier({
+      serverId: "server",
+      address: "thief.test:1",
+      jwks: () => issuer.jwks,
+      now: () => nowMs,
+    });
+    const elsewhere = refused("PERMISSION_DENIED", /for another address than this server/);
+    await expect(verifier.join(mine, "world")).rejects.toSatisfy(elsewhere);
+    await expect(verifier.operator(operator)).rejects.toSatisfy(elsewhere);
+    await expect(thief.verifier.operator(operator)).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", /no token of the matchmaker's/),
+    );
   });
 
   it("is refused once it has expired, by the matchmaker's time", async () => {
@@ -87,7 +111,11 @@ describe("a join token", () => {
 
   it("is no operator's, and the operator's is no agent's", async () => {
     const { verifier, issuer, token } = await setup();
-    const operator = await issuer.operatorToken("server", nowMs, nowMs + 1_000);
+    const operator = await issuer.operatorToken(
+      { id: "server", address: "server.test:1" },
+      nowMs,
+      nowMs + 1_000,
+    );
     await verifier.operator(operator);
     await expect(verifier.operator(await token())).rejects.toSatisfy(
       refused("PERMISSION_DENIED", /role "operator", received one of role "agent"/),
@@ -98,7 +126,12 @@ describe("a join token", () => {
   });
 
   it("cannot be checked before the matchmaker has been reached", async () => {
-    const verifier = tokenVerifier({ serverId: "s", jwks: () => undefined, now: () => nowMs });
+    const verifier = tokenVerifier({
+      serverId: "s",
+      address: "s:1",
+      jwks: () => undefined,
+      now: () => nowMs,
+    });
     await expect(verifier.join("x", "world")).rejects.toSatisfy(
       refused("UNAVAILABLE", /try again/),
     );

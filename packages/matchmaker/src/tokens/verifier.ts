@@ -21,6 +21,8 @@ export interface JoinClaims {
 export interface VerifierOptions {
   /** The server's own id: tokens for another server, or an earlier run of it, do not pass. */
   readonly serverId: string;
+  /** The address that it registered with: tokens that were made for another address do not pass. */
+  readonly address: string;
   /** The public keys, as a JWK set in JSON; asked each time, so that they may change. */
   readonly jwks: () => string | undefined;
   /** The matchmaker's time, whatever the machine's own clock says. */
@@ -45,7 +47,7 @@ export interface TokenVerifier {
 }
 
 /** Makes a verifier. */
-export function tokenVerifier({ serverId, jwks, now }: VerifierOptions): TokenVerifier {
+export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions): TokenVerifier {
   let known: { readonly text: string; readonly keys: ReturnType<typeof createLocalJWKSet> };
 
   const claimsOf = async (token: string | undefined): Promise<JWTPayload> => {
@@ -71,6 +73,7 @@ export function tokenVerifier({ serverId, jwks, now }: VerifierOptions): TokenVe
         currentDate: new Date(now()),
         requiredClaims: ["sub", "exp", "role"],
       });
+      if (payload["address"] !== address) throw new WrongAddress();
       return payload;
     } catch (error) {
       throw refusal(error, now());
@@ -105,7 +108,16 @@ export function tokenVerifier({ serverId, jwks, now }: VerifierOptions): TokenVe
   };
 }
 
+/** A token that somebody got who registered this server's id with another address, or that an agent got before. */
+class WrongAddress extends Error {}
+
 function refusal(error: unknown, nowMs: number): DmEnvRpcError {
+  if (error instanceof WrongAddress) {
+    return new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      "this token is for another address than this server is registered with; ask for another assignment",
+    );
+  }
   if (error instanceof errors.JWTExpired) {
     const expired = new Date(Number(error.payload.exp) * 1_000).toISOString();
     return new DmEnvRpcError(

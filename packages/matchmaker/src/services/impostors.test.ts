@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createServer } from "node:http";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { AdminService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { freePort } from "@dm-env-rpc/tests-processes";
+import { describe, expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { pairs } from "../../testing/pairs.ts";
+import { SimulatedServer } from "../../testing/simulated-servers.ts";
+import { serveCounting } from "../../testing/world-server.ts";
+import { matchmakerClient } from "../client/index.ts";
+import { serveMatchmaker } from "../serve-matchmaker.ts";
+
+const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridworld"] };
+const denied = /\[permission_denied\] server_secret: expected the one that server "a" registered/;
+
+describe("the id of a server", () => {
+  it("is that of the process which registered it: nobody else takes it, or speaks for it", async () => {
+    await using house = await House.open({ authorize: () => ["agent", "server"] });
+    const [mine, thief] = [new SimulatedServer("a"), new SimulatedServer("thief")];
+    for (const server of [mine, thief]) house.servers.add(server);
+    const serverSecret = "known to this process alone";
+    const registration = { ...offer, serverId: "a", joinTokens: true };
+    const { epoch } = await house.registry.registerServer({
+      ...registration,
+      address: mine.address,
+      serverSecret,
+    });
+    for (const guess of ["", "a guess"]) {
+      const stolen = { serverId: "a", serverSecret: guess };
+      for (const call of [
+        house.registry.registerServer({ ...registration, ...stolen, address: thief.address }),
+        house.registry.renewServer({ ...stolen, epoch, worlds: [] }),
+        house.registry.drainServer(stolen),
+        house.registry.deregisterServer(stolen),
+      ]) {
+        await expect(call).rejects.toThrow(denied);
+      }
+    }
+    const ids = await house.tickets(2);
+    await house.settle();
+    const [ticket] = await Promise.all(ids.map((id) => house.ticket(id)));
+    expect(ticket?.assignment?.address).toBe(mine.address);
+    await house.registry.renewServer({ serverId: "a", serverSecret, epoch, worlds: [] });
+    await house.registry.registerServer({ ...registration, address: mine.address, serverSecret });
+    await house.registry.drainServer({ serverId: "a", serverSecret });
+    await house.registry.deregisterServer({ serverId: "a", serverSecret });
+  });
+
+  it("is refused to another registration of the process's own making, too", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using first = await serveCounting(served.url);
+    await first.registration.registered;
+    const { serverId } = first.registration;
+    const faults: string[] = [];
+    await using _second = await serveCounting(served.url, {
+      serverId,
+      onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
+    });
+    await expect.poll(() => faults[0]).toMatch(/^server_secret: expected the one that server/);
+    const matchmaker = matchmakerClient(served.url);
+    const [match] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
+    expect(match.address).toBe(first.server.url);
+  });
+
+  it("may be drained and deregistered by an operator", async () => {
+    await using house = await House.open({ authorize: () => ["agent", "operator"] });
+    const server = house.servers.add(new SimulatedServer("a"));
+    const { address } = server;
+    await house.registry.registerServer({ ...offer, serverId: "a", address, serverSecret: "mine" });
+    await house.registry.drainServer({ serverId: "a" });
+    await house.registry.deregisterServer({ serverId: "a" });
+  });
+});
+
+it("a caller of the role server registers servers, and sees and changes nothing else", async () => {
+  await using house = await House.open({
+    authorize: ({ metadata }) =>
+      metadata.get("authorization") === "Bearer server" ? ["server"] : ["agent"],
+  });
+  const { address } = house.servers.add(new SimulatedServer("a"));
+  const asServer = { headers: { authorization: "Bearer server" } };
+  const request = { ...offer, serverId: "a", address };
+  await expect(house.registry.registerServer(request)).rejects.toThrow(
+    /\[permission_denied\] RegistryService takes a caller of the role "server" or "operator"/,
+  );
+  await house.registry.registerServer(request, asServer);
+  for (const call of [
+    house.admin.listServers({}, asServer),
+    house.admin.deleteProfile({ name: "any" }, asServer),
+    house.frontend.createTicket({}, asServer),
+  ]) {
+    await expect(call).rejects.toThrow(/\[permission_denied\]/);
+  }
+});
+
+it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
+  "an address is one however it is written: %s",
+  async (written) => {
+    await using served = await serveMatchmaker({
+      profiles: [pairs],
+      settings: { callbackMs: 60_000 },
+    });
+    await using first = await serveCounting(served.url);
+    await first.registration.registered;
+    const port = String(new URL(first.server.url).port);
+    const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
+    await expect(
+      registry.registerServer({
+        ...offer,
+        serverId: "other",
+        address: written.replace("PORT", port),
+        joinTokens: true,
+      }),
+    ).rejects.toThrow(/\[already_exists\] another server/);
+  },
+);
+
+it("tells nobody what is open on the matchmaker's network: one error for a closed port, a web server and silence", async () => {
+  const web = createServer((_, response) => response.writeHead(418).end());
+  const mute = createTcpServer((socket) => socket.on("error", () => {}));
+  const portOf = async (server: typeof web | typeof mute): Promise<number> => {
+    await new Promise<void>((resolve) => {
+      server.listen(0, "127.0.0.1", resolve);
+    });
+    return (server.address() as AddressInfo).port;
+  };
+  const ports = [await freePort(), await portOf(web), await portOf(mute)];
+  await using served = await serveMatchmaker({ settings: { callbackMs: 300 } });
+  const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
+  const errors = new Set<string>();
+  for (const port of ports) {
+    const address = `127.0.0.1:${port}`;
+    const refused = await registry
+      .registerServer({ ...offer, serverId: "probe", address })
+      .catch((error: unknown) => String(error));
+    errors.add(String(refused).replaceAll(String(port), "PORT"));
+  }
+  expect([...errors]).toEqual([
+    'ConnectError: [failed_precondition] expected a dm_env_rpc server at "127.0.0.1:PORT", received no answer of one within 300 ms; register the address under which the matchmaker and the agents reach the server, once it listens',
+  ]);
+  web.close();
+  mute.close();
+});
+
+it.each([
+  "169.254.169.254:80",
+  "http://169.254.169.254",
+  "[fe80::1]:8980",
+  "[::ffff:169.254.169.254]:80",
+])("no server is looked for at a link-local address: %s", async (address) => {
+  await using served = await serveMatchmaker();
+  const transport = createGrpcTransport({ baseUrl: served.url });
+  await expect(
+    createClient(RegistryService, transport).registerServer({ ...offer, serverId: "a", address }),
+  ).rejects.toThrow(/\[invalid_argument\] address: expected one that agents can reach, received/);
+  expect((await createClient(AdminService, transport).listServers({})).servers).toEqual([]);
+});
