@@ -12,13 +12,13 @@ import type { UidTensor } from "./step.ts";
 const KEY = (1 << 3) | VARINT;
 const VALUE = (2 << 3) | LENGTH_DELIMITED;
 
-/** Up to this many entries looking at each is cheaper than keeping a Map of them. */
-const FEW = 16;
-
-/** The entries of a `map<uint64, Tensor>` as they come: of a key that comes twice the last stays. */
+/** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; of a repeated key the last entry counts. */
 export class UidTensors {
-  readonly entries: UidTensor[] = [];
-  private places: Map<Uid, number> | undefined;
+  private readonly byUid = new Map<Uid, UidTensor>();
+
+  get entries(): UidTensor[] {
+    return [...this.byUid.values()];
+  }
 
   /** Reads one entry, up to the reader's end. */
   read(reader: Reader, options: ReadOptions): void {
@@ -37,7 +37,7 @@ export class UidTensors {
           start = reader.pos;
           firstStop = stop;
           reader.end = stop;
-          // Nearly every entry ends here; a tensor in parts is read again as a whole.
+          // Nearly every entry ends here. A tensor in several parts is read again as a whole.
           tensor = readTensor(reader, options);
           reader.end = end;
         } else {
@@ -49,27 +49,9 @@ export class UidTensors {
     }
     if (parts !== undefined) tensor = readMergedTensor(reader, parts, options);
     if (parts !== undefined || tensor === undefined) reader.notes.regular = false;
-    const replaced = this.put({ uid, tensor: tensor ?? EMPTY_TENSOR }, options.maxEntries);
-    if (replaced) reader.notes.regular = false;
-  }
-
-  /** Returns whether the entry took the place of another one. */
-  private put(entry: UidTensor, maxEntries: number): boolean {
-    const { entries } = this;
-    let place = -1;
-    if (entries.length < FEW) {
-      for (let i = 0; i < entries.length && place < 0; i++) {
-        if ((entries[i] as UidTensor).uid === entry.uid) place = i;
-      }
-    } else {
-      this.places ??= new Map(entries.map(({ uid }, index) => [uid, index]));
-      place = this.places.get(entry.uid) ?? -1;
-      if (place < 0) this.places.set(entry.uid, entries.length);
-    }
-    if (place >= 0) entries[place] = entry;
-    else if (entries.length < maxEntries) entries.push(entry);
-    else throw tooManyEntries(maxEntries);
-    return place >= 0;
+    if (this.byUid.has(uid)) reader.notes.regular = false;
+    else if (this.byUid.size === options.maxEntries) throw tooManyEntries(options.maxEntries);
+    this.byUid.set(uid, { uid, tensor: tensor ?? EMPTY_TENSOR });
   }
 }
 
