@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DType, dtypes, type PackValue, pack, type Settings } from "@dm-env-rpc/tensor-codec";
-import { type ConformanceConfig, type Counted, clockNames } from "./config.ts";
+import { type AgentCounts, type ConformanceConfig, type Counted, clockNames } from "./config.ts";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 type Reader = (value: Json, where: string) => unknown;
@@ -26,6 +26,14 @@ const texts: Reader = (value, where) =>
 const counted: Reader = (value, where): Counted =>
   record({ create: settings, count }, value, where) as unknown as Counted;
 
+const agents: Reader = (value, where) => {
+  if (!isObject(value)) return count(value, where);
+  const { min = 1, max } = record({ min: count, max: count }, value, where) as Partial<AgentCounts>;
+  return max !== undefined && min <= max
+    ? { min, max }
+    : wrong(where, '"max", and no larger "min"', value);
+};
+
 const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
   create: settings,
   join: settings,
@@ -34,7 +42,7 @@ const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
   premade: text,
   required: (value, where) => record({ create: texts, join: texts }, value, where),
   refused: (value, where) => record({ create: settings, join: settings }, value, where),
-  agents: count,
+  agents,
   fullWorld: counted,
   minAgents: counted,
   shortSequence: counted,

@@ -14,6 +14,19 @@ export interface Counted {
   readonly count: number;
 }
 
+/** The agents of a world made with `create`. */
+export interface AgentCounts {
+  /** Agents that must have joined before a first step is answered. Default 1. */
+  readonly min?: number;
+  /** Agents that the world has room for. */
+  readonly max: number;
+}
+
+/** Returns both numbers of the config's `agents`. */
+export function agentCounts({ agents = 1 }: ConformanceConfig): Required<AgentCounts> {
+  return typeof agents === "number" ? { min: 1, max: agents } : { min: 1, ...agents };
+}
+
 /**
  * What a server has, and what of it to use. All of it is optional: what is not said to be
  * there is not checked. In a file of JSON a setting is a value, or has its dtype: `{"int32": 5}`.
@@ -33,8 +46,11 @@ export interface ConformanceConfig {
   readonly required?: { readonly create?: readonly string[]; readonly join?: readonly string[] };
   /** Settings each of which alone, beside the others, makes a create, or a join, be refused. */
   readonly refused?: { readonly create?: Settings; readonly join?: Settings };
-  /** How many agents a world takes at least. Default 1. */
-  readonly agents?: number;
+  /**
+   * The number of agents that a world has room for; default 1. With `min`, that number must have
+   * joined before a first step is answered: each check then joins as many beside its own.
+   */
+  readonly agents?: number | AgentCounts;
   /** A world into which no more than `count` agents go. */
   readonly fullWorld?: Counted;
   /** A world whose first sequence needs `count` agents. */

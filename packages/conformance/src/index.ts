@@ -2,7 +2,13 @@
 /** The rules of dm_env_rpc as checks that run against any server. */
 export type { CheckInfo, SpecDocument } from "./check.ts";
 export { allChecks } from "./checks/index.ts";
-export { type ClockName, type ConformanceConfig, type Counted, clockNames } from "./config.ts";
+export {
+  type AgentCounts,
+  type ClockName,
+  type ConformanceConfig,
+  type Counted,
+  clockNames,
+} from "./config.ts";
 export { parseConfig } from "./config-file.ts";
 export type { ProtocolName } from "./protocol-name.ts";
 export { jsonReport, junitReport } from "./report/files.ts";

@@ -96,11 +96,36 @@ describe("dm-env-rpc-conformance", () => {
   it.each([
     ["an unknown key", { agnts: 3 }, /agnts/],
     ["a value of the wrong type", { agents: "many" }, /config\.agents: expected an integer/],
+    ["more agents than a world takes", { agents: { min: 3, max: 2 } }, /agents: expected "max"/],
     ["a word that means nothing", { clock: "sundial" }, /config\.clock: expected one of lockstep/],
     ["a check that does not exist", { knownFailing: ["99.nothing"] }, /99\.nothing/],
   ])("exits with 2 for a config with %s", async (_what, content, message) => {
     const { code, stderr } = await run("--address", server.url, "--config", config(content));
     expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+
+  it("shows each check as it ends, where nobody sees a bar", async () => {
+    const { stderr } = await run(
+      ...["--address", server.url, "--filter", "27."],
+      ...["--config", config({ create: { length: { int32: 100000 } } })],
+    );
+    expect(stderr.trim().split("\n")).toEqual([
+      expect.stringMatching(/^1\/3 {2}pass {2}27\.join-twice \(\d+ ms\)$/),
+      expect.stringMatching(/^2\/3 {2}pass {2}27\.unknown-world /),
+      expect.stringMatching(/^3\/3 {2}n\/a {3}27\.full-world /),
+    ]);
+  });
+
+  it("exits with 2 when worlds need more agents than the config says", async () => {
+    const { code, stderr } = await run(
+      ...["--address", server.url, "--filter", "27."],
+      ...[
+        "--config",
+        config({ create: { length: 9, min_agents: 3 }, agents: 8, timeoutMs: 4_000 }),
+      ],
+    );
+    expect(stderr).toMatch(/once [3-8] agents had joined; say "agents": \{"min":[3-8],"max":8\}/);
     expect(code).toBe(2);
   });
 

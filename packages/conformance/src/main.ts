@@ -5,7 +5,7 @@ import { allChecks } from "./checks/index.ts";
 import { help, parseCommand } from "./cli-options.ts";
 import { parseConfig } from "./config-file.ts";
 import { jsonReport, junitReport } from "./report/files.ts";
-import { progressText, reportText } from "./report/table.ts";
+import { progressLine, progressText, reportText } from "./report/table.ts";
 import { runConformance } from "./run.ts";
 
 async function main(): Promise<number> {
@@ -35,8 +35,11 @@ async function main(): Promise<number> {
     protocol,
     config,
     ...(filter === undefined ? {} : { filter }),
-    onResult: ({ id }, done, total) => {
+    onCheck: ({ id }, done, total) => {
       if (bar) process.stderr.write(`\r\u001b[K${progressText(done, total, id)}`);
+    },
+    onResult: (result, done, total) => {
+      if (!bar) process.stderr.write(`${progressLine(result, done, total)}\n`);
     },
   });
   if (bar) process.stderr.write("\r\u001b[K");

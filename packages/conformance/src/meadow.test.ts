@@ -50,10 +50,26 @@ function describeMeadow(
 }
 
 for (const clock of Object.keys(clocks) as ClockName[]) describeMeadow(clock, { clock });
+for (const clock of Object.keys(clocks) as ClockName[]) {
+  const create = { ...meadowConfig.create, min_agents: 3 };
+  const shortSequence = { create: { length: 4, min_agents: 3 }, count: 4 };
+  describeMeadow(`that needs three agents, ${clock}`, {
+    clock,
+    config: { agents: { min: 3, max: 8 }, create, shortSequence },
+  });
+}
 for (const protocol of ["connect", "grpc-web"] as const) describeMeadow(protocol, { protocol });
 
 describeMeadow("that blocks, drains and has resets wait", {
   policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },
+});
+describeMeadow("that needs two agents, blocks, drains and has resets wait", {
+  policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },
+  config: {
+    agents: { min: 2, max: 8 },
+    create: { ...meadowConfig.create, min_agents: 2 },
+    shortSequence: { create: { length: 4, min_agents: 2 }, count: 4 },
+  },
 });
 describeMeadow("that ends sequences and worlds", {
   policies: { onLeave: "terminate", onDestroy: "force" },

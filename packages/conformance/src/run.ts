@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Check } from "./check.ts";
+import type { Check, CheckInfo } from "./check.ts";
 import { checks, unseen } from "./checks/index.ts";
-import type { ConformanceConfig } from "./config.ts";
+import { agentCounts, type ConformanceConfig } from "./config.ts";
 import { Mismatch } from "./mismatch.ts";
 import { NothingToCheck } from "./nothing-to-check.ts";
 import type { ProtocolName } from "./protocol-name.ts";
@@ -50,6 +50,8 @@ export interface RunOptions {
   readonly config?: ConformanceConfig;
   /** Runs only the checks whose id or title has this in it. */
   readonly filter?: string;
+  /** Told of each check before it runs. */
+  readonly onCheck?: (check: CheckInfo, done: number, total: number) => void;
   /** Told of each result as it comes. */
   readonly onResult?: (result: CheckResult, done: number, total: number) => void;
 }
@@ -67,15 +69,17 @@ export function selectChecks(filter = ""): readonly Check[] {
  * worlds of its own.
  *
  * @throws DmEnvRpcError of origin `connection` when the server cannot be reached.
- * @throws Error when the config's list of known failures names what is no check.
+ * @throws Error when the config's list of known failures names what is no check, or worlds need
+ *   more agents than the config says.
  */
 export async function runConformance(options: RunOptions): Promise<ConformanceReport> {
-  const { address, protocol = "grpc", config = {}, filter, onResult } = options;
+  const { address, protocol = "grpc", config = {}, filter, onCheck, onResult } = options;
   checkKnownFailing(config);
   await reach(address, protocol, config);
   const selected = selectChecks(filter);
   const results: CheckResult[] = [];
   for (const check of selected) {
+    onCheck?.(check, results.length, selected.length);
     const result = await runCheck(check, { address, protocol, config });
     results.push(result);
     onResult?.(result, results.length, selected.length);
@@ -145,11 +149,33 @@ function checkKnownFailing({ knownFailing = [] }: ConformanceConfig): void {
   }
 }
 
-/** Finds out at once whether anybody is there. */
-async function reach(address: string, protocol: ProtocolName, config: ConformanceConfig) {
+/**
+ * Finds out before the first check whether the server can be reached, and whether a world answers
+ * the first steps of as many agents as the config says that it needs.
+ *
+ * @throws DmEnvRpcError of origin `connection` when the server cannot be reached.
+ * @throws Error when first steps are answered only after more agents have joined.
+ */
+export async function reach(
+  address: string,
+  protocol: ProtocolName,
+  config: ConformanceConfig,
+): Promise<void> {
   const stage = new Stage(address, protocol, config);
   await stage.connect();
-  await stage.clear();
+  try {
+    const needed = await stage.neededAgents();
+    const { min, max } = agentCounts(config);
+    if (needed !== undefined && needed > min) {
+      const agents = JSON.stringify({ min: needed, max: Math.max(needed, max) });
+      throw new Error(
+        `first steps are not answered: expected an answer with the ${min} of "agents.min", ` +
+          `received one once ${needed} agents had joined; say "agents": ${agents} in the config`,
+      );
+    }
+  } finally {
+    await stage.clear();
+  }
 }
 
 function unseenResult({ behaviour, what, reason }: (typeof unseen)[number]): CheckResult {

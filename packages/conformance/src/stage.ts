@@ -3,10 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 import { openConnectStream, openStream } from "@dm-env-rpc/transport";
 import { AgentConnection } from "./agent-connection.ts";
-import type { ConformanceConfig } from "./config.ts";
+import { agentCounts, type ConformanceConfig } from "./config.ts";
 import { expectThat, Mismatch } from "./mismatch.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { codecsWithRaw } from "./raw-request.ts";
+
+/** Between two steps of a companion, which has nothing to find out. */
+const companionPauseMs = 2;
 
 /** What a check plays with: connections and worlds, all of which are gone after it. */
 export class Stage {
@@ -16,6 +19,10 @@ export class Stage {
   readonly timeoutMs: number;
   readonly quietMs: number;
   readonly #connections: AgentConnection[] = [];
+  /** Agents that this stage has joined, by world. */
+  readonly #joined = new Map<string, number>();
+  /** The companions of each world, with the end of their stepping. */
+  readonly #companions = new Map<string, Map<AgentConnection, Promise<void>>>();
   readonly #worlds: string[] = [];
 
   constructor(address: string, protocol: ProtocolName, config: ConformanceConfig) {
@@ -53,23 +60,106 @@ export class Stage {
     this.#worlds.push(world);
   }
 
-  /** An agent in a world, a new one by default. */
+  /** An agent in a world, a new one by default, with the companions that the world needs. */
   async agent(world?: string): Promise<AgentConnection> {
     const where = world ?? (await this.world());
-    const connection = await this.connect();
-    await connection.join(where, this.config.join ?? {});
-    return connection;
+    const agent = await this.#join(where);
+    await this.accompany(where);
+    return agent;
   }
 
-  /** Several agents in one world. */
+  /** Several agents in one world, with the companions that it needs. */
   async agents(
     count: number,
     world?: string,
   ): Promise<{ world: string; agents: AgentConnection[] }> {
-    const where = world ?? (await this.world());
+    const joined = await this.agentsAlone(count, world ?? (await this.world()));
+    await this.accompany(joined.world);
+    return joined;
+  }
+
+  /** Several agents in one world, and no others. */
+  async agentsAlone(
+    count: number,
+    world: string,
+  ): Promise<{ world: string; agents: AgentConnection[] }> {
     const agents: AgentConnection[] = [];
-    while (agents.length < count) agents.push(await this.agent(where));
-    return { world: where, agents };
+    while (agents.length < count) agents.push(await this.#join(world));
+    return { world, agents };
+  }
+
+  /**
+   * Joins a world with companions, until it has the agents that its first step needs. They step by
+   * themselves, and have left before the world is destroyed.
+   *
+   * @param beside Agents that the check joins without the stage.
+   */
+  async accompany(world: string, beside = 0): Promise<void> {
+    const { min } = agentCounts(this.config);
+    const companions = this.#companions.get(world) ?? new Map<AgentConnection, Promise<void>>();
+    this.#companions.set(world, companions);
+    while ((this.#joined.get(world) ?? 0) + beside < min) {
+      const companion = await this.#join(world);
+      companions.set(companion, this.#stepOn(companion, world));
+    }
+  }
+
+  /** Has the companions of a world leave it. */
+  async dismiss(world: string): Promise<void> {
+    const companions = [...(this.#companions.get(world) ?? [])];
+    this.#companions.delete(world);
+    await Promise.all(
+      companions.map(async ([companion, stepping]) => {
+        // A step that waits for agents of the check is given up.
+        await Promise.race([stepping, delay(this.quietMs)]);
+        await companion.close();
+      }),
+    );
+  }
+
+  /**
+   * Returns how many agents had to join a world until a first step was answered, and undefined if
+   * none was, or no agent could join: what is wrong then, checks say better.
+   */
+  async neededAgents(): Promise<number | undefined> {
+    const mostAgents = 8;
+    try {
+      const { world, agents } = await this.agents(1);
+      const companions = this.#companions.get(world)?.size ?? 0;
+      for (let count = 1 + companions; count <= mostAgents; count++) {
+        const steps = agents.map((agent) => agent.keepStepping());
+        // All of it within the time that the first step may take.
+        const share = count === 1 + companions ? 2 : 2 * mostAgents;
+        const waited = delay(this.timeoutMs / share, "waited");
+        if ((await Promise.race([...steps, waited])) !== "waited") return count;
+        agents.push(await this.#join(world));
+      }
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error;
+    }
+    return undefined;
+  }
+
+  async #join(world: string): Promise<AgentConnection> {
+    const connection = await this.connect();
+    await connection.join(world, this.config.join ?? {});
+    this.#joined.set(world, (this.#joined.get(world) ?? 0) + 1);
+    return connection;
+  }
+
+  /** Steps as often as others let it, until its stream ends or a request is refused. */
+  async #stepOn(companion: AgentConnection, world: string): Promise<void> {
+    try {
+      do {
+        await companion.step();
+        // Where a reset waits for the end of the sequence, an agent that only steps puts it off.
+        if (this.config.onReset === "wait") await companion.reset();
+        await delay(companionPauseMs);
+      } while (this.#companions.get(world)?.has(companion) === true);
+    } catch (error) {
+      // What goes wrong for it goes wrong for the agents of the check, which say so.
+      if (!(error instanceof Mismatch)) throw error;
+    }
   }
 
   /** Several agents in one world, all of them RUNNING. */
@@ -142,6 +232,8 @@ export class Stage {
 
   /** Ends all that the check has opened and made. */
   async clear(): Promise<void> {
+    this.#companions.clear();
+    this.#joined.clear();
     await Promise.all(this.#connections.splice(0).map((connection) => connection.close()));
     if (this.#worlds.length === 0) return;
     const janitor = await this.connect();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import type { ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { resultText } from "./report/table.ts";
-import { runCheck, selectChecks } from "./run.ts";
+import { reach, runCheck, selectChecks } from "./run.ts";
 
 /** A server to check. */
 export interface ServerUnderTest {
@@ -37,6 +37,7 @@ export function describeConformance(options: DescribeOptions): void {
     let server: ServerUnderTest | undefined;
     beforeAll(async () => {
       server = await start();
+      await reach(server.address, protocol, config);
     });
     const skipped: string[] = [];
     afterAll(async () => {

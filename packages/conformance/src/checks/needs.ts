@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Check } from "../check.ts";
-import type { ClockName } from "../config.ts";
+import { agentCounts, type ClockName } from "../config.ts";
 
 type Need = NonNullable<Check["notFor"]>;
 
 /** Several agents in one world. */
 export function needsSeveral(count: number): Need {
-  return ({ agents = 1 }) =>
-    agents >= count ? undefined : `"agents" of the config is below ${count}`;
+  return (config) =>
+    agentCounts(config).max >= count ? undefined : `"agents" of the config is below ${count}`;
 }
 
 /** A world whose sequences end soon. */

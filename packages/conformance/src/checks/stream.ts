@@ -45,6 +45,7 @@ export const streamChecks: readonly Check[] = [
       async run(stage) {
         const world = await stage.world();
         const connection = await stage.connect();
+        await stage.accompany(world, 1);
         const join = connection.send(requests.join(world, stage.config.join ?? {}));
         const steps = Array.from({ length: 40 }, () => connection.send(requests.step([], [])));
         const tail = [
@@ -109,7 +110,9 @@ export const streamChecks: readonly Check[] = [
       async run(stage) {
         const connection = await stage.connect();
         await connection.refused(requests.step([], []), "a step while not joined");
-        await connection.join(await stage.world(), stage.config.join ?? {});
+        const world = await stage.world();
+        await stage.accompany(world, 1);
+        await connection.join(world, stage.config.join ?? {});
         await connection.step();
         await connection.leave();
         await connection.refused(requests.step([], []), "a step after a leave");
@@ -182,6 +185,7 @@ export const streamChecks: readonly Check[] = [
         await agent.step();
         agent.end();
         await agent.closed;
+        await stage.dismiss(world);
         await (await stage.connect()).destroyWorld(world);
       },
     },

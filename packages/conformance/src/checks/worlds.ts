@@ -53,6 +53,7 @@ export const worldChecks: readonly Check[] = [
         await agent?.reset();
         await agent?.resetWorld(other.world, stage.config.resetWorld ?? {});
         await agent?.leave();
+        await stage.dismiss(other.world);
         await agent?.destroyWorld(other.world);
         const step = await bystander?.step();
         expectThat(step?.state === "RUNNING", "RUNNING in the other world", `${step?.state}`);
@@ -112,7 +113,7 @@ export const worldChecks: readonly Check[] = [
       ),
       async run(stage) {
         const { create, count } = stage.config.fullWorld ?? { create: {}, count: 1 };
-        const { world, agents } = await stage.agents(count, await stage.world(create));
+        const { world, agents } = await stage.agentsAlone(count, await stage.world(create));
         const late = await stage.connect();
         const join = requests.join(world, stage.config.join ?? {});
         await late.refused(join, "a join of a full world");
@@ -129,10 +130,11 @@ export const worldChecks: readonly Check[] = [
       ),
       async run(stage) {
         const { create, count } = stage.config.minAgents ?? { create: {}, count: 1 };
-        const { world, agents } = await stage.agents(count - 1, await stage.world(create));
+        const { world, agents } = await stage.agentsAlone(count - 1, await stage.world(create));
         const steps = agents.map((agent) => agent.keepStepping());
         await stage.staysOpen(Promise.race(steps), `first steps of ${count - 1} agents`);
-        const all = [...agents, await stage.agent(world)];
+        const last = await stage.agentsAlone(1, world);
+        const all = [...agents, ...last.agents];
         await stage.drive(all, () => all.every(({ states }) => states.length > 0));
       },
     },
@@ -234,6 +236,7 @@ export const worldChecks: readonly Check[] = [
         } else {
           const answer = other.accepted<"destroyWorld">(destroy);
           await stage.staysOpen(answer, "the destroy");
+          await stage.dismiss(world);
           await agent?.leave();
           await answer;
         }

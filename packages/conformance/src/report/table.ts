@@ -90,9 +90,19 @@ function legend(shown: readonly CheckResult[]): readonly string[] {
   ];
 }
 
+/** A result in a line, for a log that grows while the run goes on. */
+export function progressLine(
+  { id, outcome, milliseconds }: CheckResult,
+  done: number,
+  total: number,
+): string {
+  const count = `${String(done).padStart(String(total).length)}/${total}`;
+  return `${count}  ${words[outcome.kind].padEnd(5)} ${id} (${Math.round(milliseconds)} ms)`;
+}
+
 const barWidth = 24;
 
-/** How far the run is, in a line for terminals. */
+/** The check that runs, and how many have run, in a line that a terminal overwrites. */
 export function progressText(done: number, total: number, id: string): string {
   const filled = total === 0 ? barWidth : Math.round((done / total) * barWidth);
   const bar = `${"█".repeat(filled)}${"░".repeat(barWidth - filled)}`;
