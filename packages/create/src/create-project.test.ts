@@ -51,7 +51,7 @@ describe("create", () => {
     const versions = Object.entries({ ...dependencies, ...devDependencies })
       .filter(([name]) => name.startsWith("@dm-env-rpc/"))
       .map(([, version]) => version);
-    expect(versions).toEqual(Array(5).fill(`^${own.version}`));
+    expect(versions).toEqual(Array(6).fill(`^${own.version}`));
   });
 
   it("depends on the versions of others that the packages are tested with", async () => {

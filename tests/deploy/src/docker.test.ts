@@ -153,9 +153,9 @@ describe("a made project's image", () => {
     );
     expect((await readdir(image.workdir)).sort()).toEqual(["node_modules", "package.json", "src"]);
     expect(await readdir(join(image.workdir, "node_modules"))).not.toContain("vitest");
-    await using server = startContainer(image, image.stage.command, { PORT: "0" });
+    await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
     const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
-    expect((await askHealth(image, port, { PORT: port })).status).toBe(0);
+    expect((await askHealth(image, port)).status).toBe(0);
     expect(await server.stop()).toBe(0);
     expect(server.stderr).toBe("");
   });

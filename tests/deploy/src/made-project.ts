@@ -13,7 +13,7 @@ export interface MadeProject extends AsyncDisposable {
   readonly tarballs: string;
 }
 
-const packages = ["protocol", "tensor-codec", "transport", "client", "server"];
+const packages = ["protocol", "tensor-codec", "transport", "client", "server", "matchmaker"];
 
 /** Makes a project as somebody does who has npm and nothing else, and installs it. */
 export async function makeProject(): Promise<MadeProject> {

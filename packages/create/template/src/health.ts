@@ -1,9 +1,11 @@
-// Ends with 0 when the server on this machine says that it serves: for Docker's HEALTHCHECK.
+// Ends with 0 when a server says that it serves: for Docker's HEALTHCHECK.
+//
+//   node src/health.ts [URL]
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 
-const baseUrl = `http://127.0.0.1:${process.env["PORT"] ?? "8980"}`;
+const [, , baseUrl = "http://127.0.0.1:8980"] = process.argv;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));
 try {
   const { status } = await health.check({}, { timeoutMs: 2_000 });

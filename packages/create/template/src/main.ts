@@ -1,27 +1,73 @@
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { type ServeHooks, serveRegistered } from "@dm-env-rpc/matchmaker/registration";
 import { serve } from "@dm-env-rpc/server";
 import { world } from "./world.ts";
 
-const { HOST = "127.0.0.1", PORT = "8980", ALLOW_INSECURE, GRACE_MS = "5000" } = process.env;
-
-const server = await serve({
-  worlds: [world],
-  host: HOST,
-  port: Number(PORT),
-  // Without TLS, only this machine is let in, unless somebody says that the network can be trusted.
-  allowInsecure: ALLOW_INSECURE === "true",
-  onEvent(event) {
-    if (event.kind === "world-failed") console.error(event.error);
+const { values: flags } = parseArgs({
+  options: {
+    host: { type: "string", default: "127.0.0.1" },
+    port: { type: "string", default: "8980" },
+    // Without TLS, only this machine is let in, unless the network can be trusted.
+    "allow-insecure": { type: "boolean", default: false },
+    // On SIGTERM, agents have so long to be told that their sequences are over.
+    "grace-ms": { type: "string", default: "5000" },
+    "max-worlds": { type: "string", default: "1000" },
+    // With a matchmaker, it alone creates worlds and sends agents.
+    matchmaker: { type: "string", multiple: true },
+    // Where the matchmaker and the agents reach this server, if not where it listens.
+    advertise: { type: "string" },
+    "max-agents": { type: "string", default: "1000" },
+    // A file with the token that lets this server register.
+    "matchmaker-token": { type: "string" },
   },
 });
 
-// Agents are told that their sequences are over, and have time to take it in.
+const maxWorlds = Number(flags["max-worlds"]);
+
+function serveWorlds(hooks?: ServeHooks) {
+  return serve({
+    worlds: [world],
+    host: flags.host,
+    port: Number(flags.port),
+    allowInsecure: flags["allow-insecure"],
+    limits: { maxWorlds },
+    ...hooks,
+    onEvent(event) {
+      hooks?.onEvent(event);
+      if (event.kind === "world-failed") console.error(event.error);
+    },
+  });
+}
+
+function serveForMatchmaker(matchmakers: readonly string[]) {
+  const token = flags["matchmaker-token"];
+  return serveRegistered(serveWorlds, {
+    matchmakers,
+    address: flags.advertise,
+    maxWorlds,
+    maxAgents: Number(flags["max-agents"]),
+    worldTypes: [world.name],
+    token: token === undefined ? undefined : readFileSync(token, "utf8").trim(),
+    onEvent(event) {
+      if (event.kind === "registered") console.log(`registered with ${event.matchmaker}`);
+      else console.error(`not registered: ${event.error.message}; trying again`);
+    },
+  });
+}
+
+const { matchmaker } = flags;
+const serving =
+  matchmaker === undefined ? await serveWorlds() : await serveForMatchmaker(matchmaker);
+const { url } = "server" in serving ? serving.server : serving;
+
 let stopping = false;
 function stop(): void {
-  const graceMs = stopping ? 0 : Number(GRACE_MS);
+  const graceMs = stopping ? 0 : Number(flags["grace-ms"]);
   stopping = true;
-  void server.close({ graceMs });
+  void serving.close({ graceMs });
 }
 process.on("SIGTERM", stop);
 process.on("SIGINT", stop);
 
-console.log(`listening on ${server.url}`);
+console.log(`listening on ${url}`);

@@ -51,6 +51,19 @@ test("agents that share a world go for the same coin", async () => {
   expect(seenByOne.observation.coin).toEqual(seenByOther.observation.coin);
 });
 
+test("worlds are alike with the same seed, and without one differ", async () => {
+  const server = worldInMemory();
+  const coins = async (settings: { seed?: bigint }) => {
+    const connection = await server.connect();
+    const name = await connection.createWorld({ settings: { size: 64, ...settings } });
+    const environment = await connection.join(name, { as: world });
+    return `${(await environment.reset()).observation.coin.data}`;
+  };
+  expect(await coins({ seed: 4n })).toBe(await coins({ seed: 4n }));
+  const seen = new Set([await coins({}), await coins({}), await coins({}), await coins({})]);
+  expect(seen.size).toBeGreaterThan(1);
+});
+
 test("an agent stays on the board", async () => {
   const connection = await worldInMemory().connect();
   const name = await connection.createWorld({ settings: { size: 2, goal: 100, seed: 3n } });
