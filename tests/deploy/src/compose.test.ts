@@ -40,9 +40,29 @@ it("waits only for services that tell their health", () => {
   }
 });
 
-it("stops nobody before its drain is over, and publishes nothing", () => {
-  for (const [name, { build, command = [], stop_grace_period = "10s", ports = [] }] of services) {
-    expect(ports, name).toEqual([]);
+it("publishes to this machine the ports that agents are sent to, under the same numbers", () => {
+  for (const [name, { command = [], ports = [] }] of services) {
+    const serves = /^(matchmaker|gridworld-\d)$/.test(name);
+    const target = Number(option(command, "port"));
+    expect(ports, name).toEqual(
+      serves
+        ? [expect.objectContaining({ host_ip: "127.0.0.1", target, published: `${target}` })]
+        : [],
+    );
+  }
+});
+
+it("asks each server for its health where it listens", () => {
+  for (const [name, { build, command = [], healthcheck }] of services) {
+    const stage = stages.find((each) => each.name === build?.target);
+    if (build === undefined || stage?.health === "none") continue;
+    const test = healthcheck?.test.slice(1) ?? stage?.health;
+    expect(test, name).toContain(`http://127.0.0.1:${option(command, "port")}`);
+  }
+});
+
+it("stops nobody before its drain is over", () => {
+  for (const [name, { build, command = [], stop_grace_period = "10s" }] of services) {
     if (build === undefined) continue;
     const drainMs = Number(option(command, "grace-ms") ?? 5_000);
     expect(Number.parseInt(stop_grace_period, 10) * 1_000, name).toBeGreaterThanOrEqual(
