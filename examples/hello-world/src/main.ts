@@ -31,13 +31,15 @@ const race = defineWorld({
   },
 });
 
-await using server = await serve({ worlds: [race] });
-await using connection = await connect(server.url);
+const server = await serve({ worlds: [race] });
+const connection = await connect(server.url);
 const world = await connection.createWorld({ settings: { length: 12, seed: 7n } });
-await using environment = await connection.join(world, { as: race });
+const environment = await connection.join(world, { as: race });
 
 let step = await environment.reset();
 while (!step.last()) {
   step = await environment.step({ stride: 3 });
   console.log(`at ${step.observation.position}, reward ${step.reward}`);
 }
+await connection.close();
+await server.close();

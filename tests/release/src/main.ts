@@ -117,12 +117,18 @@ async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[
         tarballs.flatMap((tarball) => modulesOf(tarball, true)),
       );
       for (const name of names) copyFileSync(join(programs, name), join(folder, "src", name));
+      copyFileSync(join(root, "examples/hello-world/src/main.ts"), join(folder, "src/readme.ts"));
       await compile(folder, { node: true, checkDependencies: false });
     },
   );
   if (!ready) return;
   await checkModules("every package with its peers", folder, [], nodes);
-  for (const name of names.filter((file) => file !== "world.ts")) {
+  for (const { version, bin } of nodes.filter((node) => declares(">=22.18", node.version))) {
+    await checks.check(`the README's program runs as it is on node ${version}`, async () => {
+      await run(join(bin, "node"), ["src/readme.ts"], { cwd: folder, path: bin });
+    });
+  }
+  for (const name of ["readme.ts", ...names].filter((file) => file !== "world.ts")) {
     const program = join("dist", name.replace(/\.ts$/, ".js"));
     for (const { version, bin } of nodes) {
       await checks.check(`the program ${name} runs on node ${version}`, async () => {
