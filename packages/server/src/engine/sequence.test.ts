@@ -23,9 +23,29 @@ const states = (steps: readonly { state: string }[]) => steps.map(({ state }) =>
 
 describe("a step", () => {
   it("behaviour 31: returns nothing when nothing is requested, and computes nothing", async () => {
-    const { one } = await setUp(1);
-    expect((await one.step({}, [])).observations).toEqual({});
-    expect((await one.step({}, ["tick"])).observations).toEqual({ tick: 1 });
+    const computed: string[] = [];
+    const compute = (name: string) => () => {
+      computed.push(name);
+      return computed.length;
+    };
+    const world = defineWorld({
+      name: "costly",
+      actions: {},
+      observations: { left: t.int32(), right: t.int32() },
+      create: () => ({
+        step: () => {},
+        observe: { left: compute("left"), right: compute("right") },
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peers = await joinedPeers(server, await connectPeer(server).createWorld(), 2);
+    const step = (...requested: string[]) =>
+      Promise.all(peers.map((peer) => peer.step({}, requested)));
+    const answers = [...(await step()), ...(await step())];
+    expect(answers.map(({ observations }) => observations)).toEqual([{}, {}, {}, {}]);
+    expect(computed).toEqual([]);
+    await step("right");
+    expect(computed).toEqual(["right", "right"]);
   });
 
   it("behaviour 32: the first of a sequence ignores its actions, even invalid ones", async () => {

@@ -2,18 +2,59 @@
 import { create } from "@bufbuild/protobuf";
 import { anyPack, EmptySchema } from "@bufbuild/protobuf/wkt";
 import { LeaveWorldRequestSchema } from "@dm-env-rpc/protocol";
-import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
-import { memoryStreamPair } from "@dm-env-rpc/transport";
+import {
+  createRequestCodec,
+  createResponseCodec,
+  type ProcessRequest,
+} from "@dm-env-rpc/tensor-codec/wire";
+import { type CallCodecs, memoryStreamPair } from "@dm-env-rpc/transport";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, Peer } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import {
   createEnvironmentServer,
+  type EnvironmentServer,
   type EnvironmentServerOptions,
 } from "../host/environment-server.ts";
 
 function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOptions> = {}) {
   return createEnvironmentServer({ worlds: [tally(options)], ...server });
+}
+
+/** A peer, and how many of its messages the server has taken. */
+function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => number } {
+  const [client, stream] = memoryStreamPair();
+  let taken = 0;
+  const begin = stream.start.bind(stream);
+  stream.start = (receiver) =>
+    begin({
+      onMessage(message, bytes) {
+        taken += 1;
+        receiver.onMessage(message, bytes);
+      },
+      onEnd: () => receiver.onEnd(),
+      onDrain: () => receiver.onDrain(),
+      onClose: (error) => receiver.onClose(error),
+    });
+  server.accept(stream);
+  return { peer: new Peer(client), taken: () => taken };
+}
+
+/** Codecs of a stream on which `request` goes out as `bytes`. */
+function codecsWith(request: ProcessRequest, bytes: Uint8Array): CallCodecs {
+  const codec = createRequestCodec();
+  return {
+    request: {
+      size: (message) => (message === request ? bytes.length : codec.size(message)),
+      write(message, target, offset) {
+        if (message !== request) return codec.write(message, target, offset);
+        target.set(bytes, offset);
+        return offset + bytes.length;
+      },
+      read: (source, from, to) => codec.read(source, from, to),
+    },
+    response: createResponseCodec(),
+  };
 }
 
 describe("a session", () => {
@@ -54,12 +95,16 @@ describe("a session", () => {
 
   it("behaviour 3: stops reading past its bound and loses nothing", async () => {
     await using server = start({}, { limits: { maxQueuedRequests: 4 } });
-    const [slow, other] = [connectPeer(server), connectPeer(server)];
+    const { peer: slow, taken } = countingPeer(server);
+    const other = connectPeer(server);
     const world = await slow.createWorld({ length: 1_000_000 });
     await slow.join(world);
     await other.join(world);
+    const before = taken();
     const steps = Array.from({ length: 100 }, (_, i) => slow.step({ add: i }, ["total"]));
     expect(await isBlocked(steps[0] as Promise<unknown>)).toBe(true);
+    // The step that waits for the other agent, and four in the queue.
+    expect(taken() - before).toBe(1 + 4);
     const others = Array.from({ length: 100 }, () => other.step({}, []));
     await Promise.all(others);
     const totals = (await Promise.all(steps)).map(({ observations }) => observations["total"]);
@@ -68,31 +113,18 @@ describe("a session", () => {
 
   it("behaviour 3: reads ahead by bytes, too, and loses nothing", async () => {
     await using server = start({}, { limits: { maxQueuedBytes: 10_000 } });
-    const [client, stream] = memoryStreamPair();
-    let taken = 0;
-    const begin = stream.start.bind(stream);
-    stream.start = (receiver) =>
-      begin({
-        onMessage(message, bytes) {
-          taken += 1;
-          receiver.onMessage(message, bytes);
-        },
-        onEnd: () => receiver.onEnd(),
-        onDrain: () => receiver.onDrain(),
-        onClose: (error) => receiver.onClose(error),
-      });
-    server.accept(stream);
-    const [slow, other] = [new Peer(client), connectPeer(server)];
+    const { peer: slow, taken } = countingPeer(server);
+    const other = connectPeer(server);
     const world = await slow.createWorld({ length: 1_000_000 });
     await slow.join(world);
     await other.join(world);
-    const before = taken;
+    const before = taken();
     const step = slow.step();
     const large = Promise.allSettled(
       Array.from({ length: 20 }, () => slow.createWorld({ ["x".repeat(4_000)]: 1 })),
     );
     expect(await isBlocked(step)).toBe(true);
-    expect(taken - before).toBe(1 + 3);
+    expect(taken() - before).toBe(1 + 3);
     await other.step();
     await step;
     expect((await large).map(({ status }) => status)).toEqual(new Array(20).fill("rejected"));
@@ -173,9 +205,14 @@ describe("a session", () => {
 
   it("behaviour 9: answers requests without a payload, unknown extensions and malformed bytes with errors", async () => {
     await using server = start();
-    const [client, stream] = memoryStreamPair();
+    const garbage: ProcessRequest = { case: "leaveWorld", value: create(LeaveWorldRequestSchema) };
+    // Field 1, a message of five bytes of which one is there.
+    const codecs = codecsWith(garbage, Uint8Array.of(0x0a, 5, 1));
+    const [client, stream] = memoryStreamPair({ codecs });
     server.accept(stream);
     const peer = new Peer(client);
+    const malformed = await peer.send(garbage);
+    expect(malformed.case === "error" && malformed.value).toMatchObject({ code: 3 });
     const empty = await peer.send({ case: undefined, value: undefined });
     expect(empty.case === "error" && empty.value).toMatchObject({ code: 3 });
     const extension = await peer.send({
