@@ -22,20 +22,20 @@ import { acceptWebSockets } from "./websocket/accept.ts";
 
 const defaultHost = "127.0.0.1";
 
-/** How long a close waits for streams, unless it is told. */
+/** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
 
-/** What a listener keeps of the memory of large messages: enough for forty of 214 KB. */
+/** Bytes of spare memory for large messages that a listener keeps: enough for forty of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
 
-/** Sockets allowed beyond `maxConnections`: those that shake hands, and those being refused. */
+/** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
 const spareSockets = 256;
 
 /**
- * Listens for Process streams, and for whatever else `routes` serves.
+ * Listens for Process streams and for the calls that `routes` serves.
  *
- * A gRPC call of Process goes through this package's own framing; the same service over the
- * Connect and gRPC-Web protocols goes through Connect and reaches the same `onStream`.
+ * gRPC calls of Process use this package's own framing. Calls of the same service over the Connect and
+ * gRPC-Web protocols go through Connect and reach the same `onStream`.
  *
  * @throws DmEnvRpcError when the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range.
@@ -104,7 +104,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     _flags: number,
     rawHeaders: string[],
   ): void => {
-    http2.on("error", () => {}); // Whoever takes the stream is told by its "close".
+    http2.on("error", () => {}); // The stream's owner learns of it from "close".
     const connection = http2.session && connections.get(http2.session);
     if (connection === undefined || connection.refused || http2.destroyed || http2.closed) {
       http2.destroy();
@@ -173,7 +173,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
 }
 
-/** Closing in steps: no new connections, no new streams, then the streams, then the sockets. */
+/** Returns a close in steps: refuse new connections, refuse new streams, end the streams, close the sockets. */
 function createClose(
   server: Server,
   connections: ServerConnections,
@@ -183,7 +183,7 @@ function createClose(
   let closed: Promise<void> | undefined;
   const cut = (): void => {
     connections.destroy();
-    // Behind the GOAWAY that a destroyed connection sends; and what never became HTTP/2.
+    // After the GOAWAY of each destroyed connection; also sockets that never became HTTP/2.
     setImmediate(() => {
       for (const socket of sockets) {
         socket.destroy();
@@ -195,7 +195,7 @@ function createClose(
       server.close(() => {
         connections.stop();
         stop();
-        // The server has counted them out already; their own "close" is still to come.
+        // The server no longer counts these sockets, but their own "close" is still pending.
         let open = sockets.size;
         for (const socket of sockets) {
           socket.once("close", () => {

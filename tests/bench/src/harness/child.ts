@@ -4,24 +4,24 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Commands } from "../worker/protocol.ts";
 
-/** A process that serves or plays. */
+/** A child process that serves or plays. */
 export interface Child {
   readonly pid: number;
   /**
-   * Tells it to do something.
+   * Sends a command and returns its answer.
    *
-   * @throws Error with what went wrong there, also when it ended.
+   * @throws Error of the child, also when it has ended.
    */
   ask<K extends keyof Commands>(what: K, ask: Commands[K]["ask"]): Promise<Commands[K]["answer"]>;
-  /** Ends it, and waits until it is gone. */
+  /** Ends the child and waits until it has exited. */
   close(): Promise<void>;
 }
 
-/** How children are started. */
+/** Options for starting children. */
 export interface ChildOptions {
-  /** The interpreter of the venv with the official package. */
+  /** The Python interpreter that has the official package. */
   readonly python?: string | undefined;
-  /** Where the CPU profiles of Node children go; none are taken without it. */
+  /** The folder for CPU profiles of Node children. Default: no profiles. */
   readonly profiles?: string | undefined;
   /** The program that Node children run. Default: the worker of this checkout. */
   readonly worker?: string | undefined;
@@ -46,7 +46,7 @@ export function startPython(options: ChildOptions, role: string): Child {
   return start(options.python, [pythonWorker], role);
 }
 
-/** A child that does not answer for so long hangs. */
+/** A child that takes longer to answer is considered hung. */
 const answerMs = 120_000;
 
 interface Waiting {
@@ -69,7 +69,7 @@ function start(program: string, args: readonly string[], role: string): Child {
   });
   const { stdin, stdout } = child;
   if (stdin === null || stdout === null) throw new Error(`${role}: has no pipes`);
-  stdin.on("error", () => {}); // It ended; whoever asks is told.
+  stdin.on("error", () => {}); // It has ended; pending and later asks reject.
   createInterface({ input: stdout }).on("line", (line) => {
     const answer = JSON.parse(line) as object;
     const first = waiting.shift();
@@ -88,7 +88,7 @@ function start(program: string, args: readonly string[], role: string): Child {
         waiting.push({
           resolve: (answer) => {
             clearTimeout(timer);
-            // What a worker answers is what the protocol says.
+            // Workers answer as the protocol defines.
             resolve(answer as Commands[typeof what]["answer"]);
           },
           reject: (error) => {
@@ -107,7 +107,7 @@ function start(program: string, args: readonly string[], role: string): Child {
   };
 }
 
-/** The versions of what children run on. */
+/** Returns the versions of the runtimes and libraries of children. */
 export async function versionsOf(options: ChildOptions): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   const starts = options.python === undefined ? [startNode] : [startNode, startPython];

@@ -3,7 +3,7 @@ import { type Child, type ChildOptions, startNode, startPython } from "./child.t
 import { withInstructions } from "./instructions.ts";
 import { type Summary, summarize } from "./statistics.ts";
 
-/** Where a side of a contender runs, and the peer that it is there. */
+/** The runtime and the peer of one side of a contender. */
 export interface Side {
   readonly runtime: "node" | "python";
   readonly peer: string;
@@ -11,17 +11,17 @@ export interface Side {
   readonly worker?: string | undefined;
 }
 
-/** Two sides to be compared with others. */
+/** A server and a client to be compared with others. */
 export interface Contender {
   readonly id: string;
-  /** For people. */
+  /** The name to print. */
   readonly label: string;
   /** Absent where the client needs none. */
   readonly server: Side | undefined;
   readonly client: Side;
 }
 
-/** How a contender is made to play. */
+/** A way to play: connections, and steps in flight on each. */
 export interface Mode {
   readonly id: string;
   readonly label: string;
@@ -29,18 +29,18 @@ export interface Mode {
   readonly inFlight: number;
 }
 
-/** How long and how often. */
+/** Duration and number of turns. */
 export interface Effort {
-  /** How often all processes are started anew: two of the same program can differ by a tenth for as long as they run. */
+  /** How often all processes are restarted: two of the same program can differ by a tenth for as long as they run. */
   readonly launches: number;
   /** Turns in each launch. */
   readonly repetitions: number;
   readonly turnMs: number;
-  /** Play of a Node process in each mode before it is measured. */
+  /** Unmeasured play of a Node process in each mode. */
   readonly warmUpMs: number;
 }
 
-/** What was measured of one contender in one mode. */
+/** The figures of one contender in one mode. */
 export interface Measured {
   readonly contender: string;
   readonly mode: string;
@@ -48,23 +48,23 @@ export interface Measured {
   /** CPU microseconds of a step. */
   readonly serverCpuMicros: Summary | undefined;
   readonly clientCpuMicros: Summary;
-  /** Microseconds of a step in which garbage collection stopped everything. */
+  /** Microseconds of garbage collection pauses per step. */
   readonly serverGcMicros: Summary | undefined;
   readonly clientGcMicros: Summary | undefined;
-  /** Microseconds of a step, where one is in flight on a connection. */
+  /** Microseconds of a step; only with one in flight per connection. */
   readonly p50Micros: Summary | undefined;
   readonly p99Micros: Summary | undefined;
-  /** At the end of a turn, the largest. */
+  /** The largest at the end of any turn. */
   readonly serverRssBytes: number | undefined;
   readonly clientRssBytes: number;
 }
 
-/** A comparison to be made. */
+/** A comparison of contenders. */
 export interface Comparison extends ChildOptions {
   readonly load: string;
   /**
-   * Whether all contenders play in the same two processes, on the server of the first: where they differ by
-   * less than two processes of the same program do. Default false.
+   * True if all contenders play in the same two processes, on the server of the first. For contenders that
+   * differ by less than two processes of the same program do. Default false.
    */
   readonly sharesProcesses?: boolean | undefined;
   readonly contenders: readonly Contender[];
@@ -72,7 +72,7 @@ export interface Comparison extends ChildOptions {
   readonly effort: Effort;
   /** Adds a turn to each launch in which the instructions of a step are counted (`withInstructions`). Default false. */
   readonly countsInstructions?: boolean | undefined;
-  /** Told what goes on. */
+  /** Receives progress messages. */
   readonly onProgress: (text: string) => void;
 }
 
@@ -80,7 +80,7 @@ interface Entrant {
   readonly contender: Contender;
   readonly server: Child | undefined;
   readonly client: Child;
-  /** Where the server listens. */
+  /** The server's port. */
   port: number;
 }
 
@@ -120,8 +120,8 @@ export async function compare(comparison: Comparison): Promise<Measured[]> {
 }
 
 /**
- * Compares contenders: all their processes stand ready, and in each mode, one mode after the other,
- * they play in turns, there and back, so that a slow spell of the machine hits all of them.
+ * Samples contenders: all their processes are started, then in each mode they play in turns, forward and
+ * backward, so that a slow spell of the machine affects all of them.
  */
 export async function takeSamples(comparison: Comparison): Promise<Samples> {
   const { effort } = comparison;
@@ -235,8 +235,8 @@ async function connect({ contender, client, port }: Entrant, mode: Mode, load: s
 }
 
 /**
- * Plays without measuring, until the compiler has had its time: a Node process gets faster for some two seconds of
- * play in each mode, threefold and more where many steps are in flight.
+ * Plays without measuring until the code is compiled: a Node process gets faster for some two seconds of play in
+ * each mode, threefold and more with many steps in flight.
  */
 async function warmUp(entrant: Entrant, mode: Mode, { warmUpMs, turnMs }: Effort) {
   const { server, client } = entrant.contender;

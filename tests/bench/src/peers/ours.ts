@@ -11,16 +11,16 @@ const limits = { maxWorlds: 10_000 };
 
 type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<number>;
 
-/** The product: `serve`, a world on the clock `freeRunning`, and `Environment`; `stepMany` where several are in flight. */
+/** The product: `serve`, a world on the clock `freeRunning`, and `Environment`; `stepMany` with several steps in flight. */
 export const ours: Peer = networked(stepsInBatches);
 
-/** The same by an agent that keeps no observation beyond its next step, whose memory serves again. */
+/** The same with an agent that reuses the memory of its observations at each step. */
 export const oursReusing: Peer = networked(stepsInBatches, "reuse");
 
-/** The same with a promise for each step, of which several are in flight. */
+/** The same with several steps in flight and a promise for each. */
 export const oursEach: Peer = networked(overlapping);
 
-/** The same world and the same client in one process, with no network between them. */
+/** The same world and client in one process, without a network. */
 export const inProcess: Peer = {
   async connect(load, _port, inFlight) {
     const server = createEnvironmentServer({ worlds: [load.world] });
