@@ -39,10 +39,9 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "3.order-of-queued-steps",
   },
   "an end that is told twice": {
-    replace: 'this.#respond(seat, state); seat.phase = "idle";',
-    by: `this.#respond(seat, state);
-         seat.phase = "owed";
-         seat.owed = { state, saved: undefined };`,
+    replace: "this.#become(seat, idle); pending.reply(",
+    by: `this.#become(seat, { kind: "ended", seat, state, reward, saved: undefined, excused: false });
+         pending.reply(`,
     foundBy: "5.transitions",
     alsoBy: ["32.first-step-of-the-next", "44.releases-blocked-steps"],
   },
@@ -106,12 +105,12 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a join while joined": {
-    replace: "if (this.#place !== undefined) throw joinedAlready(this.#place.host.name);",
+    replace: "if (this.#place !== undefined) throw joinedAlready(this.#place.world.name);",
     by: "",
     foundBy: "27.join-twice",
   },
   "a first sequence that waits for nobody": {
-    replace: "this.#host.settings.counts.min",
+    replace: "this.#settings.counts.min",
     by: "0",
     foundBy: "28.enough-agents",
   },
@@ -122,8 +121,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["2.one-response-each"],
   },
   "a destroy that puts agents out": {
-    replace: 'onDestroy: policy = "refuse"',
-    by: 'onDestroy: policy = "force"',
+    replace: 'onDestroy = "refuse"',
+    by: 'onDestroy = "force"',
     foundBy: "30.while-joined",
   },
   "observations that nobody asked for": {
@@ -133,8 +132,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["3.order-of-steps", "3.order-of-queued-steps", "14.packed-or-not"],
   },
   "actions on the first step": {
-    replace: "if (!first) actions =",
-    by: "actions =",
+    replace: "first ? noActions : specs.readActions(request)",
+    by: "specs.readActions(request)",
     foundBy: "32.first-step",
     alsoBy: ["32.first-step-of-the-next", "38.ignores-the-next-action"],
   },
@@ -161,18 +160,18 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["44.releases-blocked-steps", "62.errors-are-no-arrival"],
   },
   "a reset that ends the sequence of all": {
-    replace: 'sequence.take(seat); seat.phase = "resetting";',
-    by: 'sequence.interrupt(); sequence.take(seat); seat.phase = "resetting";',
+    replace: "this.#become(seat, resetting);",
+    by: "this.#interrupt(); this.#become(seat, resetting);",
     foundBy: "38.this-agent-only",
   },
   "a reset without specs": {
-    replace: "create(ResetResponseSchema, { specs: resetting.specs.message })",
+    replace: "create(ResetResponseSchema, { specs: specs.message })",
     by: "create(ResetResponseSchema)",
     foundBy: "40.resends-specs",
   },
   "a missing INTERRUPTED": {
-    replace: "this.#end(seat, INTERRUPTED);",
-    by: "this.#end(seat, RUNNING);",
+    replace: "this.#endFor(running, INTERRUPTED);",
+    by: "this.#endFor(running, RUNNING);",
     foundBy: "41.tells-each-once",
     alsoBy: [
       "41.last-observations",
@@ -184,8 +183,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a reset of the world that interrupts nobody": {
-    replace: "this.#active = true; sequence.interrupt();",
-    by: "this.#active = true;",
+    replace: "state.reset = reset; this.#interrupt();",
+    by: "state.reset = reset;",
     foundBy: "41.tells-each-once",
     alsoBy: [
       "41.last-observations",
@@ -198,7 +197,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a reset of the world that does not wait": {
-    replace: "this.#debtors.add(seat);",
+    replace: "awaited.add(of);",
     by: "{}",
     foundBy: "41.tells-each-once",
     alsoBy: [
@@ -211,12 +210,12 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "steps that stay blocked in a reset of the world": {
-    replace: "if (seat.pending !== undefined && !seat.pending.first) {",
-    by: "if (seat.pending !== undefined && !seat.pending.first && state !== INTERRUPTED) {",
+    replace: "if (pending !== undefined && !pending.first) {",
+    by: "if (pending !== undefined && !pending.first && state !== INTERRUPTED) {",
     foundBy: "44.releases-blocked-steps",
   },
   "first steps that are no barrier": {
-    replace: "this.#ready.size + this.#excused.size < seats.size",
+    replace: "opening + excused < seats.size",
     by: "false",
     foundBy: "60.first-steps-together",
   },

@@ -2,15 +2,6 @@
 /** A world author's side of dm_env_rpc: define worlds, and serve them. */
 export type { ListenTls, Peer } from "@dm-env-rpc/transport";
 export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
-export type {
-  Clock,
-  ClockDriver,
-  ClockSeat,
-  DeadlineOptions,
-  MissedDeadlinePolicy,
-  SequenceControl,
-  TickActions,
-} from "./clocks/clock.ts";
 export { freeRunning } from "./clocks/free-running.ts";
 export { lockstep } from "./clocks/lockstep.ts";
 export { type RealtimeOptions, realtime } from "./clocks/realtime.ts";
@@ -18,6 +9,16 @@ export { turns } from "./clocks/turns.ts";
 export { type WakeUpOptions, wakeUp } from "./clocks/wake-up.ts";
 export type { AgentId, SequenceState } from "./definition/agent.ts";
 export type { Awaitable } from "./definition/awaitable.ts";
+export type {
+  ActionValues,
+  Clock,
+  ClockDriver,
+  ClockSeat,
+  DeadlineOptions,
+  MissedDeadlinePolicy,
+  SequenceControl,
+  TickActions,
+} from "./definition/clock.ts";
 export {
   defineEnvironment,
   type EnvironmentContext,
@@ -29,7 +30,14 @@ export {
 } from "./definition/environment.ts";
 export { type Extension, type ExtensionContext, extension } from "./definition/extension.ts";
 export type { OnlyNames } from "./definition/names.ts";
+export {
+  type Property,
+  type PropertyAccess,
+  type PropertyTree,
+  property,
+} from "./definition/property.ts";
 export { type SeededRandom, seededRandom } from "./definition/random.ts";
+export type { Role } from "./definition/roles.ts";
 export {
   type DefaultedSetting,
   type OptionalSetting,
@@ -61,8 +69,7 @@ export {
   type WorldRules,
 } from "./definition/world.ts";
 export type { ObservationChecks } from "./engine/observing.ts";
-export type { ActionValues } from "./engine/seat-specs.ts";
-export type { Authorize, Role } from "./host/authorize.ts";
+export type { Authorize } from "./host/authorize.ts";
 export {
   type CloseOptions,
   createEnvironmentServer,
@@ -89,15 +96,10 @@ export {
   type WorldFailed,
 } from "./host/events.ts";
 export { createHealthBoard, type HealthBoard } from "./host/health.ts";
-export type { JoinToken, TakenSeat } from "./host/join-tokens.ts";
+export type { JoinToken } from "./host/join-tokens.ts";
 export { type CallLimits, defaultLimits, type ServerLimits } from "./host/limits.ts";
 export { addReflection } from "./host/reflection.ts";
 export { type ServeOptions, type Server, serve } from "./host/serve.ts";
 export type { ServedWorld } from "./host/served-worlds.ts";
-export {
-  type Property,
-  type PropertyAccess,
-  type PropertyTree,
-  property,
-} from "./properties/property.ts";
 export { type RequestAnswered, requestChannelName } from "./session/request-metrics.ts";
+export type { TakenSeat } from "./session/seat-tokens.ts";

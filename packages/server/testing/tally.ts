@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
-import type { Clock } from "../src/clocks/clock.ts";
 import { lockstep } from "../src/clocks/lockstep.ts";
 import type { AgentId, SequenceState } from "../src/definition/agent.ts";
+import type { Clock } from "../src/definition/clock.ts";
 import { optional, withDefault } from "../src/definition/settings.ts";
 import { defineWorld, type WorldDefinition } from "../src/definition/world.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DeadlineOptions, SequenceControl } from "./clock.ts";
+import type { DeadlineOptions, SequenceControl } from "../definition/clock.ts";
 
 /** The deadline of agents that others wait for. */
 export interface Deadline {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  type Clock,
-  type ClockDriver,
-  type ClockSeat,
-  gather,
-  type SequenceControl,
-} from "./clock.ts";
+import type { Clock, ClockDriver, ClockSeat, SequenceControl } from "../definition/clock.ts";
+import { gather } from "./gather.ts";
 
 /**
  * Each step of an agent advances the world at once, with its actions alone; nobody waits for another.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../definition/agent.ts";
-import type { ActionValues } from "../engine/seat-specs.ts";
-import {
-  type Clock,
-  type ClockDriver,
-  type ClockSeat,
-  type DeadlineOptions,
-  gather,
-  type SequenceControl,
-} from "./clock.ts";
+import type {
+  ActionValues,
+  Clock,
+  ClockDriver,
+  ClockSeat,
+  DeadlineOptions,
+  SequenceControl,
+} from "../definition/clock.ts";
 import { deadlineOf, goesOn } from "./deadline.ts";
+import { gather } from "./gather.ts";
 
 /**
  * All RUNNING agents move together: the world advances when each of them has a

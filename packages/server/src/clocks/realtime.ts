@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AgentId } from "../definition/agent.ts";
-import type { ActionValues } from "../engine/seat-specs.ts";
-import type { Clock, ClockDriver, ClockSeat, SequenceControl } from "./clock.ts";
+import type {
+  ActionValues,
+  Clock,
+  ClockDriver,
+  ClockSeat,
+  SequenceControl,
+} from "../definition/clock.ts";
 
 /** Options of a world that runs in real time. */
 export interface RealtimeOptions {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  type Clock,
-  type ClockDriver,
-  type ClockSeat,
-  type DeadlineOptions,
-  gather,
-  type SequenceControl,
-} from "./clock.ts";
+import type {
+  Clock,
+  ClockDriver,
+  ClockSeat,
+  DeadlineOptions,
+  SequenceControl,
+} from "../definition/clock.ts";
 import { deadlineOf, goesOn } from "./deadline.ts";
+import { gather } from "./gather.ts";
 
 /**
  * One agent moves at a time. A step is answered when it is the agent's turn

@@ -3,11 +3,11 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { lockstep } from "../clocks/lockstep.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
+import { property } from "../definition/property.ts";
 import {
   createEnvironmentServer,
   type EnvironmentServerOptions,
 } from "../host/environment-server.ts";
-import { property } from "../properties/property.ts";
 import { withDefault } from "./settings.ts";
 import { defineWorld, type UntypedWorldDefinition } from "./world.ts";
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { flattenSpecs, packFor } from "@dm-env-rpc/tensor-codec";
 import { specTable } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
-import { joinTokenSetting } from "../host/join-tokens.ts";
-import type { PropertyTree } from "../properties/property.ts";
 import type { Extension } from "./extension.ts";
 import { unknownOption } from "./hooks.ts";
+import type { PropertyTree } from "./property.ts";
+import { joinTokenSetting, worldTypeSetting } from "./reserved-settings.ts";
 import type { SettingSpecs } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
-
-/** The create setting that says which kind of world, on servers that have several. */
-export const worldTypeSetting = "world_type";
 
 /**
  * Checks, before a server takes anybody, what could otherwise only go wrong when a client comes.

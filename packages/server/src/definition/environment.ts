@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type PackablesOf, type Specs, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
-import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId, SequenceState } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
 import { known, namesOf, type OnlyNames, unknownName } from "./names.ts";
@@ -165,7 +164,6 @@ export function defineEnvironment(
   return withSeeds({
     ...rest,
     observations: { ...observations, reward: t.float32() },
-    clock: freeRunning(),
     perAgent: true,
     create: ({ settings, random }) =>
       worldOf(observations, (joinSettings) => create({ settings, joinSettings, random })),

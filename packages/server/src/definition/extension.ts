@@ -9,9 +9,9 @@ import {
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { DmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { decodeMessage, type Limits } from "@dm-env-rpc/tensor-codec/wire";
-import type { Role } from "../host/authorize.ts";
 import type { AgentId } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
+import type { Role } from "./roles.ts";
 
 /** Who sends an extension message. */
 export interface ExtensionContext {

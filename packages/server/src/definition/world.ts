@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PackableOf, Specs, TensorSpec, ValueOf, ValuesOf } from "@dm-env-rpc/tensor-codec";
-import type { Clock } from "../clocks/clock.ts";
-import type { PropertyTree } from "../properties/property.ts";
 import type { AgentId, SequenceState } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
+import type { Clock } from "./clock.ts";
 import type { Extension } from "./extension.ts";
 import type { OnlyNames } from "./names.ts";
+import type { PropertyTree } from "./property.ts";
 import type { SeededRandom } from "./random.ts";
 import { withSeeds } from "./seed.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { checkWorld } from "../definition/hooks.ts";
+import { checkPropertyTree } from "../definition/property.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
-import { type WorldCalls, WorldFault, worldFailure } from "./world-calls.ts";
+import { WorldFault, worldFailure } from "./author-calls.ts";
+import type { Outside } from "./outside.ts";
 import type { WorldSettings } from "./world-settings.ts";
 
-/** What the world of an author is made with. */
+/** What an author's world is made with. */
 export interface AuthorsWorldOptions {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
-  readonly calls: WorldCalls;
-  /** Told of what goes wrong when nobody waits for it any more. */
-  readonly onFailure: (error: DmEnvRpcError) => void;
+  readonly outside: Outside;
 }
 
-/** The world that the author wrote: made once, and told once that it is over. */
+/** The author's world: created once, destroyed once. */
 export class AuthorsWorld {
   readonly #options: AuthorsWorldOptions;
   #world: UntypedWorld | undefined;
@@ -27,25 +25,19 @@ export class AuthorsWorld {
     this.#options = options;
   }
 
-  /** Its functions. */
-  get made(): UntypedWorld {
-    if (this.#world !== undefined) return this.#world;
-    throw new Error(`the world "${this.#options.name}" has not been made yet`);
-  }
-
   /** Calls the author's `create`. */
   create(
     { values, random }: WorldSettings,
     then: (world: UntypedWorld) => void,
     refused: (error: Error) => void,
   ): void {
-    const { definition, calls } = this.#options;
+    const { definition, outside } = this.#options;
     const make = (): Awaitable<UntypedWorld> => {
       const context = { settings: values as never, random };
       const made = definition.create(context) as Awaitable<UntypedWorld>;
       return isPromiseLike(made) ? made.then((world) => this.#inTime(world)) : made;
     };
-    calls.call(
+    outside.call(
       "create",
       make,
       (world) => {
@@ -56,29 +48,33 @@ export class AuthorsWorld {
     );
   }
 
-  /** A world that nobody waits for any more is over at once. */
+  /** Destroys a world that is made after its server gave up on it. */
   #inTime(world: UntypedWorld): UntypedWorld {
     if (!this.#isOver) return world;
     try {
-      this.#tellOver(world);
+      this.#destroy(world);
     } catch (error) {
-      this.#options.onFailure(worldFailure(this.#options.name, error));
+      this.#report(error);
     }
     return world;
   }
 
   /**
-   * Calls the author's `destroy`, unless that was done.
+   * Calls the author's `destroy`, once.
    *
-   * @throws WorldFault when it throws.
+   * @throws WorldFault if it throws.
    */
   destroy(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#tellOver(this.#world);
+    this.#destroy(this.#world);
   }
 
-  /** Destroys it because something went wrong; the result says what, this included. */
+  /**
+   * Destroys the world because of a fault.
+   *
+   * @returns The fault, together with that of `destroy`, if any.
+   */
   destroyAfter(fault: unknown): unknown {
     try {
       this.destroy();
@@ -88,24 +84,28 @@ export class AuthorsWorld {
     }
   }
 
-  /** Nobody waits for a world that is over; what it could not tidy up is the operator's to know. */
-  #tellOver(world: UntypedWorld | undefined): void {
-    const { name, onFailure } = this.#options;
+  /** No request waits for the promise of `destroy`: its rejection is reported as an event. */
+  #destroy(world: UntypedWorld | undefined): void {
     try {
       const over = world?.destroy?.();
-      over?.then(undefined, (error: unknown) =>
-        onFailure(worldFailure(name, new WorldFault("destroy", error))),
-      );
+      over?.then(undefined, (error: unknown) => this.#report(new WorldFault("destroy", error)));
     } catch (error) {
       throw new WorldFault("destroy", error);
     }
+  }
+
+  #report(fault: unknown): void {
+    const { name, outside } = this.#options;
+    outside.emit({ kind: "failed", error: worldFailure(name, fault) });
   }
 }
 
 /** @throws WorldFault if what `create` returned is not a world. */
 function checked(world: UntypedWorld | undefined): UntypedWorld {
   try {
-    return checkWorld(world);
+    const made = checkWorld(world);
+    checkPropertyTree(made.properties ?? {});
+    return made;
   } catch (error) {
     throw new WorldFault("create", error);
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { ServerLimits } from "../host/limits.ts";
 
-/** The error of a world that has no room for one agent more. */
+/** The error of a join, if the world has no room for it (behaviour 27). */
 export function fullWorld(
   name: string,
   agents: number,
   max: number,
-  { maxAgentsPerWorld }: Pick<ServerLimits, "maxAgentsPerWorld">,
+  maxAgentsPerWorld: number,
 ): DmEnvRpcError | undefined {
   const room = Math.min(max, maxAgentsPerWorld);
   if (agents < room) return undefined;

@@ -1,67 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
-import type { UntypedWorldDefinition } from "../definition/world.ts";
-import type { CallLimits, ServerLimits } from "../host/limits.ts";
+import type { Awaitable } from "../definition/awaitable.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
+import type { CallLimitsMs } from "./author-calls.ts";
 import type { ObservationChecks } from "./observing.ts";
-import type { Seat } from "./seat.ts";
-import type { WorldHost } from "./world-host.ts";
-import type { WorldEnd, WorldObserver } from "./world-observer.ts";
+import type { WorldEvent } from "./outside.ts";
+import type { Done, PackedSettings, Reply } from "./requests.ts";
+import type { Seat, WorldState } from "./state.ts";
+import type { WorldSettingsOptions } from "./world-settings.ts";
 
-/** Told the outcome of a request. */
-export type Done<T> = (result: T | DmEnvRpcError) => void;
-
-/** Settings as they came, by name. */
-export type PackedSettings = ReadonlyMap<string, PackedTensor>;
-
-/** An agent's place, and the world in which it is. */
+/** An agent's place, and the world that it is in. */
 export interface Joined {
-  readonly host: WorldHost;
-  readonly seat: Seat;
+  readonly world: JoinedWorld;
+  readonly seat: Readonly<Seat>;
 }
 
-/** A world as those see it who have not joined it: one that agents share, or one for each agent. */
+/** A world on a server: one that agents share, or one for each agent. */
 export interface HostedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly agentCount: number;
   /** Makes the author's world; called once, before everything else. */
   create(done: Done<undefined>): void;
-  /** An agent joins. */
-  join(settings: PackedSettings, done: Done<Joined>): void;
-  /** A reset of the world, by one of its agents or by somebody else. */
-  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void;
-  /** Destroys the world, as its policy for agents that are joined says. */
+  /** @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself. */
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void;
+  /** @param caller The seat of the caller, if it has joined this world. */
+  resetWorld(
+    caller: Readonly<Seat> | undefined,
+    settings: PackedSettings,
+    done: Done<undefined>,
+  ): void;
+  /** Destroys the world as its policy for joined agents says. */
   destroy(done: Done<undefined>): void;
-  /** Destroys the world if no agent is in it, when nothing else goes on. */
+  /** Destroys the world unless agents are in it by the time that no other transition is in progress. */
   destroyIfEmpty(): void;
   /**
-   * Takes no more agents, begins no more sequences and cuts the present one short;
-   * whoever asks is told the reason. `done` when that has happened.
+   * Takes no more agents, begins no more sequences and cuts the present one short; requests for
+   * them are answered with the reason. `done` when the sequence is over.
    */
   drain(reason: DmEnvRpcError, done: () => void): void;
-  /** Destroys the world whoever is in it, even while a call of the author's code is outstanding. */
+  /** Destroys the world, agents or none, even while an author call is pending. */
   destroyNow(): void;
 }
 
+/** A world as its agents use it. */
+export interface JoinedWorld extends HostedWorld {
+  readonly author: UntypedWorld;
+  readonly state: Readonly<WorldState>;
+  /** Takes a step; the world's clock says when it is answered. */
+  step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void;
+  reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
+  leave(seat: Readonly<Seat>, done: Done<undefined>): void;
+  /** Calls an author's function for one request, when no other transition is in progress. */
+  call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
+}
+
 /** What a world on a server is made with. */
-export interface HostOptions {
-  readonly definition: UntypedWorldDefinition;
+export interface HostOptions extends WorldSettingsOptions {
   readonly name: string;
-  /** The create settings as they came. */
-  readonly settings: PackedSettings;
-  /** For worlds that nobody gave a `seed`. */
-  readonly randomSeed: () => bigint;
   readonly time: TimeSource;
-  /** How long a call of the author's code may take, and how many agents there may be. */
-  readonly limits: CallLimits & Pick<ServerLimits, "maxAgentsPerWorld" | "maxElements">;
+  readonly limits: CallLimitsMs & {
+    readonly maxAgentsPerWorld: number;
+    readonly maxElements: number;
+  };
   readonly checkObservations: ObservationChecks;
-  readonly observer: WorldObserver;
-  /** Told once, when the world is there no more. */
-  readonly onGone: (how: WorldEnd) => void;
-  /** Told of a failure, before `onGone`. */
-  readonly onFailure: (error: DmEnvRpcError) => void;
-  /** Goes before the setting `seed`. */
-  readonly seed?: bigint;
+  /** Reports an event; it must not throw. */
+  readonly emit: (event: WorldEvent) => void;
 }

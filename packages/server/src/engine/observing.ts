@@ -10,46 +10,47 @@ import {
 import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
 import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
+import { promised, WorldFault } from "./author-calls.ts";
+import type { RewardSum } from "./rewards.ts";
 import { ScalarTensor } from "./scalar-tensor.ts";
-import type { Seat } from "./seat.ts";
-import { promised, WorldFault } from "./world-calls.ts";
+import type { SeatSpecs } from "./seat-specs.ts";
 
 type Observe = (agent: AgentId) => unknown;
 
 /**
- * Whether observations are held to the bounds of their specs: `always`, for one in
- * 61 (`sampled`), or not (`off`). Their dtype and shape are always checked: a response
+ * Which observations are checked against the bounds of their specs: all (`always`), one in
+ * 61 (`sampled`) or none (`off`). Dtype and shape are always checked: a response
  * is never malformed.
  */
 export type ObservationChecks = "always" | "sampled" | "off";
 
-/** A prime, so that an agent that asks for the same few every step has each of them checked. */
+/** A prime, so that each observation is checked in turn when an agent requests the same few every step. */
 const sampleEvery = 61;
 
 /** How one observation is made. */
 interface HowMade {
   readonly entry: SpecEntry;
   readonly observe: Observe;
-  /** For a number without bounds: where it is put, again and again. */
+  /** Reused for a number without bounds. */
   readonly scalar: ScalarTensor | undefined;
 }
 
-/** How one observation that agents ask for is answered. */
+/** How one requested observation is answered. */
 interface Recipe extends HowMade {
   readonly isReward: boolean;
-  /** The answer with that scalar. */
+  /** The answer that holds `scalar`. */
   readonly scalarAnswer: UidTensor | undefined;
 }
 
-/** Makes the observations of a world's agents; what is not asked for is not computed. */
+/** Packs the observations of a world's agents; only what is requested is computed (behaviour 31). */
 export class Observing {
   readonly #observers = new Map<string, Observe>();
   readonly #checks: ObservationChecks;
   readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
-  /** By the list that a step asks for, which is the same one as long as the agent asks for the same. */
+  /** By the list of requested observations, which is the same object while an agent requests the same. */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
   #observed = 0;
-  /** Whether there can be rewards. */
+  /** True if the world has rewards. */
   readonly hasRewards: boolean;
 
   constructor(observe: object, checks: ObservationChecks) {
@@ -66,9 +67,9 @@ export class Observing {
     }
   }
 
-  /** @throws DmEnvRpcError INTERNAL when a spec has no function. */
-  check(seat: Seat): void {
-    for (const { name } of seat.specs.observations.entries) this.#observer(name);
+  /** @throws DmEnvRpcError INTERNAL if a spec has no function. */
+  check({ observations }: SeatSpecs): void {
+    for (const { name } of observations.entries) this.#observer(name);
   }
 
   #observer(name: string): Observe {
@@ -104,38 +105,44 @@ export class Observing {
   }
 
   /**
-   * The observations as the world is; the reward is what added up since the last response.
+   * Packs the present observations of an agent; its reward is the sum since the last response, which starts anew.
    *
-   * @param requested A list that stays as it is.
-   * @returns Tensors that are valid until the next call.
+   * @param requested A list that does not change.
+   * @returns Borrowed tensors, valid until the next call.
    */
-  observe(seat: Seat, requested: readonly SpecEntry[]): readonly UidTensor[] {
+  observe(
+    agent: AgentId,
+    reward: RewardSum,
+    requested: readonly SpecEntry[],
+  ): readonly UidTensor[] {
     const recipes = this.#recipesFor(requested);
     const observations = new Array<UidTensor>(recipes.length);
     for (let i = 0; i < recipes.length; i++) {
       const recipe = recipes[i] as Recipe;
-      const tensor = recipe.isReward ? this.#reward(seat, recipe) : this.#one(seat, recipe);
+      const tensor = recipe.isReward
+        ? this.#reward(agent, reward, recipe)
+        : this.#one(agent, recipe);
       observations[i] =
         recipe.scalarAnswer?.tensor === tensor
           ? recipe.scalarAnswer
           : { uid: recipe.entry.uid, tensor };
     }
-    seat.reward.clear();
+    reward.clear();
     return observations;
   }
 
-  /** @throws WorldFault when the author's function throws, or returns what does not fit the spec. */
-  #one(seat: Seat, { entry, observe, scalar }: HowMade): PackedTensor {
+  /** @throws WorldFault if the author's function throws, or its result does not fit the spec. */
+  #one(agent: AgentId, { entry, observe, scalar }: HowMade): PackedTensor {
     let value: unknown;
     try {
-      value = observe(seat.agent);
+      value = observe(agent);
       return scalar?.pack(value) ?? packFor(value, this.#checked(entry.spec), entry.name);
     } catch (error) {
       throw new WorldFault(`observe.${entry.name}`, promised(value) ?? error);
     }
   }
 
-  /** The spec that an observation is held to now, with its bounds or without. */
+  /** The spec that an observation is checked against this time: with its bounds or without. */
   #checked(spec: TensorSpec): TensorSpec {
     if (this.#checks === "always" || (spec.min === undefined && spec.max === undefined)) {
       return spec;
@@ -150,39 +157,47 @@ export class Observing {
     return unbounded;
   }
 
-  #reward(seat: Seat, recipe: Recipe): PackedTensor {
-    const { reward } = seat;
+  #reward(agent: AgentId, reward: RewardSum, recipe: Recipe): PackedTensor {
+    const { entry } = recipe;
     if (reward.isDue && reward.isEmpty) {
       reward.isDue = false;
-      return this.#one(seat, recipe);
+      return this.#one(agent, recipe);
     }
-    this.addReward(seat);
+    if (reward.isDue) this.#add(agent, reward, entry);
     try {
-      return reward.take() ?? zeros(recipe.entry.spec);
+      return reward.take() ?? zeros(entry.spec);
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
   }
 
-  /** Adds the reward of the last tick to what the agent is owed, if it has one and that was not done yet. */
-  addReward(seat: Seat): void {
-    if (!seat.reward.isDue) return;
-    seat.reward.isDue = false;
-    const entry = seat.specs.observations.byName.get("reward");
-    if (entry === undefined) return;
+  /** Adds the reward of the last tick to the sum, if it is due and the agent has rewards. */
+  addReward(agent: AgentId, reward: RewardSum, { observations }: SeatSpecs): void {
+    if (!reward.isDue) return;
+    const entry = observations.byName.get("reward");
+    if (entry === undefined) reward.isDue = false;
+    else this.#add(agent, reward, entry);
+  }
+
+  #add(agent: AgentId, reward: RewardSum, entry: SpecEntry): void {
+    reward.isDue = false;
     const observe = this.#observer(entry.name);
-    const reward = this.#one(seat, { entry, observe, scalar: undefined });
+    const tensor = this.#one(agent, { entry, observe, scalar: undefined });
     try {
-      seat.reward.add(unpack(reward));
+      reward.add(unpack(tensor));
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
   }
 
-  /** Keeps every observation of an agent, before the world moves on. */
-  save(seat: Seat): ReadonlyMap<Uid, UidTensor> {
+  /** Copies all observations of an agent, before the world moves on from them. */
+  save(
+    agent: AgentId,
+    reward: RewardSum,
+    { observations }: SeatSpecs,
+  ): ReadonlyMap<Uid, UidTensor> {
     return new Map(
-      this.observe(seat, seat.specs.observations.entries).map(({ uid, tensor }) => [
+      this.observe(agent, reward, observations.entries).map(({ uid, tensor }) => [
         uid,
         { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor },
       ]),

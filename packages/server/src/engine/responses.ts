@@ -4,7 +4,7 @@ import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 
-/** The error that a client is told: what is the client's fault keeps its code, the rest is INTERNAL. */
+/** The error that a client receives: a refusal keeps its code, all else is INTERNAL. */
 export function clientError(error: unknown): DmEnvRpcError {
   if (isDmEnvRpcError(error)) return error;
   if (isTensorError(error)) {
@@ -15,8 +15,8 @@ export function clientError(error: unknown): DmEnvRpcError {
 }
 
 /**
- * The same error, for as long as a client may be told it: it holds on to neither its cause nor, as V8 does
- * until a stack is read, to the objects whose methods were on the stack.
+ * A copy of an error that can be kept for long: it references neither the cause nor the objects whose
+ * methods were on the stack, as V8 does until a stack is read.
  */
 export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   const bare = new DmEnvRpcError(code, message);
@@ -24,12 +24,12 @@ export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   return bare;
 }
 
-/** The response that says an error. */
+/** The response to a request that failed. */
 export function errorResponse(error: unknown): ProcessResponse {
   return { case: "error", value: packStatus(clientError(error)) };
 }
 
-/** Answers a request with an error, or with what is made of the result. */
+/** Answers a request with an error, or with the response made of the result. */
 export function answer<T>(
   reply: (response: ProcessResponse) => void,
   result: T | DmEnvRpcError,

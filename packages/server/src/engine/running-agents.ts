@@ -1,43 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AgentId } from "../definition/agent.ts";
-import type { Seat } from "./seat.ts";
 
-/** The RUNNING agents of a sequence, each found in the same time however many there are. */
-export class RunningAgents {
-  #seats = new Set<Seat>();
-  readonly #byAgent = new Map<AgentId, Seat>();
-  /** The highest agent that was added since there was none. */
+/** The RUNNING agents of a sequence in the order in which they joined. */
+export class RunningAgents<T extends { readonly agent: number }> {
+  #agents = new Set<T>();
+  /** The highest agent added since the set was empty. */
   #highest = 0;
   #isOrdered = true;
 
-  /** In the order in which they joined. Another set once an agent has come back to its old place. */
-  get seats(): ReadonlySet<Seat> {
+  /** Iterable in order of joining. A new set after an agent re-entered at its old place. */
+  get agents(): ReadonlySet<T> {
     if (!this.#isOrdered) {
-      this.#seats = new Set([...this.#seats].sort((a, b) => a.agent - b.agent));
+      this.#agents = new Set([...this.#agents].sort((a, b) => a.agent - b.agent));
       this.#isOrdered = true;
     }
-    return this.#seats;
+    return this.#agents;
   }
 
   get size(): number {
-    return this.#seats.size;
+    return this.#agents.size;
   }
 
-  of(agent: AgentId): Seat | undefined {
-    return this.#byAgent.get(agent);
+  add(added: T): void {
+    if (this.#agents.size === 0) this.#highest = 0;
+    if (added.agent < this.#highest) this.#isOrdered = false;
+    else this.#highest = added.agent;
+    this.#agents.add(added);
   }
 
-  add(seat: Seat): void {
-    if (this.#seats.size === 0) this.#highest = 0;
-    if (seat.agent < this.#highest) this.#isOrdered = false;
-    else this.#highest = seat.agent;
-    this.#seats.add(seat);
-    this.#byAgent.set(seat.agent, seat);
-  }
-
-  /** Whether the agent was among them. */
-  delete(seat: Seat): boolean {
-    this.#byAgent.delete(seat.agent);
-    return this.#seats.delete(seat);
+  delete(removed: T): void {
+    this.#agents.delete(removed);
   }
 }

@@ -14,19 +14,17 @@ import {
   specTable,
 } from "@dm-env-rpc/tensor-codec/proto";
 import type { StepRequest, Uid } from "@dm-env-rpc/tensor-codec/wire";
+import type { ActionValues } from "../definition/clock.ts";
 
-/** The actions of one step: by name, nested as the specs are. */
-export type ActionValues = Readonly<Record<string, unknown>>;
-
-/** Those of a step that gives none. */
+/** The actions of a step without any. */
 export const noActions: ActionValues = Object.freeze({});
 
-/** An action, and where its value goes. */
+/** An action and the path of its value. */
 interface Action extends SpecEntry {
   readonly path: readonly string[];
 }
 
-/** What an agent can do and see, ready to read its steps by. */
+/** The specs of an agent, prepared to read its steps. */
 export class SeatSpecs {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
@@ -34,7 +32,7 @@ export class SeatSpecs {
   readonly #required: readonly string[];
   readonly #limits: { readonly maxElements: number };
   #message: ActionObservationSpecs | undefined;
-  /** The last list of requested UIDs and what it stood for: agents mostly ask for the same. */
+  /** The last list of requested UIDs and its entries: most agents request the same in every step. */
   #lastRequested: readonly Uid[] = [];
   #lastEntries: readonly SpecEntry[] = [];
 
@@ -51,7 +49,7 @@ export class SeatSpecs {
       .map(({ name }) => name);
   }
 
-  /** The specs as they are sent. */
+  /** The specs as a message. */
   get message(): ActionObservationSpecs {
     this.#message ??= packSpecs({ actions: this.actions, observations: this.observations });
     return this.#message;
@@ -86,9 +84,9 @@ export class SeatSpecs {
   }
 
   /**
-   * The observations that a step asks for, each once.
+   * The requested observations of a step, each once.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT naming a UID that is not there.
+   * @throws DmEnvRpcError INVALID_ARGUMENT naming an unknown UID.
    */
   readRequested(request: StepRequest): readonly SpecEntry[] {
     const requested = request.requestedObservations;

@@ -9,9 +9,9 @@ import { networkPeer, serving } from "../../testing/network.ts";
 import type { Peer } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { extension } from "../definition/extension.ts";
+import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { serve } from "../host/serve.ts";
-import { property } from "../properties/property.ts";
 
 /** A world whose actions can be as large as an agent likes. */
 const wide = defineWorld({

@@ -2,15 +2,18 @@
 import type { Tensor as TensorMessage } from "@dm-env-rpc/protocol";
 import { type PackedTensor, TensorError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
-import type { ServerLimits } from "../host/limits.ts";
-import type { PackedSettings } from "./hosted-world.ts";
+import type { PackedSettings } from "./requests.ts";
 
-/** What a tensor may cost a server. */
-export type TensorLimits = Pick<ServerLimits, "maxElements" | "maxStringBytes" | "maxEntries">;
+/** Limits of the tensors in a request. */
+export interface TensorLimits {
+  readonly maxElements: number;
+  readonly maxStringBytes: number;
+  readonly maxEntries: number;
+}
 
 /**
- * A tensor of a request other than a step. Steps are held to the limits while they are
- * read; of everything else only how much it is was counted before generated code read it.
+ * Unpacks a tensor of a request other than a step. Steps are checked against the limits while they are
+ * decoded; of other requests, only the size was checked before generated code decoded them.
  *
  * @throws TensorError naming the tensor, with the reason `limit`, `dtype` or `shape`.
  */
@@ -25,7 +28,7 @@ export function unpackLimited(
 }
 
 /**
- * The settings of a request.
+ * Unpacks the settings of a request.
  *
  * @throws TensorError naming the setting, with the reason `limit`, `dtype` or `shape`.
  */

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Lets the operations on one world through one at a time, in the order in which
- * they came: at once when nothing goes on, else after what does. What waits is
- * bounded by the agents of the world: each has one request outstanding at most.
+ * Serializes the transitions of one world in the order in which they were requested: immediately if
+ * none is in progress. The queue is bounded by the agents of the world, each of which has at most one
+ * request outstanding.
  */
 export class Turnstile {
   #holds = 0;
   #waiting: (() => void)[] = [];
 
-  /** Enters if nothing goes on; whoever entered must `release`. */
+  /** Enters if no transition is in progress; after true, `release` must follow. */
   tryEnter(): boolean {
     if (this.#holds > 0) return false;
     this.#holds = 1;
     return true;
   }
 
-  /** Runs an operation now, or after what goes on. */
-  enter(operation: () => void): void {
+  /** Runs a transition, now or after the one in progress. */
+  enter(transition: () => void): void {
     if (!this.tryEnter()) {
-      this.#waiting.push(operation);
+      this.#waiting.push(transition);
       return;
     }
     try {
-      operation();
+      transition();
     } finally {
       this.release();
     }
   }
 
-  /** Keeps the turnstile shut beyond the present operation, until a `release` more. */
+  /** Extends the present transition until one more `release`. */
   hold(): void {
     this.#holds += 1;
   }
 
-  /** Leaves, and lets through what waits. */
+  /** Ends the present transition, or its extension, and runs the queued ones. */
   release(): void {
     this.#holds -= 1;
     while (this.#holds === 0 && this.#waiting.length > 0) {

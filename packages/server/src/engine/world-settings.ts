@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { type Reseedable, reseedable, type SeededRandom } from "../definition/random.ts";
 import { seedOf } from "../definition/seed.ts";
 import { readSettings } from "../definition/settings.ts";
 import type { AgentCounts, UntypedWorldDefinition } from "../definition/world.ts";
-import type { HostOptions } from "./hosted-world.ts";
+import type { PackedSettings } from "./requests.ts";
 import { SeatSpecs } from "./seat-specs.ts";
-import type { WorldCalls } from "./world-calls.ts";
 
 /** The values of settings, by name. */
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** What a world is made with, and what resets of it have changed since. */
+/** What the settings of a world are made with. */
+export interface WorldSettingsOptions {
+  readonly definition: UntypedWorldDefinition;
+  /** Settings of the create. */
+  readonly settings: PackedSettings;
+  /** Makes the seed of a world without a setting `seed`. */
+  readonly randomSeed: () => bigint;
+  /** Takes precedence over the setting `seed`. */
+  readonly seed?: bigint;
+  readonly limits: { readonly maxElements: number };
+}
+
+/** The settings of a world's create, with the changes by its resets, and what is made of them. */
 export class WorldSettings {
   values: Settings;
   readonly #source: Reseedable;
@@ -20,8 +30,8 @@ export class WorldSettings {
   readonly #maxElements: number;
   #fixedSpecs: SeatSpecs | undefined;
 
-  /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
-  constructor({ definition, settings, seed, randomSeed, limits }: HostOptions) {
+  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
+  constructor({ definition, settings, seed, randomSeed, limits }: WorldSettingsOptions) {
     this.#definition = definition;
     this.#maxElements = limits.maxElements;
     this.values = readSettings(definition.settings ?? {}, settings, "create", false);
@@ -38,26 +48,30 @@ export class WorldSettings {
     return this.#source.random;
   }
 
-  /** Takes over the settings of a reset of the world. */
+  /** Applies the settings of a reset of the world; a new seed makes a new random source. */
   change(settings: Settings): void {
     this.values = { ...this.values, ...settings };
     this.reseed(settings);
   }
 
-  /** Seeds the random source anew if there is a seed among some settings. */
+  /** Makes a new random source if `seed` is among the settings. */
   reseed(settings: Settings): void {
     const seed = seedOf(settings);
     if (seed !== undefined) this.#source.reseed(seed);
   }
 
   /**
-   * The specs of an agent with some join settings.
+   * Makes the specs of an agent from its join settings.
    *
-   * @throws DmEnvRpcError, TensorError where none can be made of its settings, which are its own fault.
+   * @param refusal Calls an author's function (see `Outside.refusal`).
+   * @throws DmEnvRpcError, TensorError if the author's functions refuse the settings.
    */
-  specsFor(join: Settings, calls: WorldCalls): SeatSpecs {
+  specsFor(
+    join: Settings,
+    refusal: (name: string, run: () => void) => Error | undefined,
+  ): SeatSpecs {
     let specs: SeatSpecs | undefined;
-    const refused = calls.refusal("specs", () => {
+    const refused = refusal("specs", () => {
       specs = this.#makeSpecs(join);
     });
     if (specs === undefined) throw refused;

@@ -12,8 +12,9 @@ import { makeCertificates, opensslMissing } from "../../testing/certificates.ts"
 import { networkPeer, serving } from "../../testing/network.ts";
 import { isBlocked, Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
-import { property } from "../properties/property.ts";
-import type { Authorize, Role } from "./authorize.ts";
+import { property } from "../definition/property.ts";
+import type { Role } from "../definition/roles.ts";
+import type { Authorize } from "./authorize.ts";
 import { createEnvironmentServer, type EnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 

@@ -2,25 +2,11 @@
 
 import { inspect } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { Peer, ServerStream } from "@dm-env-rpc/transport";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import { everyRole, type Role, type Roles } from "../definition/roles.ts";
 import type { Emit } from "./events.ts";
-
-/**
- * What a connection may do: an `agent` joins worlds, steps and resets itself; an
- * `operator` creates, resets and destroys worlds and writes properties. Either may
- * leave, and read and list properties.
- */
-export type Role = "agent" | "operator";
-
-/** The roles of a connection. */
-export type Roles = ReadonlySet<Role>;
-
-/** Those of every connection where nobody asks who it is. */
-const everyRole: Roles = new Set<Role>(["agent", "operator"]);
 
 /**
  * Says what a connection may do, by the metadata of its call and its certificate
@@ -28,32 +14,6 @@ const everyRole: Roles = new Set<Role>(["agent", "operator"]);
  * ends with UNAUTHENTICATED, and what was thrown is told to `onEvent` alone.
  */
 export type Authorize = (peer: Peer) => Awaitable<readonly Role[] | undefined>;
-
-const roleOf: Partial<Record<NonNullable<ProcessRequest["case"]>, readonly [Role, string]>> = {
-  createWorld: ["operator", "create a world"],
-  joinWorld: ["agent", "join a world"],
-  step: ["agent", "step"],
-  reset: ["agent", "reset"],
-  resetWorld: ["operator", "reset a world"],
-  destroyWorld: ["operator", "destroy a world"],
-};
-
-/** @throws DmEnvRpcError PERMISSION_DENIED naming the role that a request takes. */
-export function checkRequest(roles: Roles, kind: ProcessRequest["case"] | "malformed"): void {
-  if (roles === everyRole || kind === undefined || kind === "malformed") return;
-  const needed = roleOf[kind];
-  if (needed !== undefined) requireRole(roles, ...needed);
-}
-
-/** @throws DmEnvRpcError PERMISSION_DENIED naming the role that something takes. */
-export function requireRole(roles: Roles, role: Role, what: string): void {
-  if (roles.has(role)) return;
-  const held = roles.size === 0 ? "none" : [...roles].map((own) => `"${own}"`).join(" and ");
-  throw new DmEnvRpcError(
-    "PERMISSION_DENIED",
-    `to ${what} takes the role "${role}", and this connection has ${held}; connect with credentials that the server grants it to`,
-  );
-}
 
 /** What an admission is made with. */
 export interface AdmissionOptions {

@@ -8,12 +8,12 @@ import type { ServerStream } from "@dm-env-rpc/transport";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";
 import type { Extension } from "../definition/extension.ts";
+import type { PropertyTree } from "../definition/property.ts";
 import type { WorldDefinition } from "../definition/world.ts";
 import type { HostedWorld } from "../engine/hosted-world.ts";
 import type { ObservationChecks } from "../engine/observing.ts";
-import { calledIn } from "../properties/asked.ts";
+import { nameOf } from "../properties/author-questions.ts";
 import { serverProperties } from "../properties/built-in.ts";
-import type { PropertyTree } from "../properties/property.ts";
 import { createSideChannel } from "../properties/side-channel.ts";
 import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
@@ -131,12 +131,12 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     extensions,
     limits,
     time,
-    onFault: (question, error) =>
-      emit({ kind: "answer-failed", worldName: undefined, what: calledIn(question), error }),
+    onFault: (worldName, question, error) =>
+      emit({ kind: "answer-failed", worldName, what: nameOf(question), error }),
   });
   const sessions = new Sessions({
     ...limits,
-    registry,
+    worlds: registry,
     sideChannel,
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),

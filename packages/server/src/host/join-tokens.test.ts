@@ -9,13 +9,13 @@ import { connectPeer, isBlocked, Peer, quiet } from "../../testing/peer.ts";
 import { type TallyOptions, tally } from "../../testing/tally.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { defineWorld } from "../definition/world.ts";
+import type { TakenSeat } from "../session/seat-tokens.ts";
 import {
   createEnvironmentServer,
   type EnvironmentServer,
   type EnvironmentServerOptions,
 } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
-import type { TakenSeat } from "./join-tokens.ts";
 
 /** A matchmaker's seats, and what became of them. */
 function seats() {

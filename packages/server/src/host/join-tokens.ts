@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import {
-  DmEnvRpcError,
-  type PackedTensor,
-  type TensorSpec,
-  toValue,
-  unpackFor,
-} from "@dm-env-rpc/tensor-codec";
-import type { Peer } from "@dm-env-rpc/transport";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
-import type { Done } from "../engine/hosted-world.ts";
+import { isRefusal } from "../engine/author-calls.ts";
 import { clientError } from "../engine/responses.ts";
-import { isRefusal } from "../engine/world-calls.ts";
+import type { TakenSeat, TakeSeat } from "../session/seat-tokens.ts";
 import type { Emit } from "./events.ts";
-
-/** The join setting in which a join token may come. */
-export const joinTokenSetting = "join_token";
-
-/**
- * The seat that a join token was for. One of its functions is called, once. What they throw,
- * and what a promise of theirs rejects with, is told by the event `seat-failed`; nobody waits for it.
- */
-export interface TakenSeat {
-  /** The agent was in the world and is no more: it left, its stream ended, or the world did. */
-  leave(): void;
-  /** The agent never got in: the world refused it, or its stream ended before it was told. */
-  giveBack(): void;
-}
 
 /**
  * Takes the seat that an agent shows a join token for, before its world is asked.
@@ -38,13 +16,6 @@ export interface TakenSeat {
  * else is told as INTERNAL.
  */
 export type JoinToken = (token: string | undefined, worldName: string) => Awaitable<TakenSeat>;
-
-/** Takes a seat; the result gives up waiting for it: then it is given back as soon as it is taken. */
-export type TakeSeat = (
-  token: string | undefined,
-  worldName: string,
-  done: Done<TakenSeat>,
-) => () => void;
 
 /** What seats are taken with. */
 export interface SeatTakingOptions {
@@ -95,19 +66,6 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
     };
   };
 }
-
-/**
- * The token that an agent shows. That of the settings goes first: a stream has one
- * metadata for all its joins, and its credentials may be for somebody else.
- *
- * @throws TensorError when the setting is no single string.
- */
-export function shownToken(packed: PackedTensor | undefined, peer: Peer): string | undefined {
-  if (packed !== undefined) return toValue(unpackFor(packed, spec, joinTokenSetting), spec);
-  return /^Bearer +(\S+)$/i.exec(peer.metadata.get("authorization") ?? "")?.[1];
-}
-
-const spec = { dtype: "string", shape: [] } as const satisfies TensorSpec;
 
 /** The same seat, but what goes wrong in it is told. */
 function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {

@@ -4,51 +4,45 @@ import type { AgentId } from "../definition/agent.ts";
 import { seedOf } from "../definition/seed.ts";
 import { readSettings, seedSetting } from "../definition/settings.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
-import { Destroying, destroyedWorld } from "../engine/destroying.ts";
+import { destroyedWorld, mayDestroyNow } from "../engine/destroy-policy.ts";
 import { fullWorld } from "../engine/full-world.ts";
-import type {
-  Done,
-  HostedWorld,
-  HostOptions,
-  Joined,
-  PackedSettings,
-} from "../engine/hosted-world.ts";
+import type { HostedWorld, HostOptions, Joined } from "../engine/hosted-world.ts";
+import type { Cancel, WorldEvent } from "../engine/outside.ts";
+import type { Done, PackedSettings } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
-import type { Seat } from "../engine/seat.ts";
+import type { Seat } from "../engine/state.ts";
 import { WorldHost } from "../engine/world-host.ts";
-import type { WorldObserver } from "../engine/world-observer.ts";
 import { WorldSettings } from "../engine/world-settings.ts";
 
 /**
- * A world whose agents share nothing but its name and settings: each that joins has
- * a world of its own, with a seed of its own, and one that fails is nobody else's concern.
+ * A world whose agents share its name and settings and nothing else: each that joins has
+ * a world of its own, with a seed of its own, whose failure ends that world alone.
  */
 export class PerAgentWorlds implements HostedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly #options: HostOptions;
-  /** Those of the create, with the source of seeds for each agent. */
+  /** Settings of the create, with the random source that each agent's seed is derived from. */
   readonly #settings: WorldSettings;
   readonly #maxAgents: number;
-  /** The world of each agent; empty ones are on their way out. */
-  readonly #worlds = new Set<WorldHost>();
-  #added = 0;
-  readonly #destroying: Destroying<() => void>;
-  #gone = false;
+  /** The world of each agent, by the number that events give the agent. */
+  readonly #worlds = new Map<AgentId, WorldHost>();
+  #lastAgent = 0;
+  /** The callers of destroys that wait for the agents to leave. */
+  readonly #destroyers: (() => void)[] = [];
+  #isDraining = false;
+  #cancelDrainDeadline: Cancel | undefined;
   #closing: DmEnvRpcError | undefined;
+  #isGone = false;
 
-  /** @throws DmEnvRpcError INVALID_ARGUMENT for bad settings. */
+  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
   constructor(options: HostOptions) {
-    const { name, definition, time } = options;
+    const { name, definition } = options;
     this.#settings = new WorldSettings(options);
     this.name = name;
     this.definition = definition;
     this.#options = options;
     this.#maxAgents = this.#settings.counts.max;
-    this.#destroying = new Destroying(this, {
-      after: (delayMs, operation) => time.after(delayMs, operation),
-      end: () => this.#end((host) => host.forceDestroy()),
-    });
   }
 
   get agentCount(): number {
@@ -59,19 +53,10 @@ export class PerAgentWorlds implements HostedWorld {
     done(undefined);
   }
 
-  join(settings: PackedSettings, done: Done<Joined>): void {
-    if (this.#closing !== undefined) {
-      done(this.#closing);
-      return;
-    }
-    if (this.#gone || this.#destroying.isDraining) {
-      done(destroyedWorld(this.name));
-      return;
-    }
-    const { size } = this.#worlds;
-    const full = fullWorld(this.name, size, this.#maxAgents, this.#options.limits);
-    if (full !== undefined) {
-      done(full);
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void {
+    const refusal = this.#joinRefusal();
+    if (refusal !== undefined) {
+      done(refusal);
       return;
     }
     let seed: bigint | undefined;
@@ -82,68 +67,82 @@ export class PerAgentWorlds implements HostedWorld {
       done(clientError(error));
       return;
     }
-    const host = this.#add(seed);
-    host.create((result) => {
+    const world = this.#add(seed);
+    world.create((result) => {
       if (isDmEnvRpcError(result)) done(result);
-      else host.join(settings, done);
-      host.destroyWhenEmpty();
+      else world.join(settings, onLeft, done);
+      world.destroyWhenEmpty();
     });
   }
 
+  #joinRefusal(): DmEnvRpcError | undefined {
+    if (this.#closing !== undefined) return this.#closing;
+    if (this.#isGone || this.#isDraining) return destroyedWorld(this.name);
+    const { maxAgentsPerWorld } = this.#options.limits;
+    return fullWorld(this.name, this.#worlds.size, this.#maxAgents, maxAgentsPerWorld);
+  }
+
+  /** @param seed The seed of the join; by default the next that is derived from the create's. */
   #add(seed: bigint | undefined): WorldHost {
-    this.#added += 1;
     const derived = this.#nextSeed();
-    const host: WorldHost = new WorldHost({
+    this.#lastAgent += 1;
+    const agent = this.#lastAgent as AgentId;
+    const world = new WorldHost({
       ...this.#options,
       definition: { ...this.definition, agents: { min: 1, max: 1 } },
-      observer: this.#observerOf(this.#added as AgentId),
       seed: seed ?? derived,
-      onGone: () => {
-        this.#worlds.delete(host);
-        if (this.#worlds.size > 0) return;
-        this.#options.observer.emptied();
-        this.#destroying.agentLeft();
-      },
+      emit: (event) => this.#report(agent, event),
     });
-    this.#worlds.add(host);
-    return host;
+    this.#worlds.set(agent, world);
+    return world;
   }
 
-  /** Tells of the only agent of a world by a number that no other has. */
-  #observerOf(agent: AgentId): WorldObserver {
-    const { observer } = this.#options;
-    return {
-      ...observer,
-      agentJoined: () => observer.agentJoined(agent),
-      agentLeft: (_only, reason) => observer.agentLeft(agent, reason),
-      deadlineMissed: () => observer.deadlineMissed(agent),
-      emptied: () => {},
-    };
+  /** Reports an event of one agent's world as one of this world, with the agent's number here. */
+  #report(agent: AgentId, event: WorldEvent): void {
+    const { emit } = this.#options;
+    switch (event.kind) {
+      case "agent-joined":
+      case "agent-left":
+      case "deadline-missed":
+        emit({ ...event, agent });
+        return;
+      case "sequence-started":
+      case "failed":
+        emit(event);
+        return;
+      case "gone":
+        this.#worlds.delete(agent);
+        if (this.#worlds.size > 0) return;
+        emit({ kind: "emptied" });
+        if (this.#isDraining) this.#end((world) => world.forceDestroy());
+    }
   }
 
-  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
-    let left = this.#worlds.size;
-    let failure: DmEnvRpcError | undefined;
+  resetWorld(
+    caller: Readonly<Seat> | undefined,
+    settings: PackedSettings,
+    done: Done<undefined>,
+  ): void {
+    const { resetWorldSettings = {} } = this.definition;
     try {
-      this.#settings.reseed(
-        readSettings(this.definition.resetWorldSettings ?? {}, settings, "reset world", true),
-      );
+      this.#settings.reseed(readSettings(resetWorldSettings, settings, "reset world", true));
     } catch (error) {
       done(clientError(error));
       return;
     }
-    if (left === 0) done(undefined);
-    for (const host of [...this.#worlds]) {
-      const own = caller !== undefined && host.seats.has(caller) ? caller : undefined;
-      host.resetWorld(own, this.#withOwnSeed(settings), (result) => {
+    if (this.#worlds.size === 0) done(undefined);
+    let failure: DmEnvRpcError | undefined;
+    const over = afterAll(this.#worlds.size, () => done(failure));
+    for (const world of [...this.#worlds.values()]) {
+      const isOwn = caller !== undefined && world.state.seats.get(caller.agent) === caller;
+      world.resetWorld(isOwn ? caller : undefined, this.#withOwnSeed(settings), (result) => {
         if (isDmEnvRpcError(result)) failure = result;
-        left -= 1;
-        if (left === 0) done(failure);
+        over();
       });
     }
   }
 
-  /** The settings of a reset of the world for one agent; a seed for all is another for each. */
+  /** The settings of a reset of the world for one agent, whose seed is derived from the one for all. */
   #withOwnSeed(settings: PackedSettings): PackedSettings {
     const spec = this.definition.resetWorldSettings?.[seedSetting];
     const isAny = spec?.dtype === "uint64" && spec.min === undefined && spec.max === undefined;
@@ -156,8 +155,16 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   destroy(done: Done<undefined>): void {
+    const { name, definition } = this;
+    const { time } = this.#options;
+    const { drainDeadlineMs = 30_000 } = definition;
+    const end = (): void => this.#end((world) => world.forceDestroy());
     try {
-      this.#destroying.request(() => done(undefined));
+      const isNow = mayDestroyNow(name, definition, this.#worlds.size);
+      this.#destroyers.push(() => done(undefined));
+      this.#isDraining = true;
+      if (isNow) end();
+      else this.#cancelDrainDeadline ??= time.after(drainDeadlineMs, end);
     } catch (error) {
       done(clientError(error));
     }
@@ -169,26 +176,30 @@ export class PerAgentWorlds implements HostedWorld {
 
   drain(reason: DmEnvRpcError, done: () => void): void {
     this.#closing = reason;
-    let left = this.#worlds.size;
-    if (left === 0) done();
-    for (const host of [...this.#worlds]) {
-      host.drain(reason, () => {
-        left -= 1;
-        if (left === 0) done();
-      });
-    }
+    if (this.#worlds.size === 0) done();
+    const over = afterAll(this.#worlds.size, done);
+    for (const world of [...this.#worlds.values()]) world.drain(reason, over);
   }
 
   destroyNow(): void {
-    this.#end((host) => host.destroyNow());
+    this.#end((world) => world.destroyNow());
   }
 
-  #end(destroy: (host: WorldHost) => void): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    this.#destroying.stop();
-    for (const host of [...this.#worlds]) destroy(host);
-    this.#options.onGone("destroyed");
-    for (const told of this.#destroying.askers.splice(0)) told();
+  #end(destroy: (world: WorldHost) => void): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#cancelDrainDeadline?.();
+    for (const world of [...this.#worlds.values()]) destroy(world);
+    this.#options.emit({ kind: "gone", end: "destroyed" });
+    for (const told of this.#destroyers.splice(0)) told();
   }
+}
+
+/** A function that calls back at its call number `count`. */
+function afterAll(count: number, callback: () => void): () => void {
+  let left = count;
+  return () => {
+    left -= 1;
+    if (left === 0) callback();
+  };
 }

@@ -2,12 +2,16 @@
 
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
-import { checkDefinitions, worldTypeSetting } from "../definition/definition-checks.ts";
+import { checkDefinitions } from "../definition/definition-checks.ts";
+import { worldTypeSetting } from "../definition/reserved-settings.ts";
 import { shorten } from "../definition/shorten.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
-import type { Done, HostedWorld, PackedSettings } from "../engine/hosted-world.ts";
+import type { HostedWorld } from "../engine/hosted-world.ts";
 import type { ObservationChecks } from "../engine/observing.ts";
+import type { WorldEvent } from "../engine/outside.ts";
+import type { Done, PackedSettings } from "../engine/requests.ts";
 import { WorldHost } from "../engine/world-host.ts";
+import type { Worlds } from "../session/worlds.ts";
 import type { Emit, WorldDestroyed } from "./events.ts";
 import { createIdleTimer } from "./idle-timer.ts";
 import type { ServerLimits } from "./limits.ts";
@@ -17,27 +21,27 @@ import type { ServedWorld } from "./served-worlds.ts";
 /** What a registry is made with. */
 export interface WorldRegistryOptions {
   readonly definitions: readonly UntypedWorldDefinition[];
-  /** Whether there is one world at a time, whose name is empty. */
+  /** True for one world at a time, whose name is empty. */
   readonly singleWorld: boolean;
   readonly limits: ServerLimits;
   readonly checkObservations: ObservationChecks;
   readonly time: TimeSource;
   readonly randomSeed: () => bigint;
-  /** Told what becomes of worlds and of their agents. */
+  /** Reports events of worlds and of their agents. */
   readonly emit: Emit;
 }
 
 /** The worlds of a server, by name. */
-export class WorldRegistry {
+export class WorldRegistry implements Worlds {
   readonly #worlds = new Map<string, HostedWorld>();
-  /** Those that have been made and have not ended. */
+  /** Worlds whose `create` is over. */
   readonly #served = new Map<string, ServedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
   /** Why no world is created any more. */
   #closing: DmEnvRpcError | undefined;
 
-  /** @throws Error naming what is wrong with a definition. */
+  /** @throws Error naming the fault of a definition. */
   constructor(options: WorldRegistryOptions) {
     checkDefinitions(options.definitions);
     this.#options = options;
@@ -55,7 +59,7 @@ export class WorldRegistry {
     return [...this.#served.values()].map((world) => ({ ...world }));
   }
 
-  /** @throws DmEnvRpcError NOT_FOUND naming the worlds that are there. */
+  /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
   get(name: string): HostedWorld {
     const host = this.#worlds.get(name);
     if (host !== undefined) return host;
@@ -73,8 +77,8 @@ export class WorldRegistry {
   /**
    * Creates a world.
    *
-   * @param premade Whether the server comes with it: then it is never idle.
-   * @throws DmEnvRpcError when there is no room for it, or a setting is bad.
+   * @param premade True for a world that the server comes with, which is never idle.
+   * @throws DmEnvRpcError if there is no room for the world or a setting is bad.
    */
   create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
     if (this.#closing !== undefined) throw this.#closing;
@@ -109,6 +113,42 @@ export class WorldRegistry {
       why = "idle";
       host.destroyIfEmpty();
     });
+    const report = (event: WorldEvent): void => {
+      switch (event.kind) {
+        case "agent-joined":
+          idle.stop();
+          why = "requested";
+          served.agents += 1;
+          served.joins += 1;
+          emit({ ...event, worldName });
+          return;
+        case "agent-left":
+          served.agents -= 1;
+          emit({ kind: event.kind, worldName, agent: event.agent, error: event.reason });
+          return;
+        case "sequence-started":
+          served.sequences += 1;
+          emit({ ...event, worldName });
+          return;
+        case "deadline-missed":
+          emit({ ...event, worldName });
+          return;
+        case "emptied":
+          idle.start();
+          return;
+        case "failed":
+          emit({ kind: "world-failed", worldName, worldType, error: event.error });
+          return;
+        case "gone":
+          idle.stop();
+          this.#worlds.delete(worldName);
+          this.#served.delete(worldName);
+          if (this.#closing !== undefined) why = "closing";
+          if (event.end === "destroyed") {
+            emit({ kind: "world-destroyed", worldName, worldType, why });
+          }
+      }
+    };
     const Host = definition.perAgent ? PerAgentWorlds : WorldHost;
     const host: HostedWorld = new Host({
       definition,
@@ -118,36 +158,9 @@ export class WorldRegistry {
       time: this.#options.time,
       limits,
       checkObservations: this.#options.checkObservations,
-      observer: {
-        agentJoined: (agent) => {
-          idle.stop();
-          why = "requested";
-          served.agents += 1;
-          served.joins += 1;
-          emit({ kind: "agent-joined", worldName, agent });
-        },
-        agentLeft: (agent, error) => {
-          served.agents -= 1;
-          emit({ kind: "agent-left", worldName, agent, error });
-        },
-        sequenceStarted: () => {
-          served.sequences += 1;
-          emit({ kind: "sequence-started", worldName });
-        },
-        emptied: () => idle.start(),
-        answerFailed: (what, error) => emit({ kind: "answer-failed", worldName, what, error }),
-        deadlineMissed: (agent) => emit({ kind: "deadline-missed", worldName, agent }),
-      },
-      onGone: (how) => {
-        idle.stop();
-        this.#worlds.delete(worldName);
-        this.#served.delete(worldName);
-        if (this.#closing !== undefined) why = "closing";
-        if (how === "destroyed") emit({ kind: "world-destroyed", worldName, worldType, why });
-      },
-      onFailure: (error) => emit({ kind: "world-failed", worldName, worldType, error }),
+      emit: report,
     });
-    // The place is taken before the author's code runs, which may take its time.
+    // Takes the name before the author's `create`, which may return a promise.
     this.#worlds.set(worldName, host);
     host.create((result) => {
       if (result === undefined) {
@@ -159,13 +172,13 @@ export class WorldRegistry {
     });
   }
 
-  /** Creates no more worlds, and has those that there are take no more agents and end their sequences. */
+  /** Creates no more worlds; the present ones take no more agents and end their sequences. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
     for (const host of this.#worlds.values()) host.drain(reason, () => {});
   }
 
-  /** Destroys every world, whoever is in it. */
+  /** Destroys every world, agents or none. */
   destroyAll(): void {
     for (const host of [...this.#worlds.values()]) host.destroyNow();
   }

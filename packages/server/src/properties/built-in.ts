@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
+import { type Property, type PropertyTree, property } from "../definition/property.ts";
 import type { Setting, SettingSpecs } from "../definition/settings.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
-import { type Property, type PropertyTree, property } from "./property.ts";
 
 /** What the properties that every server has are read from. */
 export interface ServerFacts {
@@ -12,14 +12,16 @@ export interface ServerFacts {
   worldNames(): readonly string[];
 }
 
-/** What the properties that every world has are read from. */
+/** A world, as the properties that every world has are read from it. */
 export interface WorldFacts {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly agentCount: number;
-  readonly ticks: number;
-  readonly sequences: number;
-  readonly missedDeadlines: number;
+  readonly state: {
+    readonly ticks: number;
+    readonly sequences: number;
+    readonly missedDeadlines: number;
+  };
 }
 
 /** Properties of the server itself, of its worlds, and of the kinds of world that it has. */
@@ -50,11 +52,11 @@ export function worldProperties(facts: WorldFacts): PropertyTree {
       type: text("Its kind", () => facts.definition.name),
       version: text("The version of its kind", () => facts.definition.version ?? ""),
       agents: count("Agents that have joined", () => facts.agentCount),
-      ticks: count("Times that it has advanced", () => facts.ticks),
-      sequences: count("Sequences that have begun", () => facts.sequences),
+      ticks: count("Times that it has advanced", () => facts.state.ticks),
+      sequences: count("Sequences that have begun", () => facts.state.sequences),
       missed_deadlines: count(
         "Steps that did not come before their deadline",
-        () => facts.missedDeadlines,
+        () => facts.state.missedDeadlines,
       ),
     },
   };

@@ -24,10 +24,10 @@ import { packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, it } from "vitest";
 import { connectPeer, type Peer } from "../../testing/peer.ts";
 import { extension } from "../definition/extension.ts";
+import { property } from "../definition/property.ts";
 import { withDefault } from "../definition/settings.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
-import { property } from "./property.ts";
 
 function setUp() {
   let speed = 3;

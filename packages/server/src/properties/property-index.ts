@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 import type { Awaitable } from "../definition/awaitable.ts";
-import type { Question } from "./asked.ts";
-import type { Property, PropertyTree } from "./property.ts";
+import {
+  checkPropertyTree,
+  isProperty,
+  type Property,
+  type PropertyTree,
+} from "../definition/property.ts";
+import type { Question } from "./author-questions.ts";
 
 /** A property, or a place where properties can be listed, with its full key. */
 export interface PropertyEntry {
@@ -30,6 +35,7 @@ export type PropertyIndex = ReadonlyMap<string, PropertyEntry>;
  * @throws DmEnvRpcError INTERNAL for a name that is empty or has a ".".
  */
 export function indexProperties(tree: PropertyTree): PropertyIndex {
+  checkPropertyTree(tree);
   const index = new Map<string, PropertyEntry>();
   const add = (key: string, node: Property | PropertyTree): PropertyEntry => {
     const entry = isProperty(node)
@@ -47,17 +53,7 @@ export function indexProperties(tree: PropertyTree): PropertyIndex {
   return index;
 }
 
-function isProperty(node: Property | PropertyTree): node is Property {
-  return node["kind"] === "property";
-}
-
 function join(key: string, name: string): string {
-  if (name === "" || name.includes(".")) {
-    throw new DmEnvRpcError(
-      "INTERNAL",
-      `expected a property name without ".", which nests, received "${name}"; use a record in the tree instead`,
-    );
-  }
   return key === "" ? name : `${key}.${name}`;
 }
 

@@ -18,8 +18,8 @@ import { packSpec, packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { exactly } from "../definition/exact.ts";
+import { type Roles, requireRole } from "../definition/roles.ts";
 import { type TensorLimits, unpackLimited } from "../engine/tensor-limits.ts";
-import { type Roles, requireRole } from "../host/authorize.ts";
 import {
   findProperty,
   listProperties,

@@ -5,6 +5,7 @@ import { PropertyRequestSchema, PropertyResponseSchema } from "@dm-env-rpc/proto
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import {
   type Extension,
@@ -13,28 +14,27 @@ import {
   readMessage,
   typeNameOf,
 } from "../definition/extension.ts";
-import type { Seat } from "../engine/seat.ts";
+import type { PropertyTree } from "../definition/property.ts";
+import type { Roles } from "../definition/roles.ts";
+import type { JoinedWorld } from "../engine/hosted-world.ts";
 import type { TensorLimits } from "../engine/tensor-limits.ts";
-import type { WorldHost } from "../engine/world-host.ts";
-import type { Roles } from "../host/authorize.ts";
-import type { CallLimits } from "../host/limits.ts";
-import { asked, calledIn, type OnFault, type Question } from "./asked.ts";
+import { callForClient, nameOf, type Question } from "./author-questions.ts";
 import { answerLegacyRequest, type LegacyPropertyRequest } from "./legacy-requests.ts";
-import type { PropertyTree } from "./property.ts";
 import { indexProperties, type PropertyLayer } from "./property-index.ts";
 import { answerPropertyRequest, type PropertyContext } from "./property-requests.ts";
+import { worldLayer } from "./world-layer.ts";
 
-/** Everything on a stream that is no agent's life: properties and extensions. */
+/** Answers properties and extensions, beside the steps of agents. */
 export interface SideChannel {
   /**
    * Answers an extension message, or a property request of a 1.0.x peer.
    *
-   * @throws DmEnvRpcError, TensorError what the client is told.
+   * @throws DmEnvRpcError, TensorError if the request is refused.
    */
   answer(
     request: { readonly case: "extension"; readonly value: Any } | LegacyPropertyRequest,
-    world: WorldHost | undefined,
-    seat: Seat | undefined,
+    world: JoinedWorld | undefined,
+    agent: AgentId | undefined,
     roles: Roles,
   ): Promise<ProcessResponse>;
 }
@@ -44,22 +44,36 @@ export interface SideChannelOptions {
   /** Properties of the server, those that every server has included. */
   readonly properties: PropertyTree;
   readonly extensions: readonly Extension[];
-  readonly limits: TensorLimits & Pick<CallLimits, "stepMs">;
+  readonly limits: TensorLimits & { readonly stepMs: number };
   readonly time: TimeSource;
-  /** Told what goes wrong in an author's function. */
-  readonly onFault: OnFault;
+  /**
+   * Reports the failure of an author's function.
+   *
+   * @param worldName Undefined for a function of the server.
+   */
+  readonly onFault: (worldName: string | undefined, question: Question, error: unknown) => void;
 }
 
 /** Makes the side channel of a server. */
 export function createSideChannel(options: SideChannelOptions): SideChannel {
   const universal = serverLayer(options);
   const extensions = byTypeName(options.extensions);
+  const worldLayers = new WeakMap<JoinedWorld, PropertyLayer>();
+  const layerOf = (world: JoinedWorld): PropertyLayer => {
+    const known = worldLayers.get(world);
+    if (known !== undefined) return known;
+    const made = worldLayer(world, (question, error) =>
+      options.onFault(world.name, question, error),
+    );
+    worldLayers.set(world, made);
+    return made;
+  };
 
   return {
-    async answer(request, world, seat, roles) {
+    async answer(request, world, agent, roles) {
       const context: PropertyContext = {
-        layers: world === undefined ? [universal] : [world.properties, universal],
-        agent: seat?.agent,
+        layers: world === undefined ? [universal] : [layerOf(world), universal],
+        agent,
         roles,
         limits: options.limits,
       };
@@ -73,11 +87,12 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         );
         return { case: "extension", value };
       }
-      const from: ExtensionContext = { worldName: world?.name, agent: seat?.agent, roles };
+      const from: ExtensionContext = { worldName: world?.name, agent, roles };
       const question: Question = { of: "extensions", name: typeName };
-      const ofWorld = world?.extensions.get(typeName);
+      const ofThisWorld = world?.author.extensions ?? [];
+      const ofWorld = ofThisWorld.findLast((known) => known.typeName === typeName);
       if (world !== undefined && ofWorld !== undefined) {
-        const value = await world.properties.call(question, () =>
+        const value = await layerOf(world).call(question, () =>
           ofWorld.answer(request.value, from),
         );
         return { case: "extension", value };
@@ -87,19 +102,21 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         const value = await universal.call(question, () => ofServer.answer(request.value, from));
         return { case: "extension", value };
       }
-      throw unknownExtension(typeName, [...(world?.extensions.keys() ?? []), ...extensions.keys()]);
+      const known = ofThisWorld.map((other) => other.typeName);
+      throw unknownExtension(typeName, [...known, ...extensions.keys()]);
     },
   };
 }
 
-/** The properties and extensions of a server, which wait for nothing but themselves. */
+/** The properties and extensions of a server; each call waits for itself alone. */
 function serverLayer({ properties, limits, time, onFault }: SideChannelOptions): PropertyLayer {
   return {
     index: indexProperties(properties),
     call: <T>(question: Question, run: () => Awaitable<T>) =>
       new Promise<T>((resolve, reject) => {
         const cancel = time.after(limits.stepMs, () => reject(overdue(question, limits.stepMs)));
-        const answer = async (): Promise<T> => await asked(question, run, onFault);
+        const answer = async (): Promise<T> =>
+          await callForClient(question, run, (failed, error) => onFault(undefined, failed, error));
         answer().then(resolve, reject).finally(cancel);
       }),
   };
@@ -108,12 +125,12 @@ function serverLayer({ properties, limits, time, onFault }: SideChannelOptions):
 function overdue(question: Question, stepMs: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
-    `the ${calledIn(question)} did not answer within ${stepMs} ms (limit: stepMs); try again later`,
+    `the ${nameOf(question)} did not answer within ${stepMs} ms (limit: stepMs); try again later`,
   );
 }
 
 /** Extensions by the type that they answer. */
-export function byTypeName(extensions: readonly Extension[]): ReadonlyMap<string, Extension> {
+function byTypeName(extensions: readonly Extension[]): ReadonlyMap<string, Extension> {
   return new Map(extensions.map((known) => [known.typeName, known]));
 }
 

@@ -2,49 +2,53 @@
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
-import type { Done, Joined } from "../engine/hosted-world.ts";
+import { joinTokenSetting } from "../definition/reserved-settings.ts";
+import type { Joined } from "../engine/hosted-world.ts";
+import type { Done } from "../engine/requests.ts";
+import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
-import {
-  joinTokenSetting,
-  shownToken,
-  type TakenSeat,
-  type TakeSeat,
-} from "../host/join-tokens.ts";
-import type { WorldRegistry } from "../host/world-registry.ts";
+import { readJoinToken, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
+import type { Worlds } from "./worlds.ts";
 
 /** What a join needs of the server. */
 export interface JoiningHost extends TensorLimits {
-  readonly registry: WorldRegistry;
+  readonly worlds: Worlds;
   readonly takeSeat: TakeSeat;
 }
 
-/** An agent that is in a world, and the seat that its token was for. */
+/** An agent in a world, and the seat that its token was for. */
 export interface Admitted extends Joined {
   readonly taken: TakenSeat;
 }
 
+/** Takes the outcome of a join. */
+export interface JoinListener {
+  readonly done: Done<Admitted>;
+  readonly onLeft: Seat["onLeft"];
+}
+
 /**
- * Joins a world: takes the seat that the token is for, then asks the world.
+ * Joins a world: takes the seat that the token is for, then joins.
  *
- * @returns Gives up waiting for the seat.
- * @throws DmEnvRpcError, TensorError what the client is told at once.
+ * @returns A function that stops waiting for the seat.
+ * @throws DmEnvRpcError, TensorError if the request is refused at once.
  */
 export function joinWorld(
   { worldName, settings }: JoinWorldRequest,
   host: JoiningHost,
   peer: Peer,
-  done: Done<Admitted>,
+  { done, onLeft }: JoinListener,
 ): () => void {
-  const world = host.registry.get(worldName);
+  const world = host.worlds.get(worldName);
   const rest = new Map(unpackSettings(settings, host));
-  const token = shownToken(rest.get(joinTokenSetting), peer);
+  const token = readJoinToken(rest.get(joinTokenSetting), peer);
   rest.delete(joinTokenSetting);
   return host.takeSeat(token, world.name, (taken) => {
     if (isDmEnvRpcError(taken)) {
       done(taken);
       return;
     }
-    world.join(rest, (result) => {
+    world.join(rest, onLeft, (result) => {
       if (!isDmEnvRpcError(result)) {
         done({ ...result, taken });
         return;
@@ -55,7 +59,7 @@ export function joinWorld(
   });
 }
 
-/** What a connection is told that asks for something of a world, and is in none. */
+/** The error of a request for the joined world on a connection that has joined none. */
 export function notJoined(what: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
@@ -63,7 +67,7 @@ export function notJoined(what: string): DmEnvRpcError {
   );
 }
 
-/** What a connection is told that joins, and is in a world. */
+/** The error of a join on a connection that has joined a world. */
 export function joinedAlready(worldName: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",

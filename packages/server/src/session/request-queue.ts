@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerLimits } from "../host/limits.ts";
 
-/** Requests of a stream that came and are not taken yet, the first to come first. */
+/** How much of a stream is read ahead. */
+export interface QueueLimits {
+  readonly maxQueuedRequests: number;
+  readonly maxQueuedBytes: number;
+}
+
+/** Requests of a stream that wait for an earlier one, in order. */
 export class RequestQueue<Request> {
-  readonly #limits: Pick<ServerLimits, "maxQueuedRequests" | "maxQueuedBytes">;
+  readonly #limits: QueueLimits;
   #requests: Request[] = [];
   #next = 0;
-  /** Of the requests that were added since it was empty. */
+  /** Bytes of the requests added since the queue was empty. */
   #bytes = 0;
 
-  constructor(limits: Pick<ServerLimits, "maxQueuedRequests" | "maxQueuedBytes">) {
+  constructor(limits: QueueLimits) {
     this.#limits = limits;
   }
 
@@ -17,7 +22,7 @@ export class RequestQueue<Request> {
     return this.#requests.length - this.#next;
   }
 
-  /** Whether no more should be read. */
+  /** True if reading must pause. */
   get isFull(): boolean {
     const { maxQueuedRequests, maxQueuedBytes } = this.#limits;
     return this.size >= maxQueuedRequests || (this.size > 0 && this.#bytes >= maxQueuedBytes);
@@ -28,7 +33,7 @@ export class RequestQueue<Request> {
     this.#bytes += bytes;
   }
 
-  /** Takes the first; undefined when there is none. */
+  /** Removes and returns the first request, if any. */
   take(): Request | undefined {
     if (this.size === 0) return undefined;
     const request = this.#requests[this.#next];

@@ -8,34 +8,33 @@ import {
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
+import type { Roles } from "../definition/roles.ts";
 import type { Joined } from "../engine/hosted-world.ts";
-import { kept } from "../engine/kept-request.ts";
+import { owned } from "../engine/owned-request.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
-import type { Seat } from "../engine/seat.ts";
+import { expectsEnd } from "../engine/state.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
-import { checkRequest, type Roles } from "../host/authorize.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
 import { workaroundFor } from "./official-client.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
-import { RequestQueue } from "./request-queue.ts";
+import { type QueueLimits, RequestQueue } from "./request-queue.ts";
+import { checkRequest } from "./request-roles.ts";
 import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
 type Request = ProcessRequest | Malformed;
 
 /** What a session needs of its server. */
-export interface SessionHost extends WorldRequestsHost, JoiningHost {
+export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits {
   readonly sideChannel: SideChannel;
-  readonly maxQueuedRequests: number;
-  readonly maxQueuedBytes: number;
-  /** Told once, when the stream is gone and the agent has left. */
+  /** Called once, when the stream is closed and its agent leaves. */
   readonly onClosed: (session: Session, error: Error | undefined) => void;
 }
 
 /**
- * One stream: its requests are taken one by one, in order, each answered exactly
- * once (overview.md). The stream is the agent: when it ends, the agent leaves.
+ * One stream: takes its requests one by one, in order, and answers each exactly
+ * once (behaviours 2, 3). The stream is the agent: when it ends, the agent leaves.
  */
 export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
@@ -43,26 +42,25 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #host: SessionHost;
   readonly #queue: RequestQueue<Request>;
   #paused = false;
-  /** Whether a request has been taken and not answered. */
+  /** True while a request is without its answer. */
   #busy = false;
-  /** Whether the peer does not take what is sent. */
+  /** True while the stream asks the session to wait for `onDrain`. */
   #full = false;
   #pumping = false;
   #ended = false;
   #closed = false;
-  /** Whether the stream ends as soon as nobody is owed anything. */
+  /** True if the stream ends once its agent knows that its sequence is over. */
   #draining = false;
-  /** What is being answered, and since when, while somebody measures. */
+  /** Kind of the present request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
-  /** How often in a row it was found idle. */
+  /** How many times in a row `idleFor` found the stream idle. */
   #idle = 0;
-  /** Where the agent is. */
   #place: Joined | undefined;
   readonly #workAround: ReturnType<typeof workaroundFor>;
-  /** What it was taken out of; it says why, and keeps no world. */
-  #lost: Seat | undefined;
-  /** Gives up waiting for the seat of a join token. */
+  /** Why the agent was taken out of its world. */
+  #lost: DmEnvRpcError | undefined;
+  /** Stops waiting for the seat of a join token. */
   #stopTaking = (): void => {};
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
@@ -82,19 +80,19 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#stream.start(this);
   }
 
-  /** Ends the stream in good order, once the agent knows that its sequence is over. */
+  /** Ends the stream once the agent knows that its sequence is over. */
   drain(reason: DmEnvRpcError): void {
     this.#draining = true;
     if (this.#place === undefined) this.#pump();
-    else this.#place.host.drain(reason, () => this.#pump());
+    else this.#place.world.drain(reason, () => this.#pump());
   }
 
-  /** Ends the stream at once. */
+  /** Ends the stream immediately. */
   abort(error: Error): void {
     this.#stream.abort(error);
   }
 
-  /** How often in a row it was found, by this, to have joined nothing and asked nothing. */
+  /** Counts how many calls in a row found the stream without a joined world and without requests. */
   idleFor(): number {
     this.#idle = this.#busy || this.#place !== undefined ? 0 : this.#idle + 1;
     return this.#idle;
@@ -109,7 +107,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       this.#rest();
       return;
     }
-    this.#queue.add(kept(message), bytes);
+    this.#queue.add(owned(message), bytes);
     this.#pump();
     if (this.#queue.isFull && !this.#paused) {
       this.#paused = true;
@@ -136,7 +134,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#host.onClosed(this, error);
   }
 
-  /** Takes requests until one waits for its answer. */
+  /** Takes requests until one is without its answer. */
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -154,14 +152,14 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#rest();
   }
 
-  /** Everything that came has been taken: what is to end ends, unless an answer is owed. */
+  /** The queue is empty: ends the stream if that is due and no answer is outstanding. */
   #rest(): void {
     if (this.#busy || this.#closed) return;
     if (this.#ended) this.#finish();
     else if (this.#drained) this.#finishSoon();
   }
 
-  /** What the peer had sent before it could know of the end is answered still. */
+  /** Ends the stream after requests that the peer had sent already are answered. */
   #finishSoon(): void {
     if (this.#finishing) return;
     this.#finishing = true;
@@ -172,8 +170,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   get #drained(): boolean {
-    const phase = this.#place?.seat.phase;
-    return this.#draining && phase !== "running" && phase !== "owed";
+    return this.#draining && (this.#place === undefined || !expectsEnd(this.#place.seat));
   }
 
   /** Everything is answered: the agent leaves, then the stream ends. */
@@ -216,8 +213,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
     checkRequest(this.#roles, request.case);
     switch (request.case) {
       case "step": {
-        const { host, seat } = this.#joined("step");
-        host.step(seat, request.value, this.#reply);
+        const { world, seat } = this.#joined("step");
+        world.step(seat, request.value, this.#reply);
         return;
       }
       case "createWorld":
@@ -229,8 +226,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#join(request.value);
         return;
       case "reset": {
-        const { host, seat } = this.#joined("reset");
-        host.reset(seat, unpackSettings(request.value.settings, this.#host), this.#reply);
+        const { world, seat } = this.#joined("reset");
+        world.reset(seat, unpackSettings(request.value.settings, this.#host), this.#reply);
         return;
       }
       case "leaveWorld":
@@ -246,43 +243,48 @@ export class Session implements StreamReceiver<ProcessRequest> {
         throw unanswerable(request);
       default:
         this.#host.sideChannel
-          .answer(request, this.#place?.host, this.#place?.seat, this.#roles)
+          .answer(request, this.#place?.world, this.#place?.seat.agent, this.#roles)
           .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
     }
   }
 
   #joined(what: string): Joined {
     if (this.#place !== undefined) return this.#place;
-    if (this.#lost?.gone !== undefined) throw this.#lost.gone;
-    throw notJoined(what);
+    throw this.#lost ?? notJoined(what);
   }
 
   #join(request: JoinWorldRequest): void {
-    if (this.#place !== undefined) throw joinedAlready(this.#place.host.name);
-    this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, (result) => {
-      if (!isDmEnvRpcError(result)) this.#enter(result);
-      answer(this.#reply, result, ({ seat }) => ({
-        case: "joinWorld",
-        value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
-      }));
+    if (this.#place !== undefined) throw joinedAlready(this.#place.world.name);
+    let leaveSeat = (): void => {};
+    this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, {
+      done: (result) => {
+        if (!isDmEnvRpcError(result)) {
+          leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
+          this.#enter(result);
+        }
+        answer(this.#reply, result, ({ seat }) => ({
+          case: "joinWorld",
+          value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
+        }));
+      },
+      onLeft: (reason) => {
+        leaveSeat();
+        this.#lose(reason);
+      },
     });
   }
 
-  #enter({ host, seat, taken }: Admitted): void {
-    this.#place = { host, seat };
+  #enter({ world, seat }: Admitted): void {
+    this.#place = { world, seat };
     this.#lost = undefined;
-    const leave = this.#closed ? taken.giveBack : taken.leave;
-    seat.onLeft = () => {
-      leave();
-      if (this.#place?.seat === seat) this.#lose(seat);
-    };
     if (this.#closed) this.#leave(() => {});
   }
 
-  /** The agent was taken out: a world that has ended is kept by nobody. */
-  #lose(seat: Seat): void {
+  /** The agent is out of its world, which the session must not keep alive. */
+  #lose(reason: DmEnvRpcError | undefined): void {
+    if (this.#place === undefined) return;
     this.#place = undefined;
-    this.#lost = seat;
+    this.#lost = reason;
     this.#stopTaking = () => {};
   }
 
@@ -292,6 +294,6 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#place = undefined;
     this.#lost = undefined;
     if (place === undefined) done(undefined);
-    else place.host.leave(place.seat, done);
+    else place.world.leave(place.seat, done);
   }
 }

@@ -8,12 +8,12 @@ import {
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { Joined } from "../engine/hosted-world.ts";
+import type { Reply } from "../engine/requests.ts";
 import { answer } from "../engine/responses.ts";
-import type { Reply } from "../engine/seat.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
-import type { WorldRegistry } from "../host/world-registry.ts";
+import type { Worlds } from "./worlds.ts";
 
-/** The requests about a world that take no seat in it. */
+/** The requests about a world that need no seat in it. */
 export type WorldRequest = Extract<
   ProcessRequest,
   { case: "createWorld" | "resetWorld" | "destroyWorld" }
@@ -21,14 +21,14 @@ export type WorldRequest = Extract<
 
 /** What these requests need of the server. */
 export interface WorldRequestsHost extends TensorLimits {
-  readonly registry: WorldRegistry;
+  readonly worlds: Worlds;
 }
 
 /**
  * Answers a request about a world.
  *
- * @param joined Where the one who asks has a seat.
- * @throws DmEnvRpcError, TensorError what the client is told at once.
+ * @param joined The place of the caller, if it has joined a world.
+ * @throws DmEnvRpcError, TensorError if the request is refused at once.
  */
 export function handleWorldRequest(
   request: WorldRequest,
@@ -36,10 +36,10 @@ export function handleWorldRequest(
   joined: Joined | undefined,
   reply: Reply,
 ): void {
-  const { registry } = host;
+  const { worlds } = host;
   switch (request.case) {
     case "createWorld":
-      registry.create(unpackSettings(request.value.settings, host), (result) =>
+      worlds.create(unpackSettings(request.value.settings, host), (result) =>
         answer(reply, result, ({ name: worldName }) => ({
           case: "createWorld",
           value: create(CreateWorldResponseSchema, { worldName }),
@@ -48,8 +48,8 @@ export function handleWorldRequest(
       return;
     case "resetWorld": {
       const { worldName, settings } = request.value;
-      const world = registry.get(worldName);
-      const caller = joined?.host.name === worldName ? joined.seat : undefined;
+      const world = worlds.get(worldName);
+      const caller = joined?.world.name === worldName ? joined.seat : undefined;
       world.resetWorld(caller, unpackSettings(settings, host), (result) =>
         answer(reply, result, () => ({
           case: "resetWorld",
@@ -60,8 +60,8 @@ export function handleWorldRequest(
     }
     case "destroyWorld": {
       const { worldName } = request.value;
-      const world = registry.get(worldName);
-      if (joined?.host.name === worldName) {
+      const world = worlds.get(worldName);
+      if (joined?.world.name === worldName) {
         throw new DmEnvRpcError(
           "FAILED_PRECONDITION",
           `this connection has joined the world "${worldName}"; leave it before you destroy it`,

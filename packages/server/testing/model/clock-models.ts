@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MissedDeadlinePolicy } from "../../src/clocks/clock.ts";
+import type { MissedDeadlinePolicy } from "../../src/definition/clock.ts";
 import type { Actions, AgentModel } from "./agent-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { WorldModel } from "./world-model.ts";
 
 /** The observations of the world under test, and what they are. */
 export const observationNames = ["total", "tick", "sequence", "row", "reward"] as const;
@@ -7,8 +6,11 @@ export const observationNames = ["total", "tick", "sequence", "row", "reward"] a
 /** What an agent may see, by name. */
 export type ObservationName = (typeof observationNames)[number];
 
-/** A world as a request names it: one that was created, or one that never was. */
-export type NamedWorld = WorldModel | undefined;
+/** A world as a request names it. */
+export interface NamedWorld {
+  /** As the server called it. */
+  readonly name: string | undefined;
+}
 
 /** Create settings of the world under test. */
 export interface CreateSettings {
@@ -22,10 +24,10 @@ export interface CreateSettings {
 /** What a step does: an amount to add, nothing, or something that is wrong. */
 export type StepAction = number | "none" | "out-of-range" | "unknown";
 
-/** A request of one connection, as right or wrong as it may be. */
-export type Request =
+/** A request of one connection, right or wrong; `world` is undefined for one that was never created. */
+export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "create"; readonly settings: CreateSettings | "bad" }
-  | { readonly kind: "join"; readonly world: NamedWorld; readonly width: number | "bad" }
+  | { readonly kind: "join"; readonly world: W | undefined; readonly width: number | "bad" }
   | {
       readonly kind: "step";
       readonly action: StepAction;
@@ -35,11 +37,11 @@ export type Request =
   | { readonly kind: "reset"; readonly width: number | "none" | "bad" }
   | {
       readonly kind: "resetWorld";
-      readonly world: NamedWorld;
+      readonly world: W | undefined;
       readonly start: number | "none" | "bad";
     }
   | { readonly kind: "leave" }
-  | { readonly kind: "destroy"; readonly world: NamedWorld }
+  | { readonly kind: "destroy"; readonly world: W | undefined }
   | { readonly kind: "nothing" };
 
 /** The codes of google.rpc.Status that the model speaks of. */

@@ -4,20 +4,20 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import type { ManualTime } from "@dm-env-rpc/transport/internal";
-import type { Clock } from "../../src/clocks/clock.ts";
 import { freeRunning } from "../../src/clocks/free-running.ts";
 import { lockstep } from "../../src/clocks/lockstep.ts";
 import { realtime } from "../../src/clocks/realtime.ts";
 import { turns } from "../../src/clocks/turns.ts";
 import { wakeUp } from "../../src/clocks/wake-up.ts";
+import type { Clock } from "../../src/definition/clock.ts";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
 import { oracleOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";
 import { toAnswer, toMessage } from "./messages.ts";
 import { connectionCount, type Draft, type Operation, type Scenario } from "./operations.ts";
-import { observationNames, type Request } from "./requests.ts";
-import { type ConnectionModel, ServerModel } from "./server-model.ts";
+import { observationNames } from "./requests.ts";
+import { type ConnectionModel, type ModelRequest, ServerModel } from "./server-model.ts";
 
 /** Longer than every deadline of a sequence, and than any call of the author's code may take. */
 const patienceMs = 2100;
@@ -201,7 +201,7 @@ class Run {
     );
   }
 
-  async #sendTo({ model, stream }: Link, requests: readonly Request[]): Promise<void> {
+  async #sendTo({ model, stream }: Link, requests: readonly ModelRequest[]): Promise<void> {
     for (const request of requests) {
       if (this.#subject.oneByOne && model.outstanding > 0) return;
       const message = toMessage(request);
@@ -212,7 +212,7 @@ class Run {
     await this.#settle();
   }
 
-  #request(draft: Draft): Request {
+  #request(draft: Draft): ModelRequest {
     if (!("world" in draft)) return draft;
     const world = this.#model.worlds[draft.world];
     return { ...draft, world: world?.name === undefined ? undefined : world };

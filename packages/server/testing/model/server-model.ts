@@ -7,11 +7,14 @@ import { type Answer, codes, type Request } from "./requests.ts";
 import { Timers } from "./timers.ts";
 import { type Surroundings, WorldModel } from "./world-model.ts";
 
+/** A request to the model of a server. */
+export type ModelRequest = Request<WorldModel>;
+
 /** One connection: its requests are taken in order, each when the one before was answered. */
 export class ConnectionModel implements Asker {
   readonly answers: Answer[] = [];
   /** Requests that came and were not taken. */
-  readonly queue: Request[] = [];
+  readonly queue: ModelRequest[] = [];
   busy = false;
   /** Whether requests are being taken just now. */
   taking = false;
@@ -82,7 +85,7 @@ export class ServerModel {
     return new ConnectionModel((connection) => this.#next(connection));
   }
 
-  send(connection: ConnectionModel, request: Request): void {
+  send(connection: ConnectionModel, request: ModelRequest): void {
     connection.queue.push(request);
     this.#next(connection);
   }
@@ -140,7 +143,7 @@ export class ServerModel {
     }
   }
 
-  #take(connection: ConnectionModel, request: Request): void {
+  #take(connection: ConnectionModel, request: ModelRequest): void {
     const { world, agent, gone } = connection;
     const joined = agent !== undefined && gone === undefined;
     switch (request.kind) {
@@ -187,7 +190,7 @@ export class ServerModel {
     world: WorldModel,
     agent: AgentModel,
     connection: ConnectionModel,
-    request: Extract<Request, { kind: "step" | "reset" }>,
+    request: Extract<ModelRequest, { kind: "step" | "reset" }>,
   ): void {
     const gone = connection.gone ?? world.gone;
     if (gone !== undefined) connection.fail(gone);
@@ -195,7 +198,10 @@ export class ServerModel {
     else world.reset(agent, request.width);
   }
 
-  #create(connection: ConnectionModel, { settings }: Extract<Request, { kind: "create" }>): void {
+  #create(
+    connection: ConnectionModel,
+    { settings }: Extract<ModelRequest, { kind: "create" }>,
+  ): void {
     if (settings === "bad") {
       connection.fail(codes.invalidArgument);
       return;
@@ -215,7 +221,7 @@ export class ServerModel {
 
   #join(
     connection: ConnectionModel,
-    { world, width }: Extract<Request, { kind: "join" }>,
+    { world, width }: Extract<ModelRequest, { kind: "join" }>,
     joined: boolean,
   ): void {
     if (joined) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PackableOf, TensorSpec, ValueOf } from "@dm-env-rpc/tensor-codec";
-import type { AgentId } from "../definition/agent.ts";
-import type { Awaitable } from "../definition/awaitable.ts";
+import {
+  DmEnvRpcError,
+  type PackableOf,
+  type TensorSpec,
+  type ValueOf,
+} from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "./agent.ts";
+import type { Awaitable } from "./awaitable.ts";
 
 /** What can be done with a property. */
 export interface PropertyAccess<T extends TensorSpec> {
@@ -42,4 +47,26 @@ export function property<const T extends TensorSpec>(spec: T, access: PropertyAc
     ...(read === undefined ? {} : { read: (agent) => read(agent) }),
     ...(write === undefined ? {} : { write: (value, agent) => write(value as ValueOf<T>, agent) }),
   };
+}
+
+/** True for a property, false for a record of properties. */
+export function isProperty(node: Property | PropertyTree): node is Property {
+  return node["kind"] === "property";
+}
+
+/**
+ * Checks the names in a tree.
+ *
+ * @throws DmEnvRpcError INTERNAL for a name that is empty or contains a ".".
+ */
+export function checkPropertyTree(tree: PropertyTree): void {
+  for (const [name, node] of Object.entries(tree)) {
+    if (name === "" || name.includes(".")) {
+      throw new DmEnvRpcError(
+        "INTERNAL",
+        `expected a property name without ".", which nests, received "${name}"; use a record in the tree instead`,
+      );
+    }
+    if (!isProperty(node)) checkPropertyTree(node);
+  }
 }

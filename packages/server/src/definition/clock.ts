@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AgentId } from "../definition/agent.ts";
-import type { ActionValues } from "../engine/seat-specs.ts";
+import type { AgentId } from "./agent.ts";
+
+/** The actions of one step: by name, nested as the specs are. */
+export type ActionValues = Readonly<Record<string, unknown>>;
 
 /** What happens to the agents that did not step before the deadline. */
 export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "leave";
@@ -17,28 +19,28 @@ export interface DeadlineOptions {
   readonly onMissedDeadline?: MissedDeadlinePolicy;
 }
 
-/** An agent as a clock sees it. */
+/** A RUNNING agent as a clock sees it. One object for as long as the agent is in the sequence. */
 export interface ClockSeat {
   readonly agent: AgentId;
-  /** Its step, until that has been answered; the `first` of a sequence has no actions. */
+  /** Its outstanding step; the `first` of a sequence has no actions. */
   readonly pending: { readonly actions: ActionValues; readonly first: boolean } | undefined;
-  /** The actions of its last step in this sequence. */
-  lastActions: ActionValues | undefined;
+  /** The actions of its last step in this sequence, the outstanding one included. */
+  readonly lastActions: ActionValues | undefined;
 }
 
-/** The actions of one tick; an agent that is not in it does nothing. */
+/** The actions of one tick; an agent that is not in the map does nothing. */
 export type TickActions = ReadonlyMap<AgentId, ActionValues>;
 
-/** Decides when a world advances and who is answered (reference.md, "Time"). */
+/** Decides when a world advances and which steps are answered (reference.md, "Time"). */
 export interface Clock extends DeadlineOptions {
   readonly name: string;
-  /** Name of an action that it reads, which the world must have. */
+  /** Name of an action that the clock reads; the world must declare it. */
   readonly action?: string;
   /** Starts the clock of one world. */
   start(sequence: SequenceControl): ClockDriver;
 }
 
-/** What happens in a sequence, told to its clock. Never called while the world advances. */
+/** Events of a sequence that its clock reacts to. None is reported while the world advances. */
 export interface ClockDriver {
   /** The sequence opened; every seat in it waits for the answer to its first step. */
   opened(): void;
@@ -58,17 +60,25 @@ export interface ClockDriver {
 export interface SequenceControl {
   /** The RUNNING agents in the order in which they joined. */
   readonly running: ReadonlySet<ClockSeat>;
-  /** How many of them have a step outstanding. */
+  /** Number of RUNNING agents with a step outstanding. */
   readonly waiting: number;
-  /** Whether the world must not advance now: an agent left and another has to join first. */
+  /** True while the world must not advance: an agent left and another has to join first. */
   readonly blocked: boolean;
   /** Milliseconds since some fixed moment. */
   now(): number;
-  /** Calls back once, while the world does not advance; the result cancels it. */
+  /**
+   * Calls back once, while the world does not advance.
+   *
+   * @returns A function that cancels it.
+   */
   after(delayMs: number, callback: () => void): () => void;
-  /** Calls back once, when others have had their turn, however little time passes; the result cancels it. */
+  /**
+   * Calls back once, after other worlds and streams had their turn.
+   *
+   * @returns A function that cancels it.
+   */
   rest(callback: () => void): () => void;
-  /** Whose turn the world says it is; undefined when it leaves that to the clock. */
+  /** The agent whose turn it is according to the world; undefined if the world leaves it to the clock. */
   nextTurn(previous: AgentId | undefined): AgentId | undefined;
   /**
    * Advances the world by a tick; `advanced` follows. Called from within `advanced`,
@@ -78,26 +88,8 @@ export interface SequenceControl {
   /** Answers the outstanding step of a seat with the observations as they are now. */
   answer(seat: ClockSeat): void;
   /**
-   * An agent has missed the deadline. Counts it, once for each beginning or tick that waits for the
-   * agent's step, however long; and takes the agent out of the world where the policy is `leave`.
+   * Counts a missed deadline, once for each beginning or tick that waits for the agent's
+   * step, and takes the agent out of the world if the policy is `leave`.
    */
   missed(seat: ClockSeat): void;
-}
-
-/**
- * Adds the actions that a seat's outstanding step gives to those of a tick; without one, those of
- * its last step where the policy is `repeat-last`.
- */
-export function gather(
-  actions: Map<AgentId, ActionValues>,
-  seat: ClockSeat,
-  { onMissedDeadline }: DeadlineOptions = {},
-): void {
-  const { pending } = seat;
-  if (pending !== undefined && !pending.first) {
-    seat.lastActions = pending.actions;
-    actions.set(seat.agent, pending.actions);
-  } else if (onMissedDeadline === "repeat-last" && seat.lastActions !== undefined) {
-    actions.set(seat.agent, seat.lastActions);
-  }
 }

@@ -6,10 +6,10 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { ServerEvent } from "../host/events.ts";
-import { property } from "./property.ts";
 
 const buggy = {
   broken: property(t.int32(), { read: () => (undefined as never as { x: number }).x }),

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
-import { isRefusal } from "../engine/world-calls.ts";
+import { isRefusal } from "../engine/author-calls.ts";
 
-/** What one client asks of an author. */
+/** A property or an extension that an author's function answers for one client. */
 export interface Question {
   readonly of: "properties" | "extensions";
   /** Key of the property, or type of the extension. */
   readonly name: string;
 }
 
-/** A question as it is called in errors. */
-export function calledIn({ of, name }: Question): string {
+/** The name of a question in errors and events, such as `property "speed"`. */
+export function nameOf({ of, name }: Question): string {
   return `${of === "properties" ? "property" : "extension"} "${name}"`;
 }
 
-/** Told what went wrong in an author's function that answers one client. */
+/** Reports the failure of an author's function that answers one client. */
 export type OnFault = (question: Question, error: unknown) => void;
 
 /**
- * Calls an author's function whose failure concerns nobody but the one who asks.
+ * Calls an author's function whose failure concerns one client alone.
  *
- * @throws DmEnvRpcError, TensorError what the function refuses with; INTERNAL naming what was asked for all else.
+ * @throws DmEnvRpcError, TensorError what the function refuses with; INTERNAL with the question's name for all else.
  */
-export function asked<T>(
+export function callForClient<T>(
   question: Question,
   run: () => Awaitable<T>,
   onFault: OnFault,
@@ -33,7 +32,7 @@ export function asked<T>(
   const failed = (error: unknown): never => {
     if (isRefusal(error)) throw error;
     onFault(question, error);
-    throw new DmEnvRpcError("INTERNAL", `the ${calledIn(question)} failed: ${messageOf(error)}`, {
+    throw new DmEnvRpcError("INTERNAL", `the ${nameOf(question)} failed: ${messageOf(error)}`, {
       cause: error,
     });
   };

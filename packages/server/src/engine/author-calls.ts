@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
-import type { CallLimits } from "../host/limits.ts";
+import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
 import type { Turnstile } from "./turnstile.ts";
 
-/** The functions of an author that may take their time. */
-type LimitedCall = "create" | "join" | "start" | "step" | "properties";
+/** How long author calls may take, in milliseconds. */
+export interface CallLimitsMs {
+  readonly createMs: number;
+  readonly joinMs: number;
+  readonly resetMs: number;
+  readonly stepMs: number;
+}
 
-/** The limit of each. */
-const limitOf: Readonly<Record<LimitedCall, keyof CallLimits>> = {
+const limitOf: Readonly<Record<LimitedCall, keyof CallLimitsMs>> = {
   create: "createMs",
   join: "joinMs",
   start: "resetMs",
@@ -18,103 +21,90 @@ const limitOf: Readonly<Record<LimitedCall, keyof CallLimits>> = {
   properties: "stepMs",
 };
 
-/** How the code of a world's author is called: one call at a time, each with a limit, each able to fail. */
-export class WorldCalls {
+/** What author calls are made with. */
+export interface AuthorCallsOptions {
+  /** Serializes the world's transitions; a pending call holds it. */
+  readonly turnstile: Turnstile;
+  readonly time: TimeSource;
+  readonly limits: CallLimitsMs;
+  readonly emit: (event: WorldEvent) => void;
+  /** Takes what a transition throws, and the fault of a pending call. */
+  readonly onFault: (fault: unknown) => void;
+}
+
+/** Author calls, timers and events of one world. */
+export class AuthorCalls implements Outside {
   readonly #turnstile: Turnstile;
   readonly #time: TimeSource;
-  readonly #limits: CallLimits;
-  readonly #fail: (error: unknown) => void;
+  readonly #limits: CallLimitsMs;
+  readonly #onFault: (fault: unknown) => void;
+  readonly emit: (event: WorldEvent) => void;
   #abandon: (() => void) | undefined;
 
-  /** @param fail Told of everything that goes wrong in an operation or a call. */
-  constructor(
-    turnstile: Turnstile,
-    time: TimeSource,
-    limits: CallLimits,
-    fail: (error: unknown) => void,
-  ) {
+  constructor({ turnstile, time, limits, emit, onFault }: AuthorCallsOptions) {
     this.#turnstile = turnstile;
     this.#time = time;
     this.#limits = limits;
-    this.#fail = fail;
+    this.#onFault = onFault;
+    this.emit = emit;
   }
 
-  now(): number {
-    return this.#time.now();
+  /** Runs a transition, now or after the one in progress; what it throws is the world's fault. */
+  operate(transition: () => void): void {
+    this.#turnstile.enter(() => this.guard(transition));
   }
 
-  /** Runs an operation on the world when nothing else goes on in it. */
-  operate(operation: () => void): void {
-    this.#turnstile.enter(() => this.guard(operation));
-  }
-
-  /** Runs a part of an operation; what it throws is the end of the world. */
+  /** Runs part of a transition; what it throws is the world's fault. */
   guard(part: () => void): void {
     try {
       part();
     } catch (error) {
-      this.#fail(error);
+      this.#onFault(error);
     }
   }
 
-  /** Ends the world, because of what went wrong. */
-  fail(error: unknown): void {
-    this.#fail(error);
-  }
-
-  /** Calls an author's function that answers at once. */
-  sync<T>(what: string, run: () => T): T {
+  sync<T>(name: string, run: () => T): T {
     try {
       return atOnce(run());
     } catch (error) {
-      throw new WorldFault(what, error);
+      throw new WorldFault(name, error);
     }
   }
 
-  /** Calls an author's function that may refuse, by throwing a DmEnvRpcError or a TensorError, which is the result. */
-  refusal(what: string, run: () => unknown): Error | undefined {
+  refusal(name: string, run: () => unknown): Error | undefined {
     try {
       atOnce(run());
       return undefined;
     } catch (error) {
       if (isRefusal(error)) return error;
-      throw new WorldFault(what, error);
+      throw new WorldFault(name, error);
     }
   }
 
-  /**
-   * Calls an author's function that may take its time, within the limit. Other
-   * operations wait for it.
-   *
-   * @param refused Told when the function throws a DmEnvRpcError or a TensorError;
-   * without it those are faults like all others.
-   * @param name What it is called in errors.
-   */
   call<T>(
-    what: LimitedCall,
+    kind: LimitedCall,
     run: () => Awaitable<T>,
     then: (value: T) => void,
     refused?: (error: Error) => void,
-    name: string = what,
-  ): void {
+    name: string = kind,
+  ): boolean {
     let result: Awaitable<T>;
     try {
       result = run();
     } catch (error) {
-      this.#failed(name, error, refused);
-      return;
+      settleFailed(name, error, refused);
+      return true;
     }
-    if (isPromiseLike(result)) this.#wait(limitOf[what], name, result, then, refused);
-    else then(result);
-  }
-
-  #failed(name: string, error: unknown, refused?: (error: Error) => void): void {
-    if (refused !== undefined && isRefusal(error)) refused(error);
-    else this.#fail(new WorldFault(name, error));
+    if (isPromiseLike(result)) {
+      this.#wait(limitOf[kind], name, result, then, refused);
+      return false;
+    }
+    then(result);
+    return true;
   }
 
   #wait<T>(
-    limit: keyof CallLimits,
+    limit: keyof CallLimitsMs,
     name: string,
     result: PromiseLike<T>,
     then: (value: T) => void,
@@ -132,38 +122,39 @@ export class WorldCalls {
     };
     const limitMs = this.#limits[limit];
     const cancel = this.#time.after(limitMs, () =>
-      settle(() => this.#failed(name, new OverdueError(limit, limitMs), refused)),
+      settle(() => settleFailed(name, new OverdueError(limit, limitMs), refused)),
     );
     this.#abandon = () => settle(() => {});
     result.then(
       (value) => settle(() => then(value)),
-      (error: unknown) => settle(() => this.#failed(name, error, refused)),
+      (error: unknown) => settle(() => settleFailed(name, error, refused)),
     );
   }
 
-  /** Waits no longer for the call that is outstanding, because the world is gone. */
   stop(): void {
     this.#abandon?.();
   }
 
-  /** Runs an operation `delayMs` from now; the result cancels it. */
-  after(delayMs: number, operation: () => void): () => void {
-    return this.#later((run) => this.#time.after(delayMs, run), operation);
+  now(): number {
+    return this.#time.now();
   }
 
-  /** Runs an operation when everything else that is due has been done; the result cancels it. */
-  rest(operation: () => void): () => void {
+  after(delayMs: number, transition: () => void): Cancel {
+    return this.#later((run) => this.#time.after(delayMs, run), transition);
+  }
+
+  rest(transition: () => void): Cancel {
     return this.#later((run) => {
       const immediate = setImmediate(run);
       return () => clearImmediate(immediate);
-    }, operation);
+    }, transition);
   }
 
-  #later(begin: (run: () => void) => () => void, operation: () => void): () => void {
+  #later(begin: (run: () => void) => Cancel, transition: () => void): Cancel {
     let cancelled = false;
     const cancel = begin(() =>
       this.operate(() => {
-        if (!cancelled) operation();
+        if (!cancelled) transition();
       }),
     );
     return () => {
@@ -173,14 +164,24 @@ export class WorldCalls {
   }
 }
 
-/** What a function returned that must answer at once. @throws Error for a promise. */
+/** @throws WorldFault unless the failure is a refusal and `refused` takes it. */
+function settleFailed(name: string, error: unknown, refused?: (error: Error) => void): void {
+  if (refused === undefined || !isRefusal(error)) throw new WorldFault(name, error);
+  refused(error);
+}
+
+/**
+ * The result of an author's function that must not return a promise.
+ *
+ * @throws Error for a promise.
+ */
 export function atOnce<T>(result: T): T {
   const error = promised(result);
   if (error !== undefined) throw error;
   return result;
 }
 
-/** What is wrong with a promise where none may be. It is not waited for: nobody could be told in time how it ends. */
+/** The error for a promise where none is allowed. Its rejection is ignored: it could not be reported in time. */
 export function promised(result: unknown): Error | undefined {
   if (!isPromiseLike(result)) return undefined;
   result.then(undefined, () => {});
@@ -189,7 +190,7 @@ export function promised(result: unknown): Error | undefined {
   );
 }
 
-/** An author's function took too long. */
+/** An author's function exceeded its limit. */
 class OverdueError extends Error {
   override readonly name = "OverdueError";
 
@@ -198,7 +199,7 @@ class OverdueError extends Error {
   }
 }
 
-/** What went wrong in an author's function, and in which. */
+/** A failure of an author's function, with the function's name. */
 export class WorldFault extends Error {
   override readonly name = "WorldFault";
 
@@ -218,7 +219,7 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
   );
 }
 
-/** Whether an error says that the one who asked is wrong, and not the world. */
+/** True for an error that blames the request, false for one that blames the world. */
 export function isRefusal(error: unknown): error is Error {
   return isDmEnvRpcError(error) || isTensorError(error);
 }

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The create setting that selects the kind of world on a server with several. */
+export const worldTypeSetting = "world_type";
+
+/** The join setting that carries a join token. */
+export const joinTokenSetting = "join_token";

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+
+/**
+ * What a connection may do: an `agent` joins worlds, steps and resets itself; an
+ * `operator` creates, resets and destroys worlds and writes properties. Either may
+ * leave, and read and list properties.
+ */
+export type Role = "agent" | "operator";
+
+/** The roles of a connection. */
+export type Roles = ReadonlySet<Role>;
+
+/** Roles granted when `authorize` is not configured. */
+export const everyRole: Roles = new Set<Role>(["agent", "operator"]);
+
+/** @throws DmEnvRpcError PERMISSION_DENIED naming the required role. */
+export function requireRole(roles: Roles, role: Role, what: string): void {
+  if (roles.has(role)) return;
+  const held = roles.size === 0 ? "none" : [...roles].map((own) => `"${own}"`).join(" and ");
+  throw new DmEnvRpcError(
+    "PERMISSION_DENIED",
+    `to ${what} takes the role "${role}", and this connection has ${held}; connect with credentials that the server grants it to`,
+  );
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClockSeat, SequenceControl } from "../definition/clock.ts";
+import type { Cancel, Outside } from "./outside.ts";
+import type { WorldState } from "./state.ts";
+
+/** The decisions of a clock, which the engine carries out. */
+export type ClockDecisions = Pick<SequenceControl, "nextTurn" | "advance" | "answer" | "missed">;
+
+/**
+ * A clock's read-only view of its sequence, and its way to decide. A class, because V8 reads getters of an
+ * object literal several times slower.
+ */
+export class ClockView implements SequenceControl {
+  readonly #state: Readonly<WorldState>;
+  readonly #outside: Outside;
+  readonly nextTurn: ClockDecisions["nextTurn"];
+  readonly advance: ClockDecisions["advance"];
+  readonly answer: ClockDecisions["answer"];
+  readonly missed: ClockDecisions["missed"];
+
+  constructor(state: Readonly<WorldState>, outside: Outside, decisions: ClockDecisions) {
+    this.#state = state;
+    this.#outside = outside;
+    this.nextTurn = decisions.nextTurn;
+    this.advance = decisions.advance;
+    this.answer = decisions.answer;
+    this.missed = decisions.missed;
+  }
+
+  get running(): ReadonlySet<ClockSeat> {
+    return this.#state.running.agents;
+  }
+
+  get waiting(): number {
+    return this.#state.waiting;
+  }
+
+  get blocked(): boolean {
+    return this.#state.vacancies > 0;
+  }
+
+  now(): number {
+    return this.#outside.now();
+  }
+
+  after(delayMs: number, callback: () => void): Cancel {
+    return this.#outside.after(delayMs, callback);
+  }
+
+  rest(callback: () => void): Cancel {
+    return this.#outside.rest(callback);
+  }
+}

@@ -1,0 +1,933 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { EnvironmentStateType, ResetResponseSchema } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { StepRequest, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import { type Deadline, deadlineOf, goesOn } from "../clocks/deadline.ts";
+import { lockstep } from "../clocks/lockstep.ts";
+import type { AgentId, SequenceState } from "../definition/agent.ts";
+import type { Awaitable } from "../definition/awaitable.ts";
+import type { ActionValues, Clock, ClockDriver, TickActions } from "../definition/clock.ts";
+import { readSettings } from "../definition/settings.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
+import { atOnce, isRefusal, WorldFault, worldFailure } from "./author-calls.ts";
+import { AuthorsWorld } from "./authors-world.ts";
+import { type ClockDecisions, ClockView } from "./clock-view.ts";
+import { destroyedWorld, mayDestroyNow } from "./destroy-policy.ts";
+import { fullWorld } from "./full-world.ts";
+import { type ObservationChecks, Observing } from "./observing.ts";
+import type { Outside, WorldEnd } from "./outside.ts";
+import type { Done, PackedSettings, Reply } from "./requests.ts";
+import { clientError, errorResponse, keepable } from "./responses.ts";
+import { RewardSum } from "./rewards.ts";
+import { noActions, type SeatSpecs } from "./seat-specs.ts";
+import {
+  type Ended,
+  emptyWorld,
+  type Idle,
+  type OutstandingStep,
+  type Resetting,
+  type Running,
+  type Seat,
+  type SeatState,
+  type WorldReset,
+  type WorldState,
+} from "./state.ts";
+import type { Settings, WorldSettings } from "./world-settings.ts";
+
+const { RUNNING, TERMINATED, INTERRUPTED } = EnvironmentStateType;
+
+const idle: Idle = { kind: "idle", excused: false };
+const excusedIdle: Idle = { kind: "idle", excused: true };
+
+/** What an engine is made with. */
+export interface EngineOptions {
+  readonly name: string;
+  readonly definition: UntypedWorldDefinition;
+  readonly settings: WorldSettings;
+  readonly maxAgentsPerWorld: number;
+  readonly checkObservations: ObservationChecks;
+  readonly outside: Outside;
+}
+
+/** The author's side of a world that has been made. */
+interface Play {
+  readonly world: UntypedWorld;
+  readonly observing: Observing;
+  readonly clock: ClockDriver;
+}
+
+/**
+ * The rules of the protocol for one world: every transition of its seats and sequences, and the only
+ * writer of its state.
+ *
+ * Each public method is one transition. `Outside` runs them one at a time and passes what they throw
+ * to `fail`. A step enters by `step`; the clock that it is handed to answers it, now or later, through
+ * `SequenceControl`.
+ */
+export class Engine {
+  readonly #name: string;
+  readonly #definition: UntypedWorldDefinition;
+  readonly #settings: WorldSettings;
+  readonly #maxAgentsPerWorld: number;
+  readonly #checkObservations: ObservationChecks;
+  readonly #outside: Outside;
+  readonly #clock: Clock;
+  readonly #author: AuthorsWorld;
+  readonly #state: WorldState = emptyWorld();
+  /** Limits the wait for first steps. */
+  readonly #openingDeadline: Deadline;
+  /** Undefined until the author's `create` is over. */
+  #play: Play | undefined;
+
+  constructor(options: EngineOptions) {
+    const { name, definition, outside } = options;
+    this.#name = name;
+    this.#definition = definition;
+    this.#settings = options.settings;
+    this.#maxAgentsPerWorld = options.maxAgentsPerWorld;
+    this.#checkObservations = options.checkObservations;
+    this.#outside = outside;
+    this.#clock = definition.clock ?? lockstep();
+    this.#author = new AuthorsWorld({ name, definition, outside });
+    this.#openingDeadline = deadlineOf(outside, this.#clock, () => this.#openingOverdue());
+  }
+
+  get state(): Readonly<WorldState> {
+    return this.#state;
+  }
+
+  /** @throws Error before the author's world is made. */
+  get world(): UntypedWorld {
+    return made(this.#play).world;
+  }
+
+  // ——— Requests about the world: each gets one outcome, whatever happens to the world meanwhile.
+
+  #request<T>(done: Done<T>, transition: (finish: Done<T>) => void): void {
+    const { gone, unanswered } = this.#state;
+    if (gone !== undefined) {
+      done(gone);
+      return;
+    }
+    const finish: Done<T> = (result) => {
+      if (unanswered.delete(finish)) done(result);
+    };
+    unanswered.add(finish);
+    try {
+      transition(finish);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      finish(clientError(error));
+    }
+  }
+
+  /** Makes the author's world. */
+  create(done: Done<undefined>): void {
+    this.#request(done, (finish) =>
+      this.#author.create(
+        this.#settings,
+        (world) => {
+          const observing = new Observing(world.observe, this.#checkObservations);
+          const view = new ClockView(this.#state, this.#outside, this.#clockDecisions());
+          const clock = this.#clock.start(view);
+          this.#play = { world, observing, clock };
+          finish(undefined);
+        },
+        (error) => this.#end(clientError(error), "refused"),
+      ),
+    );
+  }
+
+  /** Calls an author's function for one request; no transition runs until its promise settles (behaviour 46). */
+  call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
+    this.#request(done, (finish) => {
+      this.#outside.call(
+        "properties",
+        run,
+        (value) => finish({ value }),
+        (error) => finish(clientError(error)),
+        name,
+      );
+    });
+  }
+
+  // ——— An agent joins (behaviours 26, 27).
+
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Readonly<Seat>>): void {
+    this.#request(done, (finish) => {
+      const { closing, draining, seats } = this.#state;
+      if (closing !== undefined) throw closing;
+      if (draining !== undefined) throw drainingWorld(this.#name);
+      const max = this.#settings.counts.max;
+      const full = fullWorld(this.#name, seats.size, max, this.#maxAgentsPerWorld);
+      if (full !== undefined) throw full;
+      const values = readSettings(this.#definition.joinSettings ?? {}, settings, "join", false);
+      const specs = this.#specsFor(values);
+      this.#state.lastAgent += 1;
+      const seat: Seat = {
+        agent: this.#state.lastAgent as AgentId,
+        specs,
+        settings: values,
+        state: idle,
+        missedMove: undefined,
+        onLeft,
+      };
+      const { world, observing } = made(this.#play);
+      observing.check(specs);
+      this.#saveEnds();
+      this.#outside.call(
+        "join",
+        () => world.join?.(seat.agent, values),
+        () => {
+          this.#take(seat);
+          finish(seat);
+          this.#changed();
+        },
+        (error) => finish(clientError(error)),
+      );
+    });
+  }
+
+  #take(seat: Seat): void {
+    const state = this.#state;
+    state.seats.set(seat.agent, seat);
+    if (state.vacancies > 0) state.vacancies -= 1;
+    this.#outside.emit({ kind: "agent-joined", agent: seat.agent });
+  }
+
+  /** @throws DmEnvRpcError, TensorError if the author's specs refuse the settings. */
+  #specsFor(settings: Settings): SeatSpecs {
+    return this.#settings.specsFor(settings, (name, run) => this.#outside.refusal(name, run));
+  }
+
+  // ——— An agent leaves, drops or is taken out (behaviours 29, 43).
+
+  /** Takes an agent out that asked for it, or whose stream ended. A no-op if it is out already. */
+  leave(seat: Seat, done: Done<undefined>): void {
+    if (seat.state.kind === "gone") {
+      done(undefined);
+      return;
+    }
+    const left: Done<undefined> = () => done(undefined);
+    this.#request(left, (finish) => {
+      this.#remove(seat, undefined);
+      finish(undefined);
+      this.#destroyIfDrained();
+    });
+  }
+
+  /** Takes an agent out; its outstanding request and all later ones are answered with the reason. */
+  #evict(seat: Seat, reason: DmEnvRpcError): void {
+    this.#dismiss(seat, reason);
+    this.#remove(seat, reason);
+    this.#destroyIfDrained();
+  }
+
+  #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
+    const state = this.#state;
+    const { onLeave } = this.#definition;
+    const { world } = made(this.#play);
+    if (!state.seats.delete(seat.agent)) return;
+    this.#left(seat, reason);
+    if (seat.state.kind !== "gone") this.#become(seat, { kind: "gone", reason });
+    this.#saveEnds();
+    this.#outside.sync("leave", () => world.leave?.(seat.agent));
+    if (state.sequences > 0) {
+      if (onLeave === "block") state.vacancies += 1;
+      else if (onLeave === "terminate") this.#interrupt();
+    }
+    this.#finishResetIfTold();
+    this.#changed();
+    if (state.seats.size === 0) this.#outside.emit({ kind: "emptied" });
+  }
+
+  #left(seat: Seat, reason: DmEnvRpcError | undefined): void {
+    this.#outside.emit({ kind: "agent-left", agent: seat.agent, reason });
+    seat.onLeft(reason && keepable(reason));
+  }
+
+  /** Answers the outstanding request of a seat with the reason why it is gone. */
+  #dismiss(seat: Seat, reason: DmEnvRpcError): void {
+    const reply = outstandingReply(seat.state);
+    this.#become(seat, { kind: "gone", reason: keepable(reason) });
+    reply?.(errorResponse(reason));
+  }
+
+  // ——— A step arrives (behaviours 32, 34, 35, 62).
+
+  /** A step with an error changes nothing: it is read and checked before anything else happens. */
+  step(seat: Seat, request: StepRequest, reply: Reply): void {
+    const { state, specs } = seat;
+    const refusal = this.#stepRefusal(state);
+    if (refusal !== undefined) {
+      reply(errorResponse(refusal));
+      return;
+    }
+    const first = state.kind !== "running";
+    let step: OutstandingStep;
+    try {
+      const requested = specs.readRequested(request);
+      const actions: ActionValues = first ? noActions : specs.readActions(request);
+      step = { actions, requested, reply, first };
+    } catch (error) {
+      reply(errorResponse(error));
+      return;
+    }
+    seat.missedMove = undefined;
+    if (state.kind === "running") {
+      state.pending = step;
+      state.lastActions = step.actions;
+      this.#state.waiting += 1;
+      made(this.#play).clock.stepped(state);
+    } else if (state.kind === "ended") this.#deliverEnd(state, step);
+    else this.#firstStep(seat, step);
+  }
+
+  #stepRefusal(state: SeatState): DmEnvRpcError | undefined {
+    switch (state.kind) {
+      case "running":
+        return state.pending === undefined ? undefined : alreadyOutstanding();
+      case "ended":
+        return undefined;
+      case "idle":
+        return this.#state.closing;
+      case "opening":
+      case "resetting":
+        return alreadyOutstanding();
+      case "gone":
+        return state.reason ?? leftAlready();
+    }
+  }
+
+  #firstStep(seat: Seat, step: OutstandingStep): void {
+    const { lateEntry = "now" } = this.#definition;
+    this.#become(seat, { kind: "opening", step });
+    if (this.#state.sequence === "open" && lateEntry === "now") this.#enter(seat, step);
+    else this.#openIfReady();
+  }
+
+  /** An agent enters the sequence that others are in (behaviour 62). */
+  #enter(seat: Seat, step: OutstandingStep): void {
+    const { world, clock } = made(this.#play);
+    this.#saveEnds();
+    const refused = this.#outside.refusal("enter", () => world.enter?.(seat.agent));
+    if (refused === undefined) clock.entered(this.#admit(seat, step));
+    else this.#refuseFirstStep(seat, step, refused);
+  }
+
+  #refuseFirstStep(seat: Seat, step: OutstandingStep, reason: Error): void {
+    this.#become(seat, idle);
+    step.reply(errorResponse(reason));
+  }
+
+  // ——— A sequence begins: the barrier of first steps (behaviours 28, 60).
+
+  /** Begins a sequence if every agent that it waits for has a first step outstanding. */
+  #openIfReady(): void {
+    const { opening, excused, seats } = this.#state;
+    if (opening === 0 || !this.#mayOpen()) this.#openingDeadline.disarm();
+    else if (opening + excused < seats.size) this.#openingDeadline.arm();
+    else {
+      this.#openingDeadline.disarm();
+      this.#open();
+    }
+  }
+
+  #mayOpen(): boolean {
+    const { sequence, sequences, vacancies, reset, closing, seats } = this.#state;
+    if (sequence !== "closed" || vacancies > 0) return false;
+    if (reset !== undefined || closing !== undefined) return false;
+    return sequences > 0 || seats.size >= this.#settings.counts.min;
+  }
+
+  #open(): void {
+    const state = this.#state;
+    const { world, clock } = made(this.#play);
+    this.#saveEnds();
+    const agents = [...state.seats.values()].filter(isOpening).map(({ agent }) => agent);
+    const start = { settings: this.#settings.values, random: this.#settings.random, agents };
+    const begun = (): void => {
+      state.sequence = "open";
+      state.sequences += 1;
+      state.moves += 1;
+      this.#outside.emit({ kind: "sequence-started" });
+      for (const seat of state.seats.values()) {
+        if (seat.state.kind === "opening") this.#admit(seat, seat.state.step);
+      }
+      clock.opened();
+    };
+    state.sequence = "starting";
+    this.#outside.call("start", () => world.start?.(start), begun);
+  }
+
+  #admit(seat: Seat, step: OutstandingStep): Running {
+    const running: Running = {
+      kind: "running",
+      seat,
+      agent: seat.agent,
+      pending: step,
+      lastActions: undefined,
+      reward: new RewardSum(),
+    };
+    this.#become(seat, running);
+    return running;
+  }
+
+  /** The deadline of the first steps has passed (behaviour 37). */
+  #openingOverdue(): void {
+    const late = [...this.#state.seats.values()].filter((seat) => !isReady(seat));
+    for (const seat of late) {
+      this.#missed(seat);
+      if (goesOn(this.#clock)) this.#excuse(seat);
+    }
+    // With `leave`, the removal of the last late agent has begun the sequence.
+    if (goesOn(this.#clock)) this.#openIfReady();
+  }
+
+  // ——— The clock ticks (behaviours 37, 63).
+
+  /** What the clock decides. */
+  #clockDecisions(): ClockDecisions {
+    return {
+      nextTurn: (previous) => this.#nextTurn(previous),
+      advance: (actions) => this.#advance(actions),
+      answer: (running: Running) => this.#respond(running, RUNNING),
+      missed: ({ seat }: Running) => this.#missed(seat),
+    };
+  }
+
+  #nextTurn(previous: AgentId | undefined): AgentId | undefined {
+    const { world } = made(this.#play);
+    const agents = [...this.#state.running.agents].map(({ agent }) => agent);
+    return this.#outside.sync("turn", () => world.turn?.(agents, previous));
+  }
+
+  /** The tick that the clock asked for and that has not begun. */
+  #nextTick: TickActions | undefined;
+  /** The actions of the present tick. */
+  #tickActions: TickActions = new Map();
+  /** True while a tick is being settled or begun: the clock's next one comes after it. */
+  #isTicking = false;
+  /** Agents that the last tick affected; undefined for all. */
+  #affected: ReadonlySet<Running> | undefined;
+
+  #advance(actions: TickActions): void {
+    this.#nextTick = actions;
+    if (!this.#isTicking) this.#tick();
+  }
+
+  /** Ticks until the clock asks for no more, or the author's promise is pending. */
+  #tick(): void {
+    const { observing } = made(this.#play);
+    this.#isTicking = true;
+    while (this.#nextTick !== undefined) {
+      this.#tickActions = this.#nextTick;
+      this.#nextTick = undefined;
+      this.#saveEnds();
+      if (observing.hasRewards) this.#addRewards();
+      if (!this.#outside.call("step", this.#step, this.#stepped)) break;
+    }
+    this.#isTicking = false;
+  }
+
+  readonly #step = (): Awaitable<void> =>
+    made(this.#play).world.step(this.#tickActions as ReadonlyMap<AgentId, never>);
+
+  readonly #stepped = (): void => {
+    if (this.#isTicking) {
+      this.#settleTick();
+      return;
+    }
+    this.#isTicking = true;
+    this.#settleTick();
+    this.#tick();
+  };
+
+  /** Ends the sequence of each agent that the tick brought an end; the clock answers the others. */
+  #settleTick(): void {
+    const state = this.#state;
+    const { world, observing, clock } = made(this.#play);
+    state.ticks += 1;
+    this.#affected = this.#readAffected();
+    if (observing.hasRewards || world.status !== undefined) {
+      for (const running of this.#affected ?? state.running.agents) {
+        running.reward.isDue = true;
+        const status = this.#readStatus(running.agent);
+        if (status !== "running") {
+          this.#endFor(running, status === "terminated" ? TERMINATED : INTERRUPTED);
+        }
+      }
+    }
+    state.moves += 1;
+    if (state.running.size === 0) this.#close();
+    else clock.advanced();
+  }
+
+  /** Adds the rewards of the last tick to those that agents have not received. */
+  #addRewards(): void {
+    const { observing } = made(this.#play);
+    for (const running of this.#affected ?? this.#state.running.agents) {
+      if (running.reward.isDue) {
+        observing.addReward(running.agent, running.reward, running.seat.specs);
+      }
+    }
+  }
+
+  #readAffected(): ReadonlySet<Running> | undefined {
+    const { world } = made(this.#play);
+    if (world.affected === undefined) return undefined;
+    const affected = new Set<Running>();
+    for (const agent of this.#outside.sync("affected", () => world.affected?.() ?? [])) {
+      const state = this.#state.seats.get(agent)?.state;
+      if (state?.kind === "running") affected.add(state);
+    }
+    return affected;
+  }
+
+  #readStatus(agent: AgentId): SequenceState {
+    try {
+      return atOnce(made(this.#play).world.status?.(agent)) ?? "running";
+    } catch (error) {
+      throw new WorldFault("status", error);
+    }
+  }
+
+  #respond(running: Running, state: EnvironmentStateType): void {
+    const step = running.pending;
+    if (step === undefined) throw new Error(`agent ${running.agent} has no step to answer`);
+    const observations = this.#observe(running, step);
+    running.pending = undefined;
+    this.#state.waiting -= 1;
+    step.reply({ case: "step", value: { state, observations } });
+  }
+
+  #observe({ seat, reward }: Running | Ended, step: OutstandingStep): readonly UidTensor[] {
+    return made(this.#play).observing.observe(seat.agent, reward, step.requested);
+  }
+
+  // ——— A sequence ends, for one agent or for all (behaviours 5, 61).
+
+  /** Delivers the end of its sequence to an agent, now or at its next step. */
+  #endFor(running: Running, state: EnvironmentStateType): void {
+    const { seat, pending, reward } = running;
+    if (pending !== undefined && !pending.first) {
+      const observations = this.#observe(running, pending);
+      this.#become(seat, idle);
+      pending.reply({ case: "step", value: { state, observations } });
+      return;
+    }
+    if (pending !== undefined) this.#respond(running, RUNNING);
+    made(this.#play).observing.addReward(seat.agent, reward, seat.specs);
+    this.#become(seat, { kind: "ended", seat, state, reward, saved: undefined, excused: false });
+  }
+
+  /** Answers a step with an undelivered end. */
+  #deliverEnd(ended: Ended, step: OutstandingStep): void {
+    const { seat, state, saved } = ended;
+    let observations: readonly UidTensor[];
+    try {
+      observations =
+        saved === undefined
+          ? this.#observe(ended, step)
+          : step.requested.map(({ uid }) => saved.get(uid) as UidTensor);
+    } catch (error) {
+      this.#failRequest(error, step.reply);
+      return;
+    }
+    this.#startAnew(seat);
+    step.reply({ case: "step", value: { state, observations } });
+    this.#finishResetIfTold();
+  }
+
+  /** Saves what undelivered ends show, before the world moves on from it. */
+  #saveEnds(): void {
+    const { unsaved } = this.#state;
+    if (unsaved.size === 0) return;
+    const { observing } = made(this.#play);
+    for (const ended of unsaved) {
+      const { seat, reward } = ended;
+      ended.saved = observing.save(seat.agent, reward, seat.specs);
+    }
+    unsaved.clear();
+  }
+
+  /** INTERRUPTED for every agent in the sequence; a first step without an answer waits for the next sequence. */
+  #interrupt(): void {
+    for (const running of this.#state.running.agents) {
+      const { seat, pending } = running;
+      if (pending?.first) this.#become(seat, { kind: "opening", step: pending });
+      else this.#endFor(running, INTERRUPTED);
+    }
+    this.#close();
+  }
+
+  /** The sequence is over: no agent is RUNNING. */
+  #close(): void {
+    const state = this.#state;
+    if (state.sequence !== "open") return;
+    state.sequence = "closed";
+    state.moves += 1;
+    made(this.#play).clock.closed();
+    for (const seat of state.seats.values()) {
+      if (seat.state.kind === "resetting") this.#answerReset(seat, seat.state);
+    }
+    this.#openIfReady();
+  }
+
+  /** The set of agents changed: a sequence ends, goes on or begins. */
+  #changed(): void {
+    const { sequence, running } = this.#state;
+    if (sequence !== "open") this.#openIfReady();
+    else if (running.size === 0) this.#close();
+    else made(this.#play).clock.changed();
+  }
+
+  // ——— An agent is reset (behaviours 38–40).
+
+  reset(seat: Seat, settings: PackedSettings, reply: Reply): void {
+    const refusal = this.#resetRefusal(seat.state);
+    if (refusal !== undefined) {
+      reply(errorResponse(refusal));
+      return;
+    }
+    let specs: SeatSpecs;
+    try {
+      specs = this.#changeSettings(seat, settings);
+    } catch (error) {
+      if (isRefusal(error)) reply(errorResponse(error));
+      else this.#failRequest(error, reply);
+      return;
+    }
+    const wasRunning = seat.state.kind === "running";
+    const resetting: Resetting = { kind: "resetting", reply, specs };
+    if (!wasRunning) {
+      this.#startAnew(seat);
+      this.#answerReset(seat, resetting);
+      this.#finishResetIfTold();
+      return;
+    }
+    this.#become(seat, resetting);
+    if (this.#definition.onReset !== "wait") {
+      const { world } = made(this.#play);
+      this.#saveEnds();
+      this.#outside.sync("exit", () => world.exit?.(seat.agent));
+      this.#answerReset(seat, resetting);
+    }
+    this.#changed();
+  }
+
+  #resetRefusal(state: SeatState): DmEnvRpcError | undefined {
+    if (state.kind === "gone") return state.reason ?? leftAlready();
+    return outstandingReply(state) === undefined ? undefined : alreadyOutstanding();
+  }
+
+  /**
+   * Applies the settings of a reset, if it has any.
+   *
+   * @returns The specs that hold from then on.
+   * @throws DmEnvRpcError, TensorError if the settings are refused.
+   */
+  #changeSettings(seat: Seat, settings: PackedSettings): SeatSpecs {
+    const values = readSettings(this.#definition.resetSettings ?? {}, settings, "reset", true);
+    if (settings.size === 0) return seat.specs;
+    const { world } = made(this.#play);
+    const merged = { ...seat.settings, ...values };
+    const specs = this.#specsFor(merged);
+    this.#saveEnds();
+    const refused = this.#outside.refusal("reset", () => world.reset?.(seat.agent, values));
+    if (refused !== undefined) throw refused;
+    seat.settings = merged;
+    if (this.#definition.perAgent === true) this.#settings.reseed(values);
+    return specs;
+  }
+
+  #answerReset(seat: Seat, { reply, specs }: Resetting): void {
+    seat.specs = specs;
+    if (seat.state.kind === "resetting") this.#become(seat, idle);
+    reply({ case: "reset", value: create(ResetResponseSchema, { specs: specs.message }) });
+  }
+
+  // ——— The world is reset (behaviours 41–44).
+
+  /** @param caller The seat of the caller, if it has joined this world. */
+  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
+    this.#request(done, (finish) => {
+      if (caller?.state.kind === "gone") throw caller.state.reason ?? leftAlready();
+      const specs = this.#definition.resetWorldSettings ?? {};
+      const values = readSettings(specs, settings, "reset world", true);
+      if (caller !== undefined) this.#startAnew(caller);
+      const reset = this.#state.reset ?? this.#beginReset();
+      reset.settings = { ...reset.settings, ...values };
+      reset.callers.push(finish);
+      this.#finishResetIfTold();
+      // First steps wait for the reset now, and agents without one are not late.
+      if (this.#state.reset !== undefined) this.#openIfReady();
+    });
+  }
+
+  #beginReset(): WorldReset {
+    const state = this.#state;
+    const { resetDeadlineMs = 10_000 } = this.#definition;
+    const awaited = new Set<Ended>();
+    const reset: WorldReset = { settings: {}, callers: [], awaited, cancelDeadline() {} };
+    state.reset = reset;
+    this.#interrupt();
+    for (const { state: of } of state.seats.values()) {
+      if (of.kind === "ended" && !of.excused) awaited.add(of);
+    }
+    reset.cancelDeadline = this.#outside.after(resetDeadlineMs, () => this.#finishReset(reset));
+    return reset;
+  }
+
+  #finishResetIfTold(): void {
+    const { reset } = this.#state;
+    if (reset?.awaited.size === 0) this.#finishReset(reset);
+  }
+
+  /** Resets the world; agents that have not stepped by the deadline still get their INTERRUPTED. */
+  #finishReset(reset: WorldReset): void {
+    reset.cancelDeadline();
+    for (const { seat } of reset.awaited) this.#excuse(seat);
+    this.#state.reset = undefined;
+    this.#settings.change(reset.settings);
+    for (const done of reset.callers) done(undefined);
+    this.#openIfReady();
+  }
+
+  // ——— Deadlines (behaviour 37).
+
+  /** Counts a missed deadline, once for each move that waits for the agent's step. */
+  #missed(seat: Seat): void {
+    const state = this.#state;
+    if (seat.missedMove === state.moves) return;
+    seat.missedMove = state.moves;
+    state.missedDeadlines += 1;
+    this.#outside.emit({ kind: "deadline-missed", agent: seat.agent });
+    const { deadlineMs, onMissedDeadline } = this.#clock;
+    if (onMissedDeadline === "leave") this.#evict(seat, tooSlow(deadlineMs));
+  }
+
+  // ——— The end of the world: drained, destroyed or failed (behaviours 24, 30).
+
+  /** Begins no more sequences, takes no more agents and cuts the present sequence short. */
+  drain(reason: DmEnvRpcError, done: Done<undefined>): void {
+    this.#request(done, (finish) => {
+      const state = this.#state;
+      state.closing = reason;
+      this.#interrupt();
+      for (const seat of state.seats.values()) {
+        if (seat.state.kind === "opening") this.#refuseFirstStep(seat, seat.state.step, reason);
+      }
+      this.#changed();
+      finish(undefined);
+    });
+  }
+
+  /** Destroys the world as its policy for joined agents says. */
+  destroy(done: Done<undefined>): void {
+    this.#request(done, (finish) => {
+      const { seats } = this.#state;
+      const isNow = mayDestroyNow(this.#name, this.#definition, seats.size);
+      const { drainDeadlineMs = 30_000 } = this.#definition;
+      const draining = this.#startDraining();
+      draining.callers.push(finish);
+      if (isNow) this.destroyNow();
+      else {
+        draining.cancelDeadline ??= this.#outside.after(drainDeadlineMs, () => this.destroyNow());
+      }
+    });
+  }
+
+  /** Takes no more agents, and destroys the world when the last one leaves. */
+  destroyWhenEmpty(): void {
+    this.#startDraining();
+    this.#destroyIfDrained();
+  }
+
+  destroyIfEmpty(): void {
+    if (this.#state.seats.size === 0) this.destroyNow();
+  }
+
+  #startDraining(): NonNullable<WorldState["draining"]> {
+    this.#state.draining ??= { callers: [], cancelDeadline: undefined };
+    return this.#state.draining;
+  }
+
+  #destroyIfDrained(): void {
+    if (this.#state.draining !== undefined) this.destroyIfEmpty();
+  }
+
+  /** Destroys the world, agents or none, even while an author call is pending. */
+  destroyNow(): void {
+    if (this.#state.gone !== undefined) return;
+    this.#author.destroy();
+    this.#end(destroyedWorld(this.#name), "destroyed");
+  }
+
+  /** Ends the world because of a fault in the author's code, or in ours. */
+  fail(fault: unknown): void {
+    if (this.#state.gone !== undefined) return;
+    const error = worldFailure(this.#name, this.#author.destroyAfter(fault));
+    this.#outside.emit({ kind: "failed", error });
+    this.#end(error, "failed");
+  }
+
+  /** Ends the world because of a fault, and answers a request that no seat holds. */
+  #failRequest(fault: unknown, reply: Reply): void {
+    this.fail(fault);
+    reply(errorResponse(this.#state.gone));
+  }
+
+  /** Takes every agent out and gives every request its outcome; those who asked for the end come last. */
+  #end(reason: DmEnvRpcError, end: WorldEnd): void {
+    const state = this.#state;
+    if (state.gone !== undefined) return;
+    state.gone = reason;
+    state.draining?.cancelDeadline?.();
+    state.reset?.cancelDeadline();
+    this.#openingDeadline.disarm();
+    this.#nextTick = undefined;
+    if (state.sequence === "open") this.#play?.clock.closed();
+    state.sequence = "closed";
+    const seats = [...state.seats.values()];
+    state.seats.clear();
+    for (const seat of seats) this.#left(seat, reason);
+    this.#outside.emit({ kind: "gone", end });
+    for (const seat of seats) this.#dismiss(seat, reason);
+    const destroyers = end === "destroyed" ? (state.draining?.callers ?? []) : [];
+    const last = new Set<Done<never>>(destroyers);
+    const others = [...state.unanswered].filter((done) => !last.has(done));
+    for (const done of others) done(reason);
+    for (const done of destroyers) done(undefined);
+    this.#outside.stop();
+  }
+
+  // ——— Seats and counters.
+
+  /** The sequence of an agent is over and it need not be told: its next step is the first of a sequence. */
+  #startAnew(seat: Seat): void {
+    const { state } = seat;
+    if (state.kind === "ended" && state.excused) this.#become(seat, excusedIdle);
+    else if (state.kind === "ended" || state.kind === "running") this.#become(seat, idle);
+  }
+
+  /** The next sequence does not wait for an agent that has no first step outstanding. */
+  #excuse(seat: Seat): void {
+    const { state } = seat;
+    if (state.kind === "idle") this.#become(seat, excusedIdle);
+    else if (state.kind === "ended" && !state.excused) {
+      state.excused = true;
+      this.#state.excused += 1;
+    }
+  }
+
+  /** Changes the state of a seat, and the counters with it. */
+  #become(seat: Seat, next: SeatState): void {
+    const last = seat.state;
+    seat.state = next;
+    this.#unlist(last);
+    this.#list(next);
+  }
+
+  #unlist(last: SeatState): void {
+    const state = this.#state;
+    switch (last.kind) {
+      case "idle":
+        if (last.excused) state.excused -= 1;
+        return;
+      case "opening":
+        state.opening -= 1;
+        return;
+      case "running":
+        state.running.delete(last);
+        if (last.pending !== undefined) state.waiting -= 1;
+        last.pending = undefined;
+        last.reward.isDue = false;
+        return;
+      case "ended":
+        state.unsaved.delete(last);
+        state.reset?.awaited.delete(last);
+        if (last.excused) state.excused -= 1;
+    }
+  }
+
+  #list(next: SeatState): void {
+    const state = this.#state;
+    switch (next.kind) {
+      case "idle":
+        if (next.excused) state.excused += 1;
+        return;
+      case "opening":
+        state.opening += 1;
+        return;
+      case "running":
+        state.running.add(next);
+        if (next.pending !== undefined) state.waiting += 1;
+        return;
+      case "ended":
+        state.unsaved.add(next);
+    }
+  }
+}
+
+/** The author's side, in transitions that need it: the turnstile lets none through before `create` is over. */
+function made(play: Play | undefined): Play {
+  if (play === undefined) throw new Error("the world has not been made yet");
+  return play;
+}
+
+function isOpening({ state }: Seat): boolean {
+  return state.kind === "opening";
+}
+
+/** True if the next sequence need not wait for the agent. */
+function isReady({ state }: Seat): boolean {
+  switch (state.kind) {
+    case "opening":
+      return true;
+    case "idle":
+    case "ended":
+      return state.excused;
+    default:
+      return false;
+  }
+}
+
+function outstandingReply(state: SeatState): Reply | undefined {
+  switch (state.kind) {
+    case "opening":
+      return state.step.reply;
+    case "running":
+      return state.pending?.reply;
+    case "resetting":
+      return state.reply;
+    default:
+      return undefined;
+  }
+}
+
+function tooSlow(deadlineMs: number | undefined): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `this agent did not step within ${deadlineMs} ms and was taken out of the world; join again`,
+  );
+}
+
+function drainingWorld(name: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
+    `the world "${name}" is being destroyed and takes no more agents; join another`,
+  );
+}
+
+function alreadyOutstanding(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
+    "this agent has a step or a reset outstanding; wait for its answer",
+  );
+}
+
+function leftAlready(): DmEnvRpcError {
+  return new DmEnvRpcError("FAILED_PRECONDITION", "this agent has left its world; join again");
+}

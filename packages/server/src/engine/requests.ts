@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+
+/** Takes the one answer to an outstanding request of an agent. */
+export type Reply = (response: ProcessResponse) => void;
+
+/** Takes the one outcome of an outstanding request about a world. */
+export type Done<T> = (result: T | DmEnvRpcError) => void;
+
+/** Settings of a request by name, not yet checked against their specs. */
+export type PackedSettings = ReadonlyMap<string, PackedTensor>;

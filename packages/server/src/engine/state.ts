@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
+import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import type { AgentId } from "../definition/agent.ts";
+import type { ActionValues, ClockSeat } from "../definition/clock.ts";
+import type { Cancel } from "./outside.ts";
+import type { Done, Reply } from "./requests.ts";
+import type { RewardSum } from "./rewards.ts";
+import { RunningAgents } from "./running-agents.ts";
+import type { SeatSpecs } from "./seat-specs.ts";
+
+/** A checked step without an answer yet. */
+export interface OutstandingStep {
+  /** Empty for the first step of a sequence. */
+  readonly actions: ActionValues;
+  readonly requested: readonly SpecEntry[];
+  readonly reply: Reply;
+  /** True for the first step of a sequence, which is answered RUNNING. */
+  readonly first: boolean;
+}
+
+/** Not RUNNING, no request outstanding. */
+export interface Idle {
+  readonly kind: "idle";
+  /** True if the next sequence does not wait for this agent. */
+  readonly excused: boolean;
+}
+
+/** Not RUNNING; the first step waits for a sequence to begin. */
+export interface Opening {
+  readonly kind: "opening";
+  readonly step: OutstandingStep;
+}
+
+/** RUNNING, in the world's sequence. */
+export interface Running extends ClockSeat {
+  readonly kind: "running";
+  readonly seat: Seat;
+  pending: OutstandingStep | undefined;
+  lastActions: ActionValues | undefined;
+  /** Reward since the last response. */
+  readonly reward: RewardSum;
+}
+
+/** Out of the sequence; the reset waits for the others' sequence to end. */
+export interface Resetting {
+  readonly kind: "resetting";
+  readonly reply: Reply;
+  /** In force once the reset is answered. */
+  readonly specs: SeatSpecs;
+}
+
+/** An undelivered end: the sequence is over, and the agent learns it at its next step (behaviours 41, 61). */
+export interface Ended {
+  readonly kind: "ended";
+  readonly seat: Seat;
+  readonly state: EnvironmentStateType;
+  readonly reward: RewardSum;
+  /** The final observations, once the world has moved on from them. */
+  saved: ReadonlyMap<Uid, UidTensor> | undefined;
+  /** True if the next sequence does not wait for this agent. */
+  excused: boolean;
+}
+
+/** Out of the world. */
+export interface Gone {
+  readonly kind: "gone";
+  /** Undefined if the agent left by itself. */
+  readonly reason: DmEnvRpcError | undefined;
+}
+
+/** Where an agent stands. Each case holds what exists in that case alone. */
+export type SeatState = Idle | Opening | Running | Resetting | Ended | Gone;
+
+/** The place of an agent in a world. */
+export interface Seat {
+  readonly agent: AgentId;
+  specs: SeatSpecs;
+  /** The settings of the join, with those of later resets. */
+  settings: Readonly<Record<string, unknown>>;
+  state: SeatState;
+  /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
+  missedMove: number | undefined;
+  /** Called once, when the agent is out of the world for whatever reason. */
+  readonly onLeft: (reason: DmEnvRpcError | undefined) => void;
+}
+
+/** A reset of the world in progress. */
+export interface WorldReset {
+  /** The settings of all callers, the later ones on top. */
+  settings: Readonly<Record<string, unknown>>;
+  readonly callers: Done<undefined>[];
+  /** Undelivered ends that the reset waits for. */
+  readonly awaited: Set<Ended>;
+  cancelDeadline: Cancel;
+}
+
+/** A destroy that waits for the agents to leave; nobody joins any more. */
+export interface Draining {
+  readonly callers: Done<undefined>[];
+  cancelDeadline: Cancel | undefined;
+}
+
+/** Where a world stands. */
+export interface WorldState {
+  /** Joined agents, in the order of joining. */
+  readonly seats: Map<AgentId, Seat>;
+  /** The last agent that was given a number; a refused join uses one up. */
+  lastAgent: number;
+  readonly running: RunningAgents<Running>;
+  /** Number of RUNNING agents with a step outstanding. */
+  waiting: number;
+  /** Number of seats that are `opening`. */
+  opening: number;
+  /** Number of excused seats. */
+  excused: number;
+  /** Undelivered ends whose final observations the world still shows. */
+  readonly unsaved: Set<Ended>;
+  /** Agents that left and that another has to join for. */
+  vacancies: number;
+  /** `starting` while the author's `start` is pending. */
+  sequence: "closed" | "starting" | "open";
+  /** Sequences that have begun so far. */
+  sequences: number;
+  /** Ticks so far. */
+  ticks: number;
+  /** Beginnings, ticks and ends of sequences so far: what agents wait for. */
+  moves: number;
+  missedDeadlines: number;
+  reset: WorldReset | undefined;
+  draining: Draining | undefined;
+  /** Why no sequence begins and nobody joins any more: the server shuts down. */
+  closing: DmEnvRpcError | undefined;
+  /** Why the world is gone. */
+  gone: DmEnvRpcError | undefined;
+  /** Requests without an outcome yet, those of seats excepted. */
+  readonly unanswered: Set<Done<never>>;
+}
+
+/** The state of a world that nobody has joined. */
+export function emptyWorld(): WorldState {
+  return {
+    seats: new Map(),
+    lastAgent: 0,
+    running: new RunningAgents(),
+    waiting: 0,
+    opening: 0,
+    excused: 0,
+    unsaved: new Set(),
+    vacancies: 0,
+    sequence: "closed",
+    sequences: 0,
+    ticks: 0,
+    moves: 0,
+    missedDeadlines: 0,
+    reset: undefined,
+    draining: undefined,
+    closing: undefined,
+    gone: undefined,
+    unanswered: new Set(),
+  };
+}
+
+/** True while an agent is RUNNING as far as it knows: its next step may bring it the end of its sequence. */
+export function expectsEnd({ state }: Readonly<Seat>): boolean {
+  return state.kind === "running" || state.kind === "ended";
+}

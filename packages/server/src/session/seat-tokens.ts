@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type PackedTensor, type TensorSpec, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import type { Peer } from "@dm-env-rpc/transport";
+import { joinTokenSetting } from "../definition/reserved-settings.ts";
+import type { Done } from "../engine/requests.ts";
+
+/**
+ * The seat that a join token was for. One of its functions is called, once. What they throw,
+ * and what a promise of theirs rejects with, is reported by the event `seat-failed`.
+ */
+export interface TakenSeat {
+  /** The agent was in the world and is out of it: it left, its stream ended, or the world did. */
+  leave(): void;
+  /** The agent never joined: the world refused it, or its stream ended before the answer. */
+  giveBack(): void;
+}
+
+/**
+ * Takes the seat that a token is for.
+ *
+ * @returns A function that stops waiting for the seat; one that is taken later is given back at once.
+ */
+export type TakeSeat = (
+  token: string | undefined,
+  worldName: string,
+  done: Done<TakenSeat>,
+) => () => void;
+
+const spec = { dtype: "string", shape: [] } as const satisfies TensorSpec;
+
+/**
+ * Reads the join token of an agent: the setting `join_token`, else the bearer token in the metadata, which all
+ * joins of a stream share.
+ *
+ * @throws TensorError if the setting is not a single string.
+ */
+export function readJoinToken(packed: PackedTensor | undefined, peer: Peer): string | undefined {
+  if (packed !== undefined) return toValue(unpackFor(packed, spec, joinTokenSetting), spec);
+  return /^Bearer +(\S+)$/i.exec(peer.metadata.get("authorization") ?? "")?.[1];
+}

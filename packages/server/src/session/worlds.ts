@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { HostedWorld } from "../engine/hosted-world.ts";
+import type { Done, PackedSettings } from "../engine/requests.ts";
+
+/** The worlds of a server, as its sessions use them. */
+export interface Worlds {
+  /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
+  get(name: string): HostedWorld;
+  /** @throws DmEnvRpcError if there is no room for the world or a setting is bad. */
+  create(settings: PackedSettings, done: Done<HostedWorld>): void;
+}
