@@ -40,7 +40,7 @@ export interface StreamTarget {
 
 /** The codecs of a connection, or of several. Of scalars environments keep the numbers, and `SendCall` copies them. */
 export function connectionCodecs(): CallCodecs {
-  return { request: createRequestCodec(), response: createResponseCodec({ lendScalars: true }) };
+  return { request: createRequestCodec(), response: createResponseCodec({ borrowScalars: true }) };
 }
 
 /**

@@ -97,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       allowedOrigins: options.allowedOrigins,
       // Of scalars worlds get the values, and requests that wait have their own.
       codecs: {
-        request: createRequestCodec({ ...limits, lendScalars: true }),
+        request: createRequestCodec({ ...limits, borrowScalars: true }),
         response: createResponseCodec(),
       },
       onStream: (stream) => environments.accept(stream),

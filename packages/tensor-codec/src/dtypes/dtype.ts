@@ -6,8 +6,8 @@ import * as table from "./table.ts";
 type ElementTypeTable = typeof table;
 
 /**
- * Every element type of the protocol: its scalar in JavaScript, what holds many
- * of them, and which kind of elements they are.
+ * Every element type of the protocol: its scalar in JavaScript, the array that holds many, and its
+ * kind.
  */
 export type DTypeTable = {
   [D in keyof ElementTypeTable]: {
@@ -43,7 +43,7 @@ export type Scalar<D extends DType = DType> = DTypeTable[D]["scalar"];
  */
 export type TensorData<D extends DType = DType> = DTypeTable[D]["data"];
 
-/** What the code needs to know of a dtype at run time. */
+/** The properties of a dtype at run time. */
 export interface DTypeInfo<D extends DType = DType> {
   readonly dtype: D;
   /** The number of the DataType enum, which is also the field number in a Tensor's payload. */
@@ -53,9 +53,9 @@ export interface DTypeInfo<D extends DType = DType> {
   readonly kind: DTypeTable[D]["kind"];
   /** The least and greatest value of an integer type; undefined for the others. */
   readonly range: { readonly min: Scalar<D>; readonly max: Scalar<D> } | undefined;
-  /** Makes room for `length` elements: zeros, empty strings, empty Anys. */
+  /** Makes an array of `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): TensorData<D>;
-  /** Whether a value is what holds elements of this dtype, whichever realm it is from. */
+  /** Returns true for an array, of any realm, that holds elements of this dtype. */
   holds(value: unknown): value is TensorData<D>;
 }
 
@@ -76,7 +76,7 @@ export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = types;
 /** The same table, with the fields that only this package uses. */
 export const elementTypes: { readonly [D in DType]: AnyElementType } = types;
 
-/** Whether the elements of a dtype can be ordered, and so have bounds. */
+/** Returns true if the elements of a dtype can be ordered, and so have bounds. */
 export function isNumeric(dtype: DType): dtype is NumericDType {
   const { kind } = elementTypes[dtype];
   return kind === "float" || kind === "int" || kind === "bigint";

@@ -133,8 +133,8 @@ describe.each(everyDType)("%s", (dtype) => {
   });
 
   test("is the same in steps, of which some have the layout of the one before", () => {
-    for (const lendScalars of [false, true]) {
-      const codec = createResponseCodec({ lendScalars });
+    for (const borrowScalars of [false, true]) {
+      const codec = createResponseCodec({ borrowScalars });
       for (const tensor of [...tensorsOf(dtype), ...tensorsOf(dtype)]) {
         const step: ProcessResponse = {
           case: "step",

@@ -2,7 +2,7 @@
 import type { Any } from "@bufbuild/protobuf/wkt";
 import type { DataType, Tensor as TensorMessage } from "@dm-env-rpc/protocol";
 
-/** The scalar of each kind of elements. A kind is how values are checked, drawn and bounded. */
+/** The scalar of each kind of elements. The kind decides how values are checked, drawn and bounded. */
 export interface ScalarOfKind {
   float: number;
   int: number;
@@ -12,18 +12,18 @@ export interface ScalarOfKind {
   proto: Any;
 }
 
-/** What elements are to JavaScript. */
+/** The kind of a dtype's elements in JavaScript. */
 export type Kind = keyof ScalarOfKind;
 
-/** What is not numeric is a kind by itself, called as its dtype is. */
+/** The kinds that a dtype may have: a dtype that is not numeric has a kind of its own name. */
 export type KindOf<D extends string> = D extends Exclude<Kind, NumericKind> ? D : NumericKind;
 
 /** The kinds whose elements can be ordered, and so have bounds. */
 export type NumericKind = "float" | "int" | "bigint";
 
 /**
- * All that a dtype is: its name `D`, the kind `K` of its elements, and `A`, what holds many of
- * them. A new one is a file with such a value, and a line in `table.ts`.
+ * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. A new one is a
+ * file with such a value, and a line in `table.ts`.
  */
 export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** NumPy's name. */
@@ -37,21 +37,21 @@ export interface ElementType<D extends string, K extends KindOf<D>, A> {
   readonly bytes: number;
   /** The least and greatest value of an integer type; undefined for the others. */
   readonly range: { readonly min: ScalarOfKind[K]; readonly max: ScalarOfKind[K] } | undefined;
-  /** Of floats, what a number becomes as an element; undefined where it stays what it is. */
+  /** How a number is rounded to an element of a narrower float; undefined for every other dtype. */
   readonly rounding: Rounding | undefined;
-  /** Makes room for `length` elements: zeros, empty strings, empty Anys. */
+  /** Makes an array of `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): A;
-  /** Whether a value is what holds elements of this dtype, whichever realm it is from. */
+  /** Returns true for an array, of any realm, that holds elements of this dtype. */
   holds(value: unknown): value is A;
 }
 
-/** What becomes of a number in a float that is narrower. */
+/** Rounding of a number to a narrower float. */
 export interface Rounding {
   round(value: number): number;
   /** The least number that is rounded to infinity. */
   readonly overflow: number;
 }
 
-/** Typed arrays are told apart by their tag where `instanceof` fails: another realm has its own classes. */
+/** Returns the tag of a typed array, for arrays of another realm, where `instanceof` fails. */
 export const tagOf = (value: unknown): string | undefined =>
   ArrayBuffer.isView(value) ? (value as unknown as Uint8Array)[Symbol.toStringTag] : undefined;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { TensorError } from "./tensor-error.ts";
 
-/** What a message may cost whoever decodes it. */
+/** Limits on what decoding a message may cost. */
 export interface Limits {
   /** Elements of one tensor, after a broadcast too. Default 2^24. */
   readonly maxElements?: number | undefined;
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
   /**
-   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; of a message that
-   * is no step, what is in all its maps and lists, where sixteen numbers count for one. Default 2^16.
+   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; in any other message, the
+   * entries of all its maps and lists together, where sixteen numbers count as one. Default 2^16.
    */
   readonly maxEntries?: number | undefined;
 }
@@ -23,7 +23,7 @@ export const DEFAULT_MAX_STRING_BYTES: number = 2 ** 24;
 /** The default of `maxEntries`: 2^16, more actions or observations than any world has. */
 export const DEFAULT_MAX_ENTRIES: number = 2 ** 16;
 
-/** The error of a tensor with more elements than `maxElements`; nothing was allocated for it. */
+/** Makes the error of a tensor with more elements than `maxElements`, before anything is allocated. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
   return new TensorError({
     reason: "limit",
@@ -34,7 +34,7 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
   });
 }
 
-/** The error of a message with more entries, requested UIDs, or elements that are objects, than `maxEntries`. */
+/** Makes the error of a message with more entries, requested UIDs or PROTO elements than `maxEntries`. */
 export function tooManyEntries(maxEntries: number): TensorError {
   return new TensorError({
     reason: "limit",
@@ -44,7 +44,7 @@ export function tooManyEntries(maxEntries: number): TensorError {
   });
 }
 
-/** The error of a message that is no step with more numbers, or more fields, than go with `maxEntries`. */
+/** Makes the error of a message other than a step with more numbers or fields than `maxEntries` allows. */
 export function tooManyFields(maxFields: number): TensorError {
   return new TensorError({
     reason: "limit",

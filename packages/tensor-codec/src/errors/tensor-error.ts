@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What is wrong with a tensor or a spec. */
+/** The kind of a TensorError. */
 export type TensorErrorReason =
   | "dtype"
   | "shape"
@@ -15,25 +15,25 @@ export type TensorErrorReason =
 /** The facts of a TensorError. */
 export interface TensorErrorFacts {
   readonly reason: TensorErrorReason;
-  /** Name of the spec, setting or property, where there is one. */
+  /** Name of the spec, setting or property, if there is one. */
   readonly name?: string | undefined;
-  /** What would have been right. */
+  /** The right value, as a noun phrase. */
   readonly expected: string;
-  /** What came instead. */
+  /** The value received instead. */
   readonly received: string;
-  /** What to do about it. */
+  /** How to mend it. */
   readonly remedy?: string | undefined;
 }
 
 /**
- * A tensor or a spec that cannot be used, or bytes that are none.
+ * An unusable tensor or spec, or bytes that do not decode.
  *
- * The message says what was expected, what came and what to do.
+ * The message reads `"<name>": expected …, received …; <remedy>`.
  */
 export class TensorError extends Error {
   override readonly name = "TensorError";
   readonly reason: TensorErrorReason;
-  /** Name of the spec, setting or property that the tensor was for, where there is one. */
+  /** Name of the spec, setting or property, if there is one. */
   readonly specName: string | undefined;
   readonly expected: string;
   readonly received: string;
@@ -50,7 +50,7 @@ export class TensorError extends Error {
     this.remedy = facts.remedy;
   }
 
-  /** The same error, said of the spec, setting or property `name`. */
+  /** Returns the same error about the spec, setting or property `name`. */
   named(name: string): TensorError {
     return new TensorError({ ...this.facts(), name }, { cause: this.cause });
   }
@@ -61,7 +61,7 @@ export class TensorError extends Error {
   }
 }
 
-/** Whether a value is a TensorError, of this copy of the package or of another. */
+/** Returns true for a TensorError of any copy of this package. */
 export function isTensorError(value: unknown): value is TensorError {
   return value instanceof Error && value.name === "TensorError" && "reason" in value;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** How many dimensions or characters of something foreign a message repeats. */
+/** The most dimensions and characters of a foreign value that a message repeats. */
 const MAX_SHOWN = 16;
 const MAX_SHOWN_TEXT = 40;
 
-/** A shape as people write it, `[2, 3]`; a long one is cut. */
+/** Formats a shape, such as `[2, 3]`; a long one is cut. */
 export function shapeText(shape: readonly number[]): string {
   const shown = shape.slice(0, MAX_SHOWN).join(", ");
   return shape.length > MAX_SHOWN ? `[${shown}, … ${shape.length} dimensions]` : `[${shown}]`;
 }
 
-/** Where a flat index is in a shape: `element [0, 3]`, or `the value` of a scalar. */
+/** Formats a flat index by its place in a shape: `element [0, 3]`, or `the value` for a scalar. */
 export function elementText(index: number, shape: readonly number[]): string {
   if (shape.length === 0) return "the value";
   const at: number[] = new Array(shape.length);
@@ -23,12 +23,12 @@ export function elementText(index: number, shape: readonly number[]): string {
   return `element ${shapeText(at)}`;
 }
 
-/** A dtype as it stands in a sentence: `an int8`, `a uint8`. */
+/** Puts an article before a dtype: `an int8`, `a uint8`. */
 export function withArticle(dtype: string): string {
   return dtype.startsWith("int") ? `an ${dtype}` : `a ${dtype}`;
 }
 
-/** A value of any kind, short enough for a message. */
+/** Formats any value, short enough for a message. */
 export function valueText(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -46,7 +46,7 @@ export function valueText(value: unknown): string {
   }
 }
 
-/** A scalar as it is written in a program: `5`, `5n`, `"five"`. */
+/** Formats a scalar as a literal: `5`, `5n`. */
 export function scalarText(value: number | bigint): string {
   return typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : `${value}`;
 }

@@ -29,22 +29,22 @@ import type { PackedTensor, Tensor } from "../tensors/tensor.ts";
 import { elementCount } from "../tensors/tensor.ts";
 import { packAny } from "./any.ts";
 
-/** How `pack` makes a tensor of a value. */
+/** Options of `pack`. */
 export interface PackOptions<D extends DType = DType> {
-  /** The dtype; inferred when absent (see `pack`). */
+  /** The dtype; inferred from the value's type when absent (see `pack`). */
   readonly dtype?: D | undefined;
   /**
-   * The shape; the value's own when absent. One dimension may be negative: it is
-   * inferred. A value of one element fills any shape, and travels as one.
+   * The shape; the value's own when absent. One dimension may be negative, to be inferred. A value of
+   * one element fills any shape, and is sent as one element.
    */
   readonly shape?: readonly number[] | undefined;
   /** Writes a tensor whose elements are all equal, bit for bit, as one element. Default false. */
   readonly compress?: boolean | undefined;
-  /** What the tensor is for, said in errors. */
+  /** Name of the spec or setting, for errors. */
   readonly name?: string | undefined;
-  /** Where the schemas of messages are that are to be packed as Any. */
+  /** The schemas of messages to pack as Any. */
   readonly registry?: Registry | undefined;
-  /** Elements at most. Default 2^24. */
+  /** Maximum number of elements. Default 2^24. */
   readonly maxElements?: number | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface Settings {
   readonly [name: string]: PackValue | Settings | undefined;
 }
 
-/** The dtype that `pack` infers of a value's type; of arrays deeper than eight only that it is one. */
+/** The dtype that `pack` infers from a value's type; any dtype for arrays nested deeper than eight. */
 export type InferredDType<V, Depth extends readonly unknown[] = []> = V extends {
   readonly dtype: infer D extends DType;
 }
@@ -73,7 +73,7 @@ export type InferredDType<V, Depth extends readonly unknown[] = []> = V extends 
       : InferredDType<Row, readonly [...Depth, unknown]>
     : DTypeOfValue<V>;
 
-/** Pairs, in the order in which they are tried: types that look alike go from narrow to wide. */
+/** Tried in order: of types that look alike, the narrower one first. */
 type DTypeOfValue<V> = V extends number
   ? "float64"
   : V extends bigint
@@ -107,18 +107,16 @@ type ArrayDTypes = {
 } & { Uint8ClampedArray: "uint8" };
 
 /**
- * Makes a tensor of a value.
+ * Packs a value into a tensor.
  *
- * The dtype is the one asked for or, without, that of the value's type and never of
- * its magnitude: number → float64, bigint → int64, boolean → bool, string → string,
- * message → proto; a typed array has its own (Uint8ClampedArray is uint8). Nothing is
- * cast on the way: a number is not packed as int64, nor 1.5 as int32, nor a
- * Float64Array as float32; only a JavaScript number is rounded to float32 where
- * that is asked for.
+ * Without a `dtype` it is that of the value's type, never of its magnitude: number → float64,
+ * bigint → int64, boolean → bool, string → string, message → proto; a typed array has its own
+ * (Uint8ClampedArray is uint8). Nothing is cast: a number is not packed as int64, nor 1.5 as int32, nor a
+ * Float64Array as float32; only a JavaScript number is rounded to float32 where that is the `dtype`.
  *
- * Typed arrays and tensors are kept, not copied; nested arrays are copied.
+ * The tensor borrows typed arrays and the data of tensors; nested arrays are copied.
  *
- * @throws TensorError `ragged` with the index of a row of another length; `dtype`,
+ * @throws TensorError `ragged` with the index of a row of another length, `dtype`,
  * `value`, `shape` or `limit`.
  */
 export function pack<V extends PackValue, D extends DType>(
@@ -152,14 +150,13 @@ export function pack(value: PackValue, options: PackOptions = {}): PackedTensor 
 }
 
 /**
- * Makes the tensor of a value that a spec describes, and checks that it is one.
+ * Packs a value for a spec and checks it against the spec.
  *
- * A scalar fills the whole shape; a typed array (of strings and protos a flat
- * array) has as many elements as the shape, whose variable dimension is inferred;
- * nested arrays have the shape; a tensor has it too, or is packed: one element
- * for all, or one negative dimension.
+ * A scalar fills the shape. A typed array (for strings and protos a flat array) has as many elements as
+ * the shape, whose variable dimension is inferred. Nested arrays have the shape. So has a tensor, unless it
+ * is packed: one element for all, or one negative dimension.
  *
- * Typed arrays and tensors are kept, not copied.
+ * The tensor borrows typed arrays and the data of tensors.
  *
  * @throws TensorError naming `name`: `dtype`, `shape`, `ragged`, `value`, `bounds` or `limit`.
  */

@@ -16,22 +16,22 @@ import {
 } from "../tensors/tensor.ts";
 import { unpackAny } from "./any.ts";
 
-/** How `unpack` makes a tensor of what came. */
+/** Options of `unpack`. */
 export interface UnpackOptions {
-  /** Elements at most, checked before a broadcast is allocated. Default 2^24. */
+  /** Maximum number of elements, checked before a broadcast is allocated. Default 2^24. */
   readonly maxElements?: number | undefined;
-  /** What the tensor is for, said in errors. */
+  /** Name of the spec or setting, for errors. */
   readonly name?: string | undefined;
 }
 
 /**
- * Makes the tensor that a packed one stands for: infers the variable dimension
- * and spreads a single element over the shape (overview.md, "Tensors").
+ * Unpacks a tensor: infers the variable dimension and broadcasts a single element to the shape
+ * (overview.md, "Tensors").
  *
- * The data is the packed tensor's own, so a view of the receive buffer where that
- * was one; only a broadcast allocates.
+ * The tensor borrows the packed tensor's data, which may be a view of the receive buffer; only a
+ * broadcast allocates.
  *
- * @throws TensorError `shape`, `dtype` when no payload was set, or `limit`.
+ * @throws TensorError `shape`, `dtype` without a payload, or `limit`.
  */
 export function unpack<D extends DType>(
   packed: PackedTensor<D> | UnsetTensor,
@@ -44,8 +44,8 @@ export function unpack(packed: PackedTensor | UnsetTensor, options: UnpackOption
 }
 
 /**
- * Makes the tensor that a packed one stands for and checks it against a spec:
- * dtype, shape and bounds. The data is the packed tensor's own unless it was broadcast.
+ * Unpacks a tensor and checks it against a spec: dtype, shape and bounds. The tensor borrows the packed
+ * tensor's data unless it was broadcast.
  *
  * @throws TensorError naming `name`: `dtype`, `shape`, `bounds` or `limit`.
  */
@@ -85,17 +85,17 @@ export function unpackFor(
 }
 
 /**
- * The plain value of a tensor: a scalar where the spec's shape is empty (a boolean
- * for bool), else the tensor itself.
+ * Returns the plain value of a tensor: a scalar where the spec's shape is empty (a boolean for bool),
+ * else the tensor itself.
  */
 export function toValue<T extends TensorSpec>(tensor: Tensor, spec: T): ValueOf<T> {
   return (spec.shape.length === 0 ? scalarAt(tensor, 0) : tensor) as ValueOf<T>;
 }
 
 /**
- * The only element of a tensor of any shape.
+ * Returns the only element of a tensor of any shape.
  *
- * @throws TensorError `shape` when it has none or several.
+ * @throws TensorError `shape` unless it has exactly one element.
  */
 export function toScalar<D extends DType>(tensor: Tensor<D>): Scalar<D>;
 export function toScalar(tensor: Tensor): Scalar {
@@ -109,7 +109,7 @@ export function toScalar(tensor: Tensor): Scalar {
   return scalarAt(tensor, 0);
 }
 
-/** The elements of a tensor in arrays in arrays, copied; of a tensor without dimensions the scalar. */
+/** Copies the elements of a tensor to nested arrays; a tensor without dimensions to a scalar. */
 export function toNested<D extends DType>(tensor: Tensor<D>): Scalar<D> | NestedArray<Scalar<D>>;
 export function toNested(tensor: Tensor): Scalar | NestedArray<Scalar> {
   const { shape } = tensor;
@@ -124,10 +124,10 @@ export function toNested(tensor: Tensor): Scalar | NestedArray<Scalar> {
 }
 
 /**
- * The messages in a proto tensor, by the schemas of a registry, in the order of
- * its elements.
+ * Unpacks the messages in a proto tensor with the schemas of a registry, in the order of its
+ * elements.
  *
- * @throws TensorError `value` for an element whose type the registry lacks.
+ * @throws TensorError `value` for an element of a type that is not in the registry.
  */
 export function toMessages(tensor: Tensor<"proto">, registry: Registry): Message[] {
   return tensor.data.map((any) => {
@@ -148,7 +148,7 @@ function scalarAt(tensor: Tensor, index: number): Scalar {
   return tensor.dtype === "bool" ? value !== (0 as Scalar) : value;
 }
 
-/** A packed tensor in its resolved shape. */
+/** Broadcasts a packed tensor to its resolved shape. */
 function spread(packed: PackedTensor, shape: readonly number[]): Tensor {
   const { dtype, data } = packed;
   const count = elementCount(shape);

@@ -26,7 +26,7 @@ export function specTable(specs: FlatSpecs, firstUid = 1): SpecTable {
   );
 }
 
-/** Makes a table of entries whose UIDs are known, as a client gets them. */
+/** Makes a table of entries whose UIDs are known, such as those that a client receives. */
 export function tableOf(entries: Iterable<SpecEntry>): SpecTable {
   const sorted = [...entries].sort((a, b) => (a.uid < b.uid ? -1 : a.uid > b.uid ? 1 : 0));
   return {

@@ -77,7 +77,7 @@ export function unpackSpec(message: TensorSpecMessage): NamedSpec {
   return { name, spec: spec as TensorSpec };
 }
 
-/** The specs of an agent, as JoinWorldResponse and ResetResponse carry them. */
+/** Packs the specs of an agent, as JoinWorldResponse and ResetResponse carry them. */
 export function packSpecs(specs: {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
@@ -89,9 +89,9 @@ export function packSpecs(specs: {
 }
 
 /**
- * The specs of an agent, out of what a server sent.
+ * Unpacks the specs of an agent.
  *
- * @throws TensorError `name` for a name that comes twice, `spec` as `unpackSpec` does.
+ * @throws TensorError `name` for a duplicate name, `spec` as `unpackSpec` does.
  */
 export function unpackSpecs(message: ActionObservationSpecs | undefined): {
   readonly actions: SpecTable;
@@ -149,7 +149,7 @@ function packBound(dtype: DType, bound: Ordered | TensorData): ValueMessage {
   } as Pick<ValueMessage, "payload">);
 }
 
-/** The scalars that servers before 1.1.0 send as bounds, with the dtype of each. */
+/** The scalar fields that servers before 1.1.0 send as bounds, by dtype. */
 const legacyScalars: Readonly<Record<string, DType>> = {
   float: "float32",
   double: "float64",

@@ -13,7 +13,7 @@ const dtypeOfNumber = new Map<DataType, DType>(
   Object.values(elementTypes).map(({ dataType, dtype }) => [dataType, dtype]),
 );
 
-/** The dtype of a wire DataType; undefined for INVALID_DATA_TYPE and unknown numbers. */
+/** Returns the dtype of a wire DataType; undefined for INVALID_DATA_TYPE and unknown numbers. */
 export function dtypeOf(dataType: DataType): DType | undefined {
   return dtypeOfNumber.get(dataType);
 }
@@ -23,9 +23,9 @@ const dtypeOfCase = new Map<string | undefined, DType>(
 );
 
 /**
- * The generated message of a tensor, for the requests and responses that carry
- * settings and properties. Data is copied, bytes excepted. The generated code keeps
- * floats as numbers: the payload of a NaN does not survive it.
+ * Packs a tensor into its generated message, as settings and properties carry it. Data is copied,
+ * except that the message shares the memory of int8 and uint8 data. Generated code holds floats as numbers,
+ * so the payload of a NaN is lost.
  */
 export function packTensor(tensor: PackedTensor): TensorMessage {
   return create(TensorSchema, {
@@ -35,11 +35,11 @@ export function packTensor(tensor: PackedTensor): TensorMessage {
 }
 
 /**
- * The tensor of a generated message, as it travelled: `unpack` it to infer a
- * variable dimension or spread a single element. Data is copied, that of uint8 excepted.
+ * Unpacks the tensor in a generated message: `unpack` the result to infer a variable dimension or
+ * to broadcast a single element. Data is copied, except that the tensor shares the memory of uint8 data.
  *
- * @throws TensorError `dtype` without payload; `value` for an element that its type
- * cannot hold, which a message that was decoded never has.
+ * @throws TensorError `dtype` without a payload; `value` for an element that its dtype cannot hold, which
+ * only a message built by hand has.
  */
 export function unpackTensor(message: TensorMessage): PackedTensor {
   const { payload, shape } = message;
@@ -67,7 +67,7 @@ export function payloadOf(dtype: DType, data: TensorData): TensorPayload {
   return { case: payload, value: { $typeName, array } } as TensorPayload;
 }
 
-/** The elements of a payload that is of a dtype. */
+/** Returns the elements of a payload of the given dtype. */
 export function dataOf(dtype: DType, message: { readonly value?: unknown }): TensorData {
   const { array } = message.value as { array: ArrayLike<unknown> };
   const type = elementTypes[dtype];
@@ -84,7 +84,7 @@ export function dataOf(dtype: DType, message: { readonly value?: unknown }): Ten
   return data;
 }
 
-/** Whether the generated code has the elements of a payload as bytes. */
+/** Returns true if generated code holds the elements of a payload as bytes. */
 function isBytes(payload: AnyElementType["payload"]): boolean {
   return TensorSchema.field[payload].message?.field["array"]?.scalar === ScalarType.BYTES;
 }
@@ -92,7 +92,7 @@ function isBytes(payload: AnyElementType["payload"]): boolean {
 const memoryOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** The dtype of a payload's case; undefined for none and for legacy scalars. */
+/** Returns the dtype of a payload's case; undefined without a payload and for legacy scalars. */
 export function dtypeOfPayload(payload: { readonly case: string | undefined }): DType | undefined {
   return dtypeOfCase.get(payload.case);
 }

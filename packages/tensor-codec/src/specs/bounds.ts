@@ -4,10 +4,10 @@ import { TensorError } from "../errors/tensor-error.ts";
 import { elementText, scalarText } from "../errors/text.ts";
 import type { TensorSpec } from "./spec.ts";
 
-/** Both numeric kinds; within one tensor they are never mixed. */
+/** An element of a numeric dtype; one tensor never mixes the two. */
 type Ordered = number | bigint;
 
-/** The bound of one element: of a scalar bound every element has the same. */
+/** Returns the bound of one element; a scalar bound is that of every element. */
 export function boundAt(
   bound: Ordered | TensorData | undefined,
   index: number,
@@ -15,7 +15,7 @@ export function boundAt(
   return typeof bound === "object" ? (bound[index] as Ordered) : bound;
 }
 
-/** A bound as the elements of a dtype are: a float32 is compared with what float32 makes of it. */
+/** Returns a bound in the precision of a dtype's elements, so that a float32 is compared with a float32. */
 export function exactBound(
   dtype: DType,
   bound: Ordered | TensorData | undefined,
@@ -25,10 +25,10 @@ export function exactBound(
 }
 
 /**
- * Checks elements against the bounds of a spec, inclusive. NaN is in no bounds.
- * One element in `data` stands for all that `shape` has.
+ * Checks elements against the inclusive bounds of a spec. NaN is out of any bounds. A single element in
+ * `data` stands for every element of `shape` and is checked against the bounds of each.
  *
- * @throws TensorError `bounds` that names the first element that is out.
+ * @throws TensorError `bounds` that names the first element out of bounds.
  */
 export function checkBounds(
   data: TensorData,
@@ -61,7 +61,7 @@ export function checkBounds(
   }
 }
 
-/** Rounding keeps the order: only an element that is out of bounds can be within them when they are rounded. */
+/** Throws unless the element is within the bounds once they are rounded to the dtype, which preserves order. */
 function checkRounded(
   value: Ordered,
   index: number,

@@ -22,8 +22,8 @@ type Ordered = number | bigint;
 type AnyBound = Ordered | TensorData | undefined;
 
 /**
- * Bounds as a spec keeps them: scalars or, for each element, a typed array of its
- * own; rounded to float32 for a float32 spec. What is absent stays absent.
+ * Converts bounds to those that a spec holds: scalars or, for each element, a typed array of the spec's
+ * own; rounded to float32 for a float32 spec. An absent bound stays absent.
  */
 export function exactBounds(
   dtype: DType,

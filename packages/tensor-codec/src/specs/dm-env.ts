@@ -25,7 +25,7 @@ export interface BoundedArraySpec {
   readonly name: string;
   readonly dtype: NumericDType;
   readonly shape: readonly number[];
-  /** One for all elements, or one for each. A side that no bound was declared for has the dtype's. */
+  /** One for all elements, or one for each. A side without a declared bound has the dtype's. */
   readonly minimum: number | bigint | TensorData<NumericDType>;
   readonly maximum: number | bigint | TensorData<NumericDType>;
 }
@@ -47,16 +47,16 @@ export interface StringArraySpec {
   readonly shape: readonly number[];
 }
 
-/** A spec as dm_env has them; `kind` tells which. */
+/** A spec of dm_env, discriminated by `kind`. */
 export type DmEnvSpec = ArraySpec | BoundedArraySpec | DiscreteArraySpec | StringArraySpec;
 
-/** dm_env's specs in the structure of the values that they describe. */
+/** dm_env specs, nested like the values that they describe. */
 export interface DmEnvSpecs {
   [name: string]: DmEnvSpec | DmEnvSpecs;
 }
 
 /**
- * The dm_env spec of a tensor spec (behaviour 51), by the rules of the official
+ * Converts a tensor spec to its dm_env spec (behaviour 51), by the rules of the official
  * client: a scalar integer from 0 to a declared maximum is discrete, other bounds make a
  * bounded array, strings a string array, and the rest an array.
  */
@@ -82,8 +82,8 @@ export function toDmEnvSpec(name: string, spec: TensorSpec): DmEnvSpec {
 }
 
 /**
- * The tensor spec of a dm_env spec. Bounds that bind nothing, the dtype's own or
- * infinite ones, are not declared.
+ * Converts a dm_env spec to its tensor spec. Bounds that exclude nothing, the dtype's own or infinite
+ * ones, are left out.
  *
  * @throws TensorError `spec`, as the builders do.
  */
@@ -94,7 +94,7 @@ export function fromDmEnvSpec(spec: DmEnvSpec): TensorSpec {
   return made;
 }
 
-/** dm_env's specs of nested specs, in the same structure; names are full, joined with `.`. */
+/** Converts nested specs to dm_env specs of the same structure; their names are full, joined with `.`. */
 export function toDmEnvSpecs(specs: Specs): DmEnvSpecs {
   const convert = (record: Specs, prefix: string): DmEnvSpecs => {
     const converted: DmEnvSpecs = {};

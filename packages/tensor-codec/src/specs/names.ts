@@ -3,11 +3,11 @@ import { dtypes } from "../dtypes/dtype.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import type { FlatSpecs, Specs, TensorSpec } from "./spec.ts";
 
-/** How nested names are joined and split. */
+/** Options for joining nested names. */
 export interface NestingOptions {
   /**
-   * Takes keys that have a `.` in them as names that are joined already. Without
-   * it they are an error, for they come back as something else. Default false.
+   * Accepts keys that contain a `.` as names that are joined already. Otherwise they are an error,
+   * because unpacking would nest them. Default false.
    */
   readonly allowDots?: boolean | undefined;
 }
@@ -21,8 +21,8 @@ export interface Nested<T> {
  * Specs by their full name, nested keys joined with `.` (overview.md, "Nested
  * actions/observations"), in the order given.
  *
- * @throws TensorError `name` for a key with a `.` in it, and for a name that comes
- * twice or is both a spec and a parent of one.
+ * @throws TensorError `name` for a key with a `.` in it, for a duplicate name, and for a name that is
+ * both a spec and a parent of one.
  */
 export function flattenSpecs(specs: Specs, options: NestingOptions = {}): FlatSpecs {
   return flatten(specs, isTensorSpec, options) as Record<string, TensorSpec>;
@@ -30,7 +30,7 @@ export function flattenSpecs(specs: Specs, options: NestingOptions = {}): FlatSp
 
 /**
  * Values by their full name, nested keys joined with `.`. Only plain records nest:
- * tensors, arrays and messages are values. What is `undefined` is left out.
+ * tensors, arrays and messages are values. Values that are `undefined` are left out.
  *
  * @throws TensorError `name`, as `flattenSpecs` does.
  */
@@ -43,7 +43,7 @@ export function flattenValues(
 
 /**
  * The nested record of values whose names have `.` in them: the inverse of
- * `flattenValues`. Names may come from anybody: `__proto__` is a key like others.
+ * `flattenValues`. Names may be hostile: `__proto__` is an ordinary key.
  *
  * @throws TensorError `name` for a name that is both a value and a parent of one.
  */
@@ -77,8 +77,7 @@ export function nestValues<T>(
 }
 
 /**
- * Checks that names can stand side by side: none is a value and a parent at once
- * (`a` and `a.b`).
+ * Checks that names are unique and that none is both a value and a parent of one (`a` and `a.b`).
  *
  * @throws TensorError `name` that names both.
  */
@@ -107,7 +106,7 @@ export function setOwn<T>(record: Record<string, T>, key: string, value: T): voi
   } else record[key] = value;
 }
 
-/** Whether a value is a spec, and not a record of them. */
+/** Returns true for a spec, false for a record of specs. */
 export function isTensorSpec(value: unknown): value is TensorSpec {
   return (
     typeof value === "object" &&

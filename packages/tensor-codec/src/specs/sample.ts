@@ -10,9 +10,9 @@ import type { TensorSpec } from "./spec.ts";
 /** A source of randomness: numbers uniform in [0, 1). */
 export type Random = () => number;
 
-/** How `sample` fills what a spec leaves open. */
+/** Options of `sample` for variable dimensions and strings. */
 export interface SampleOptions {
-  /** The most that a variable dimension and a string are long. Default 8. */
+  /** Longest variable dimension and longest string. Default 8. */
   readonly maxLength?: number | undefined;
   /**
    * Which values of a discrete action may be drawn: as many as there are from its `min` to its `max`, of which
@@ -22,10 +22,10 @@ export interface SampleOptions {
 }
 
 /**
- * A random tensor that a spec allows, the same for the same random numbers.
+ * Draws a random tensor that a spec allows; the same random numbers give the same tensor.
  *
- * Between two bounds elements are uniform, and both bounds may come; an integer
- * without a bound has its dtype's. A float without bounds is normal (mean 0,
+ * Between two bounds elements are uniform, both bounds included; an integer without a bound has its
+ * dtype's. A float without bounds is normal (mean 0,
  * deviation 1), with one bound exponential from there (mean 1). Booleans are a
  * fair coin, strings are of lowercase letters, protos empty Anys; a variable
  * dimension and a string's length are uniform from 0 to `maxLength`. With `legal`,

@@ -12,7 +12,7 @@ import type { TensorSpec } from "./spec.ts";
 type Ordered = number | bigint;
 
 /**
- * Checks that a tensor is what a spec says: dtype, shape, elements, bounds.
+ * Checks a tensor against a spec: dtype, shape, elements and bounds.
  *
  * @throws TensorError naming `name` and, for a bound, the index of the first
  * element that is out.
@@ -35,8 +35,9 @@ export function validate(tensor: Tensor, spec: TensorSpec, name?: string): void 
 }
 
 /**
- * The tensor with each element moved to the nearest that a spec's bounds allow;
- * NaN stays NaN. The same tensor when nothing was out, else a new one.
+ * Moves each element of a tensor to the nearest value within a spec's bounds; NaN stays NaN.
+ *
+ * @returns The same tensor if every element was within bounds, else a new one.
  */
 export function clamp<D extends DType>(tensor: Tensor<D>, spec: TensorSpec): Tensor<D>;
 export function clamp(tensor: Tensor, spec: TensorSpec): Tensor {
@@ -55,8 +56,8 @@ export function clamp(tensor: Tensor, spec: TensorSpec): Tensor {
 }
 
 /**
- * A tensor of zeros, empty strings or empty Anys; where bounds exclude zero, of
- * what is nearest to it. A variable dimension is 0.
+ * Makes a tensor of zeros, empty strings or empty Anys; where bounds exclude zero, of the nearest value
+ * within them. A variable dimension is 0.
  */
 export function zeros<D extends DType, S extends readonly number[]>(
   spec: TensorSpec<D, S>,
@@ -77,7 +78,7 @@ export function equals(a: PackedTensor, b: PackedTensor): boolean {
   return sameElements(a.data, b.data);
 }
 
-/** Whether two specs have the same dtype, shape and bounds. */
+/** Returns true if two specs have the same dtype, shape and bounds. */
 export function equalSpecs(a: TensorSpec, b: TensorSpec): boolean {
   return (
     a.dtype === b.dtype &&

@@ -9,8 +9,7 @@ export type Shape = readonly number[];
 export type Bound<D extends DType> = D extends NumericDType ? Scalar<D> | TensorData<D> : never;
 
 /**
- * What a tensor may be: dtype, shape and, where declared, bounds. Its name is
- * the key that it stands under.
+ * The dtype, shape and, where declared, bounds of a tensor. Its name is the key that it stands under.
  */
 export interface TensorSpec<D extends DType = DType, S extends Shape = Shape> {
   readonly dtype: D;
@@ -27,7 +26,7 @@ export interface Specs {
 /** Specs by their full dotted name. */
 export type FlatSpecs = Readonly<Record<string, TensorSpec>>;
 
-/** What a spec's value unpacks to: a plain scalar for an empty shape, else a tensor. */
+/** The value that a spec unpacks to: a plain scalar for an empty shape, else a tensor. */
 export type ValueOf<T extends TensorSpec> =
   T extends TensorSpec<infer D, infer S>
     ? S extends readonly []
@@ -37,7 +36,7 @@ export type ValueOf<T extends TensorSpec> =
         : Tensor<D>
     : never;
 
-/** The values of specs, nested as they are. */
+/** The values of specs, nested like the specs. */
 export type ValuesOf<T extends Specs> = {
   -readonly [K in keyof T]: T[K] extends TensorSpec
     ? ValueOf<T[K]>
@@ -49,16 +48,16 @@ export type ValuesOf<T extends Specs> = {
 /** Scalars in arrays in arrays, as deep as there are dimensions. */
 export type NestedArray<T> = readonly (T | NestedArray<T>)[];
 
-/** What can be packed for a spec: a tensor of its dtype, its typed array, a scalar, or nested arrays. */
+/** Values that can be packed for a spec: a tensor of its dtype, its typed array, a scalar, or nested arrays. */
 export type Packable<D extends DType = DType> = D extends DType
   ? PackedTensor<D> | TensorData<D> | Scalar<D> | NestedArray<Scalar<D>>
   : never;
 
-/** What can be packed for a spec that is known by type. */
+/** Values that can be packed for a spec of a known type. */
 export type PackableOf<T extends TensorSpec> =
   T extends TensorSpec<infer D, infer _S> ? Packable<D> : never;
 
-/** What can be packed for each of some specs, nested as they are. */
+/** Values that can be packed for each of the specs, nested like the specs. */
 export type PackablesOf<T extends Specs> = {
   -readonly [K in keyof T]: T[K] extends TensorSpec
     ? PackableOf<T[K]>
@@ -69,7 +68,7 @@ export type PackablesOf<T extends Specs> = {
 
 /**
  * Bounds, inclusive: one for all elements, or one for each as a typed array or
- * nested arrays. What is left out is not sent.
+ * nested arrays. A side that is absent is not sent.
  */
 export interface Bounds<D extends NumericDType> {
   readonly min?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>>;

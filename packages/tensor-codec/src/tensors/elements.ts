@@ -5,8 +5,8 @@ import type { TensorError } from "../errors/tensor-error.ts";
 import { type Destination, elementError, loneSurrogate } from "./element-error.ts";
 
 /**
- * Stores values as elements `at`, `at + 1`, … of `data`, each checked: no cast
- * loses anything, but that a number is rounded to float32 for a float32 tensor.
+ * Stores values as elements `at`, `at + 1`, … of `data` and checks each. Nothing is cast, except that a
+ * number is rounded to float32 for a float32 tensor.
  *
  * @throws TensorError `value`, or `dtype` for a value of another kind, naming the element.
  */
@@ -21,14 +21,14 @@ export function storeElements(
   const overflow = kind === "float" ? (rounding?.overflow ?? Number.POSITIVE_INFINITY) : 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    // Nearly all that floats are given; isElement tells of the rest.
+    // The common case for floats; isElement decides the rest.
     const plain = typeof value === "number" && value < overflow && value > -overflow;
     if (!plain && !isElement(type, value)) throw wrongElement(value, at + i, to);
     (data as unknown[])[at + i] = kind === "bool" ? (value ? 1 : 0) : value;
   }
 }
 
-/** Whether a value can be an element of a dtype as it is. */
+/** Returns true if a value can be an element of a dtype without a cast. */
 export function isElement({ kind, range, rounding }: AnyElementType, value: unknown): boolean {
   switch (kind) {
     case "float":
@@ -50,11 +50,11 @@ export function isElement({ kind, range, rounding }: AnyElementType, value: unkn
   }
 }
 
-/** Whether a number does not overflow where it is rounded. */
+/** Returns true unless rounding the number overflows. */
 const fits = (value: number, { overflow }: Rounding): boolean =>
   (value < overflow && value > -overflow) || !Number.isFinite(value);
 
-/** Whether a value is a message of google.protobuf.Any. */
+/** Returns true for a google.protobuf.Any. */
 export function isAny(value: unknown): boolean {
   return (
     typeof value === "object" &&
@@ -64,12 +64,12 @@ export function isAny(value: unknown): boolean {
   );
 }
 
-/** Whether a string has a UTF-8 encoding: a lone surrogate has none, and would become U+FFFD. */
+/** Returns true if a string has a UTF-8 encoding; a lone surrogate would become U+FFFD. */
 function isWellFormed(value: string): boolean {
   return !/\p{Surrogate}/u.test(value);
 }
 
-/** The error of a value that cannot be an element; it says which one, and what to give instead. */
+/** Makes the error of a value that cannot be an element, with its index and a remedy. */
 export function wrongElement(value: unknown, index: number, to: Destination): TensorError {
   const { kind, range } = elementTypes[to.dtype];
   const fact = (reason: "dtype" | "value", expected: string, remedy?: string) =>
@@ -111,8 +111,8 @@ export function wrongElement(value: unknown, index: number, to: Destination): Te
 }
 
 /**
- * Checks data that is already flat: a bool's bytes are 0 or 1, strings are well
- * formed, protos are Anys. The other typed arrays cannot hold anything wrong.
+ * Checks flat data: the bytes of bools are 0 or 1, strings are well-formed, protos are Anys. Other typed
+ * arrays hold only valid elements.
  */
 export function checkData(
   type: AnyElementType,
@@ -143,7 +143,7 @@ export function checkData(
   }
 }
 
-/** A copy of the first element `count` times, bit for bit: NaNs keep their payload. */
+/** Repeats the first element `count` times, bit for bit: NaNs keep their payload. */
 export function repeatElement(data: TensorData, dtype: DType, count: number): TensorData {
   const { allocate } = elementTypes[dtype];
   if (Array.isArray(data)) return new Array(count).fill(data[0]);
@@ -152,7 +152,7 @@ export function repeatElement(data: TensorData, dtype: DType, count: number): Te
   return result;
 }
 
-/** Whether all elements are the same, bit for bit. */
+/** Returns true if all elements are the same, bit for bit. */
 export function isUniform(data: TensorData): boolean {
   const bits = bitsOf(data);
   for (let i = 1; i < bits.length; i++) if (bits[i] !== bits[0]) return false;

@@ -7,7 +7,7 @@ import type { Destination } from "./element-error.ts";
 import { storeElements } from "./elements.ts";
 import { elementCount } from "./tensor.ts";
 
-/** The shape of nested arrays, taken along their first elements, and the first scalar in them. */
+/** Returns the shape of nested arrays, measured along their first elements, and the first scalar in them. */
 export function measureNested(
   value: readonly unknown[],
   name?: string,
@@ -33,10 +33,10 @@ export function measureNested(
 }
 
 /**
- * The elements of nested arrays of a known shape, flat.
+ * Copies the elements of nested arrays of a known shape to flat data.
  *
- * @throws TensorError `ragged` that names the index of the first array that has
- * another length than its siblings, `value` or `dtype` that names an element.
+ * @throws TensorError `ragged` that names the index of the first array whose
+ * length differs from its siblings', `value` or `dtype` that names an element.
  */
 export function flattenNested(
   value: readonly unknown[],
@@ -53,7 +53,7 @@ export function flattenNested(
   return data;
 }
 
-/** Deeper than anybody's tensors, and shallow enough for recursion. */
+/** Deeper than any real tensor, and shallow enough for recursion. */
 const MAX_DEPTH = 64;
 
 function fill(

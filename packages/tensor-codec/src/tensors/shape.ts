@@ -6,10 +6,9 @@ import { shapeText } from "../errors/text.ts";
 import { elementCount } from "./tensor.ts";
 
 /**
- * The shape that a packed tensor's shape and number of elements stand for
- * (overview.md, "Tensors"): the variable dimension is inferred; one element fills
- * any shape, and makes a variable dimension 1. Allocates nothing of the tensor's
- * size; the same array when there is nothing to infer.
+ * Resolves a packed tensor's shape for its number of elements (overview.md, "Tensors"): infers the variable
+ * dimension; one element fills any shape, and makes a variable dimension 1. Allocates nothing of the
+ * tensor's size, and returns the same array if there is nothing to infer.
  *
  * @throws TensorError `shape` or, past `maxElements`, `limit`.
  */
@@ -45,7 +44,7 @@ export function resolveShape(
   return shape.map((size, dimension) => (dimension === variable ? inferred : size));
 }
 
-/** The index of a shape's variable dimension, -1 for none. */
+/** Returns the index of a shape's variable dimension, or -1. */
 function variableDimension(shape: readonly number[], name?: string): number {
   let variable = -1;
   for (let i = 0; i < shape.length; i++) {
@@ -64,7 +63,7 @@ function variableDimension(shape: readonly number[], name?: string): number {
 }
 
 /**
- * Checks a complete shape against a spec's, whose variable dimension takes any size.
+ * Checks a resolved shape against a spec's, whose variable dimension accepts any size.
  *
  * @throws TensorError `shape` that names both.
  */
@@ -92,7 +91,7 @@ export function checkShape(
   }
 }
 
-/** Whether two shapes are the same, dimension by dimension. */
+/** Returns true if two shapes are the same, dimension by dimension. */
 export function sameShape(a: readonly number[], b: readonly number[]): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;

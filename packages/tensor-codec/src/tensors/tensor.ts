@@ -3,7 +3,7 @@ import { type DType, dtypes, type TensorData } from "../dtypes/dtype.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import { shapeText, valueText, withArticle } from "../errors/text.ts";
 
-/** The largest dimension of a shape: the wire has 32 bits for it, signed. */
+/** The largest dimension of a shape: a signed 32-bit integer on the wire. */
 export const MAX_DIMENSION = 2147483647;
 
 /**
@@ -50,7 +50,7 @@ export interface UnsetTensor {
   readonly data: readonly never[];
 }
 
-/** The number of elements that a shape without a variable dimension has. */
+/** Returns the number of elements of a shape without a variable dimension. */
 export function elementCount(shape: readonly number[]): number {
   let count = 1;
   for (let i = 0; i < shape.length; i++) {
@@ -61,20 +61,17 @@ export function elementCount(shape: readonly number[]): number {
   return count;
 }
 
-/** Whether a shape has a variable (negative) dimension. */
+/** Returns true if a shape has a variable (negative) dimension. */
 export function isVariable(shape: readonly number[]): boolean {
   for (let i = 0; i < shape.length; i++) if ((shape[i] as number) < 0) return true;
   return false;
 }
 
 /**
- * Makes a tensor of a dtype, a shape and data that has that many elements.
+ * Makes a tensor. It borrows `data`: later changes of the array change the tensor.
  *
- * The data is kept, not copied: whoever holds it can change the tensor.
- *
- * @throws TensorError `dtype` when the data is not what holds such elements,
- * `shape` when the shape has a negative dimension or the data another number of
- * elements.
+ * @throws TensorError `dtype` if the data does not hold elements of the dtype; `shape` if the shape has
+ * a negative dimension or another number of elements than the data.
  */
 export function tensor<D extends DType>(
   dtype: D,

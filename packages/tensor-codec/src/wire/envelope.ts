@@ -18,7 +18,7 @@ import { LayoutReader } from "./steps/layout-reader.ts";
 import { LayoutWriter } from "./steps/layout-writer.ts";
 import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
 
-/** What generated code reads: unknown fields are not kept. */
+/** Options of generated code: unknown fields are dropped. */
 export const knownFieldsOnly: Readonly<{ readUnknownFields: boolean }> = {
   readUnknownFields: false,
 };
@@ -36,9 +36,9 @@ interface ColdField {
 }
 
 /**
- * A codec of EnvironmentRequest or EnvironmentResponse. The step is read and
- * written here, every other payload by the generated code; both merge a payload that
- * comes in several parts, and of two kinds the last wins, as protobuf has it.
+ * Makes a codec of EnvironmentRequest or EnvironmentResponse. Reads and writes the step itself, every
+ * other payload with the generated code; both merge a payload split into several parts, and of two
+ * payloads of different kinds the last wins, as in protobuf.
  */
 export function createEnvelopeCodec<S, T extends Payload>(
   envelope: DescMessage,
@@ -49,8 +49,8 @@ export function createEnvelopeCodec<S, T extends Payload>(
   const readOptions = readOptionsOf(options);
   const reader = new Reader();
   const scanner = new MessageScanner(readOptions);
-  const lendsScalars = options.lendScalars === true && readOptions.maxElements > 0;
-  const layoutReader = new LayoutReader(stepCodec, lendsScalars);
+  const borrowsScalars = options.borrowScalars === true && readOptions.maxElements > 0;
+  const layoutReader = new LayoutReader(stepCodec, borrowsScalars);
   const layoutWriter = new LayoutWriter(stepCodec);
   const sizes = new Sizes();
   let cold: Uint8Array = new Uint8Array(0);

@@ -12,12 +12,12 @@ const MAX_MESSAGE_DEPTH = 100;
 /** Fields and numbers of one message, for each entry that it may have. */
 const FIELDS_PER_ENTRY = 16;
 
-/** What an occurrence of a field costs whoever decodes it. */
+/** The cost of decoding one occurrence of a field. */
 interface FieldCost {
   readonly wireType: number;
-  /** Whether its elements may come packed: numbers, in a list. */
+  /** True for a list of numbers, which may be packed. */
   readonly packable: boolean;
-  /** Whether it adds an entry to a list or a map. */
+  /** True if it adds an entry to a list or a map. */
   readonly repeated: boolean;
   /** The fields of the message in it. */
   readonly inner: (() => FieldCosts) | undefined;

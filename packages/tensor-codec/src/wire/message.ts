@@ -7,11 +7,11 @@ import { readOptionsOf } from "./primitives/read-options.ts";
 import { Reader } from "./primitives/reader.ts";
 
 /**
- * The message in some bytes of a peer, such as those of an extension, within the limits of any
- * message that is no step. Unknown fields are not kept.
+ * Decodes a message of a peer, such as that of an extension, within the limits of messages other than
+ * steps. Unknown fields are dropped.
  *
  * @throws TensorError `limit`, or `malformed` with the offset.
- * @throws Error of the generated code for bytes that are none of the message.
+ * @throws Error of the generated code for bytes that are not a message of the schema.
  */
 export function decodeMessage<T extends DescMessage>(
   schema: T,

@@ -2,15 +2,15 @@
 import type { EnvironmentRequest, EnvironmentResponse } from "@dm-env-rpc/protocol";
 import type { StepRequest, StepResponse } from "./steps/step.ts";
 
-/** Bytes that came whole but are no message of the protocol. */
+/** A complete frame that is not a message of the protocol. */
 export interface Malformed {
   readonly case: "malformed";
-  /** Says at which byte, what was expected and what came. */
+  /** The error, with the offset at which decoding failed. */
   readonly value: Error;
 }
 
 /**
- * What an agent sends on a Process stream: the payload of an EnvironmentRequest.
+ * A message that an agent sends on a Process stream: the payload of an EnvironmentRequest.
  * The hot step is a record of tensors, everything else the generated message;
  * `case: undefined` is a request without a payload.
  */
@@ -18,32 +18,32 @@ export type ProcessRequest =
   | { readonly case: "step"; readonly value: StepRequest }
   | Exclude<EnvironmentRequest["payload"], { case: "step" }>;
 
-/** What a server answers on a Process stream: the payload of an EnvironmentResponse. */
+/** A message that a server sends on a Process stream: the payload of an EnvironmentResponse. */
 export type ProcessResponse =
   | { readonly case: "step"; readonly value: StepResponse }
   | Exclude<EnvironmentResponse["payload"], { case: "step" }>;
 
 /**
- * How one direction of a stream becomes bytes and back.
+ * Encodes and decodes the messages of one direction of a stream.
  *
- * `size` is called right before `write`, once each and on the same message, so that
- * a codec may keep what it measured.
+ * Call `size` right before `write`, once each and with the same message: a codec may reuse its
+ * measurements.
  */
 export interface MessageCodec<T> {
   /**
-   * The number of bytes of a message.
+   * Returns the size of a message in bytes.
    *
    * @throws TensorError `value` for a string without a UTF-8 encoding; what the
-   * generated code throws for a message that somebody filled badly.
+   * generated code throws for a message with fields of the wrong type.
    */
   size(message: T): number;
-  /** Writes a message of `size(message)` bytes into `target` at `offset`; returns the offset behind it. */
+  /** Writes a message of `size(message)` bytes into `target` at `offset`; returns the offset after it. */
   write(message: T, target: Uint8Array, offset: number): number;
   /**
-   * Reads the message in `source` from `start` to `end`. Tensors in it are views of
-   * `source` where its alignment allows, so they keep it in memory and change when it is
-   * written to again. Steps of one layout may share shapes and requested UIDs, which are frozen
-   * then. Never throws: what is no message is `malformed`.
+   * Reads the message in `source` from `start` to `end`. Tensors in it are views of `source` where
+   * alignment allows: they keep it in memory, and change when it is overwritten. Steps of one layout
+   * may share shapes and requested UIDs, which are frozen. Never throws: undecodable bytes are
+   * `malformed`.
    */
   read(source: Uint8Array, start: number, end: number): T | Malformed;
 }

@@ -18,9 +18,9 @@ const REQUESTED = (2 << 3) | LENGTH_DELIMITED;
 const REQUESTED_UNPACKED = (2 << 3) | VARINT;
 
 /**
- * Makes the codec of what agents send: EnvironmentRequest.
+ * Makes the codec of the messages that agents send: EnvironmentRequest.
  *
- * One codec is for one stream or for many, but reads and writes one message at a time.
+ * Any number of streams may share a codec; it reads or writes one message at a time.
  */
 export function createRequestCodec(options: CodecOptions = {}): MessageCodec<ProcessRequest> {
   return createEnvelopeCodec(EnvironmentRequestSchema, stepRequestCodec, options);

@@ -16,15 +16,15 @@ const NO_UIDS: readonly never[] = Object.freeze([]);
 const OBSERVATIONS = (2 << 3) | LENGTH_DELIMITED;
 
 /**
- * Makes the codec of what servers answer: EnvironmentResponse.
+ * Makes the codec of the messages that servers send: EnvironmentResponse.
  *
- * One codec is for one stream or for many, but reads and writes one message at a time.
+ * Any number of streams may share a codec; it reads or writes one message at a time.
  */
 export function createResponseCodec(options: CodecOptions = {}): MessageCodec<ProcessResponse> {
   return createEnvelopeCodec(EnvironmentResponseSchema, stepResponseCodec, options);
 }
 
-/** How a StepResponse is read and written. */
+/** Reads and writes a StepResponse. */
 export const stepResponseCodec: StepCodec<StepResponse> = {
   size({ state, observations }, sizes) {
     return (state === 0 ? 0 : 1 + int32Size(state)) + mapSize(observations, sizes);

@@ -14,7 +14,7 @@ import { nextElement, readString } from "./repeated-fields.ts";
 const TYPE_URL = (1 << 3) | LENGTH_DELIMITED;
 const VALUE = (2 << 3) | LENGTH_DELIMITED;
 
-/** Shared, as nobody can change it: a hostile array may have millions of empty Anys. */
+/** Shared, because it is immutable: a hostile array may hold millions of empty Anys. */
 const NO_BYTES = new Uint8Array(0);
 
 /** `repeated google.protobuf.Any`. */

@@ -38,7 +38,7 @@ export const signedBytes: PackedEncoding<Int8Array> = {
   read: (reader, options) => {
     const { source, pos, end } = reader;
     if (end - pos === 1 && options.maxElements > 0) {
-      // A view of one byte costs twice as much, and keeps all that came with it.
+      // A view of one byte costs twice as much, and keeps the whole message in memory.
       const out = new Int8Array(1);
       out[0] = source[pos] as number;
       return out;
@@ -53,7 +53,7 @@ export const signedBytes: PackedEncoding<Int8Array> = {
   },
 };
 
-/** Writes bytes as they are; returns the position behind them. */
+/** Writes bytes as they are; returns the position after them. */
 export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
   if (data.length > FEW) target.set(data, pos);
   else for (let i = 0; i < data.length; i++) target[pos + i] = data[i] as number;

@@ -5,37 +5,37 @@ import type { Reader } from "../primitives/reader.ts";
 import type { Sizes } from "../primitives/sizes.ts";
 
 /**
- * How the elements of a tensor are the bytes of its `Tensor.*Array`, one for each way that
- * protobuf has; `A` is what holds the elements.
+ * Encodes the elements of a tensor as the bytes of its `Tensor.*Array`; `A` is the array that holds
+ * them.
  */
 export type Encoding<A> = PackedEncoding<A> | RepeatedEncoding<A>;
 
-/** Elements in one field, one behind the other: `bytes`, or numbers that are packed. */
+/** All elements in one field: `bytes`, or packed numbers. */
 export interface PackedEncoding<A> {
   readonly packed: true;
   /**
-   * The wire type of an element that comes by itself, as numbers may; undefined of `bytes`: of
-   * several fields the last stands, while those of numbers are put together.
+   * The wire type of a number in a field of its own, which is appended to the others; undefined for
+   * `bytes`, of which the last field wins.
    */
   readonly alone: number | undefined;
-  /** The bytes of every element; 0 where that depends on its value. */
+  /** Bytes of an element; 0 if that depends on its value. */
   readonly width: number;
-  /** The bytes of elements. */
+  /** Returns the size of elements in bytes. */
   size(data: A): number;
-  /** Writes elements of `size` bytes, with nothing in front of them; returns the position behind them. */
+  /** Writes elements of `size` bytes, without tag and length; returns the position after them. */
   write(data: A, size: number, target: Uint8Array, pos: number): number;
-  /** Checks that an element ends where a field does that is one of several. */
+  /** Checks that a field, one of several, ends where an element does. */
   check(reader: Reader, start: number, end: number): void;
-  /** The elements from the reader's position to its end; `allocate` makes room for as many. */
+  /** Reads the elements from the reader's position to its end into an array made by `allocate`. */
   read(reader: Reader, options: ReadOptions, allocate: (length: number) => A): A;
   /**
-   * Reads one element of `size` bytes into `data`, as nearly all encoders write it. Returns false
-   * when it is anything else, and has read nothing then.
+   * Reads one element of `size` bytes into `data`. Returns false, having read nothing, unless it is
+   * encoded as nearly all encoders do.
    */
   readOne(source: Uint8Array, pos: number, size: number, data: A): boolean;
 }
 
-/** The bytes of packed elements. */
+/** Returns the size of packed elements in bytes. */
 export function elementsSize<A extends ArrayLike<unknown>>(
   encoding: PackedEncoding<A>,
   data: A,
@@ -43,22 +43,22 @@ export function elementsSize<A extends ArrayLike<unknown>>(
   return encoding.width > 0 ? data.length * encoding.width : encoding.size(data);
 }
 
-/** Elements in a field each: strings and messages. */
+/** Each element in a field of its own: strings and messages. */
 export interface RepeatedEncoding<A> {
   readonly packed: false;
   /**
-   * The bytes of elements with their tags and lengths; keeps in `sizes` what `write` asks for.
+   * Measures elements with their tags and lengths, and records in `sizes` the lengths that `write` takes.
    *
-   * @throws TensorError `value` for what has no encoding.
+   * @throws TensorError `value` for an element without an encoding.
    */
   size(tensor: RepeatedElements<A>, sizes: Sizes): number;
-  /** Writes elements with their tags and lengths; returns the position behind them. */
+  /** Writes elements with their tags and lengths; returns the position after them. */
   write(data: A, sizes: Sizes, target: Uint8Array, pos: number): number;
-  /** The elements from the reader's position to its end. */
+  /** Reads the elements from the reader's position to its end. */
   read(reader: Reader, options: ReadOptions): A;
 }
 
-/** Elements, and what the error of one says of them. */
+/** Elements, with the dtype and shape that errors name. */
 export interface RepeatedElements<A> {
   readonly dtype: DType;
   readonly shape: readonly number[];

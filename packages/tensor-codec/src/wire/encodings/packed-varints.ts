@@ -11,7 +11,7 @@ export function checkVarints(reader: Reader, start: number, end: number): void {
   }
 }
 
-/** The number of varints from the reader's position to its end, within the limit. */
+/** Returns the number of varints from the reader's position to its end, within the limit. */
 export function countElements(reader: Reader, { maxElements }: ReadOptions): number {
   const { source, pos, end } = reader;
   checkVarints(reader, pos, end);
@@ -20,7 +20,7 @@ export function countElements(reader: Reader, { maxElements }: ReadOptions): num
   return count;
 }
 
-/** The error of a varint that goes on and on. */
+/** Makes the error of a varint of more than ten bytes. */
 export function tooLong(reader: Reader): Error {
   return reader.malformed("varints of at most ten bytes", "a longer one");
 }

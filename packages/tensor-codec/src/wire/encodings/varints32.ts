@@ -35,6 +35,6 @@ const encoding: PackedEncoding<IntegerArray> = {
 
 /** `repeated int32` and `repeated uint32`: varints, of which what an element cannot hold is cut off. */
 export function varints32<A extends IntegerArray>(): PackedEncoding<A> {
-  // What is read is what `allocate` made.
+  // `allocate` makes the array that is read into.
   return encoding as PackedEncoding<A>;
 }

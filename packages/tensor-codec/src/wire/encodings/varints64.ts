@@ -36,6 +36,6 @@ const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
 
 /** `repeated int64` and `repeated uint64`: varints. */
 export function varints64<A extends BigInt64Array | BigUint64Array>(): PackedEncoding<A> {
-  // What is read is what `allocate` made.
+  // `allocate` makes the array that is read into.
   return encoding as PackedEncoding<A>;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Whether this machine keeps the low byte first, as the wire does. */
+/** True on a little-endian machine; the wire is little-endian. */
 export const littleEndianHost: boolean = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 const scratch = new ArrayBuffer(8);
 
 /**
- * One place in memory under several types: what is stored through one is read
- * through another, with no allocation. Never kept across calls.
+ * One piece of memory under several types: reinterprets the bits of a number without an allocation.
+ * Its content is valid within one call.
  */
 export const bits: {
   readonly float32: Float32Array;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { varintSize, writeVarint } from "./varints.ts";
 
-/** Writes the tag and the length of a field; returns the position behind them. */
+/** Writes the tag and the length of a field; returns the position after them. */
 export function begin(tag: number, length: number, target: Uint8Array, pos: number): number {
   target[pos] = tag;
   return writeVarint(length, target, pos + 1);
 }
 
-/** The bytes of a field of so many bytes, with its length and a tag of one byte. */
+/** Returns the size of a field of `length` bytes with its one-byte tag and its length. */
 export function delimitedSize(length: number): number {
   return 1 + varintSize(length) + length;
 }

@@ -32,7 +32,7 @@ export function readFixed<T extends FixedArray>(
   return new type(bytes.buffer);
 }
 
-/** Writes floats as they are, bit for bit; returns the position behind them. */
+/** Writes floats as they are, bit for bit; returns the position after them. */
 export function writeFixed(
   data: FixedArray,
   target: Uint8Array,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Where reading a step came by what may differ in the next one of the same layout. */
+/** Positions, in a step that is being read, of the parts that differ between steps of one layout. */
 export class LayoutNotes {
   /** Pairs of positions, a start and an end: the `Tensor.*Array` of each entry, in their order. */
   readonly arrays: number[] = [];
-  /** Where the state is, when it takes one byte; -1 without. */
+  /** Position of the state if it takes one byte, else -1. */
   stateAt = -1;
-  /** Whether each entry's tensor comes from one range of bytes: nothing was merged, replaced or without a payload. */
+  /** True if each entry's tensor was read from one range of bytes: none was merged, replaced or without a payload. */
   regular = true;
 
   clear(): void {

@@ -6,7 +6,7 @@ import {
   type Limits,
 } from "../../errors/limits.ts";
 
-/** What the readers of tensors keep to. */
+/** Limits and options of the readers of tensors. */
 export interface ReadOptions {
   readonly maxElements: number;
   readonly maxStringBytes: number;
@@ -15,18 +15,18 @@ export interface ReadOptions {
   readonly copy: boolean;
 }
 
-/** How a codec reads. */
+/** Options of a codec that reads. */
 export interface CodecOptions extends Limits {
   /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
   readonly copy?: boolean | undefined;
   /**
-   * Lends the tensors of scalars: those of a later step may be the same ones, with other
-   * elements, so that they cost no memory. For whoever reads them before the next message. Default false.
+   * Returns borrowed scalars: their tensors are valid until the next message, which may reuse them, so
+   * that they cost no memory. `ownScalars` copies them. Default false.
    */
-  readonly lendScalars?: boolean | undefined;
+  readonly borrowScalars?: boolean | undefined;
 }
 
-/** Limits and defaults as the readers want them. */
+/** Applies the defaults of the limits. */
 export function readOptionsOf(options: CodecOptions): ReadOptions {
   return {
     maxElements: options.maxElements ?? DEFAULT_MAX_ELEMENTS,

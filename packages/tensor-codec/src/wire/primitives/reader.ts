@@ -12,8 +12,8 @@ const MAX_SKIPPED_FIELDS = 2 ** 20;
 const NOTHING = new Uint8Array(0);
 
 /**
- * Reads tags, varints and lengths, and never past `end`: whoever reads a message
- * in a message sets `end` to the inner one's and puts it back.
+ * Reads tags, varints and lengths, never past `end`. To read a message within a message, set `end` to that
+ * of the inner one and restore it afterwards.
  */
 export class Reader {
   source: Uint8Array = NOTHING;
@@ -21,14 +21,14 @@ export class Reader {
   end = 0;
   /** Where the message begins, from which errors count. */
   private start = 0;
-  /** Whether the source is not the message but some of its parts, put together. */
+  /** True while the source is a merge of parts of the message. */
   private merged = false;
   /** Unknown fields that were skipped. */
   private skipped = 0;
   /** The halves of what `varint64` read last; signed, as bit operations leave them. */
   low = 0;
   high = 0;
-  /** What reading a step finds out about where its parts are. */
+  /** The positions found while a step is read. */
   readonly notes: LayoutNotes = new LayoutNotes();
 
   open(source: Uint8Array, start: number, end: number): void {
@@ -139,7 +139,7 @@ export class Reader {
     return this.low | 0;
   }
 
-  /** Passes over the field whose tag was read, which nobody knows. */
+  /** Skips the unknown field whose tag was read. */
   skip(tag: number): void {
     this.countSkipped();
     this.pass(tag);
@@ -152,7 +152,7 @@ export class Reader {
     }
   }
 
-  /** Passes over the field whose tag was read. */
+  /** Skips the field whose tag was read. */
   pass(tag: number): void {
     const groups: number[] = [];
     let current = tag;
@@ -193,7 +193,7 @@ export class Reader {
     this.pos += bytes;
   }
 
-  /** Reads what lies between here and `stop`, then goes on behind it. */
+  /** Reads up to `stop`, then continues after it. */
   inner<T>(stop: number, read: () => T): T {
     const { end } = this;
     this.end = stop;
@@ -203,7 +203,7 @@ export class Reader {
     return value;
   }
 
-  /** Reads a range of any bytes, then goes on where it was. */
+  /** Reads a range of any bytes, then continues at the current position. */
   within<T>(source: Uint8Array, start: number, end: number, read: () => T): T {
     const { source: outerSource, start: outerStart, pos, end: outerEnd, merged } = this;
     if (source !== outerSource) {

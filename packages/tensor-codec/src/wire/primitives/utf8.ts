@@ -3,7 +3,7 @@
 /** Up to this length a loop is faster than a call of the platform's encoder. */
 const SHORT = 32;
 
-// What every platform has but no TypeScript library without the DOM or Node declares.
+// Every platform has these, but only the DOM's and Node's type libraries declare them.
 declare const TextEncoder: new () => {
   encodeInto(text: string, target: Uint8Array): unknown;
 };
@@ -34,7 +34,7 @@ export function utf8Length(text: string): number {
   return bytes;
 }
 
-/** Writes a string of `length` UTF-8 bytes at `pos`; returns the position behind it. */
+/** Writes a string of `length` UTF-8 bytes at `pos`; returns the position after it. */
 export function writeUtf8(text: string, length: number, target: Uint8Array, pos: number): number {
   if (length === text.length && length <= SHORT) {
     for (let i = 0; i < length; i++) target[pos + i] = text.charCodeAt(i);

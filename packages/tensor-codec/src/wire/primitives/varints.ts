@@ -17,7 +17,7 @@ export function halvesSize(low: number, high: number): number {
   return high === 0 ? (352 - Math.clz32(low | 1) * 9) >>> 6 : (640 - Math.clz32(high) * 9) >>> 6;
 }
 
-/** Writes an unsigned 32-bit varint; returns the position behind it. */
+/** Writes an unsigned 32-bit varint; returns the position after it. */
 export function writeVarint(value: number, target: Uint8Array, pos: number): number {
   let rest = value;
   while (rest > 0x7f) {
@@ -28,7 +28,7 @@ export function writeVarint(value: number, target: Uint8Array, pos: number): num
   return pos;
 }
 
-/** Writes an int32 as a varint; returns the position behind it. */
+/** Writes an int32 as a varint; returns the position after it. */
 export function writeInt32(value: number, target: Uint8Array, pos: number): number {
   if (value >= 0) return writeVarint(value, target, pos);
   target[pos] = value | 0x80;
@@ -44,7 +44,7 @@ export function writeInt32(value: number, target: Uint8Array, pos: number): numb
   return pos + 10;
 }
 
-/** Writes a 64-bit varint, given by its halves; returns the position behind it. */
+/** Writes a 64-bit varint, given by its halves; returns the position after it. */
 export function writeHalves(low: number, high: number, target: Uint8Array, pos: number): number {
   if (high === 0) return writeVarint(low >>> 0, target, pos);
   target[pos] = low | 0x80;
@@ -84,7 +84,7 @@ export function varintsSize(data: IntegerArray): number {
   let all = 0;
   for (let i = 0; i < data.length; i++) all |= data[i] as number;
   if (all >>> 0 < 0x80) return data.length;
-  // What the sign adds to the five bytes of 32 bits; in a uint32 the bit that is a sign elsewhere is none.
+  // A sign adds five bytes to the five of 32 bits; the top bit of a uint32 is not a sign.
   const negative = data[Symbol.toStringTag] === "Uint32Array" ? 0 : 5;
   let size = 0;
   for (let i = 0; i < data.length; i++) {
@@ -94,7 +94,7 @@ export function varintsSize(data: IntegerArray): number {
   return size;
 }
 
-/** Writes integers of at most 32 bits as `size` bytes of packed varints; returns the position behind them. */
+/** Writes integers of at most 32 bits as `size` bytes of packed varints; returns the position after them. */
 export function writeVarints(
   data: IntegerArray,
   size: number,
@@ -133,7 +133,7 @@ export function varints64Size(data: BigInt64Array | BigUint64Array): number {
   return size;
 }
 
-/** Writes 64-bit integers as packed varints; returns the position behind them. */
+/** Writes 64-bit integers as packed varints; returns the position after them. */
 export function writeVarints64(
   data: BigInt64Array | BigUint64Array,
   target: Uint8Array,
@@ -156,7 +156,7 @@ export function writeVarints64(
 /** From this many bytes on, counting four at a time costs less than the view for it. */
 const WORDS_FROM = 256;
 
-/** How many varints end in a range: as many as it has elements. */
+/** Returns the number of varints that end in a range, which is its number of elements. */
 export function countVarints(source: Uint8Array, start: number, end: number): number {
   let open = 0;
   let at = start;
@@ -165,7 +165,7 @@ export function countVarints(source: Uint8Array, start: number, end: number): nu
     const count = (end - at) >>> 2;
     const words = new Int32Array(source.buffer, source.byteOffset + at, count);
     for (let i = 0; i < count; ) {
-      // Four sums, a byte each, and none of them beyond 255.
+      // Four sums in a byte each, none greater than 255.
       const stop = Math.min(count, i + 255);
       let sums = 0;
       for (; i < stop; i++) sums += ((words[i] as number) >>> 7) & 0x01010101;

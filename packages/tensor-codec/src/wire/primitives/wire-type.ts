@@ -10,7 +10,7 @@ export const FIXED32 = 5;
 
 /** The field of every `Tensor.*Array`: `array = 1`. */
 export const ARRAY_FIELD = 1;
-/** The tag of that field, but where it is a number that comes by itself. */
+/** The tag of that field, unless it holds a single unpacked number. */
 export const ARRAY_TAG: number = (ARRAY_FIELD << 3) | LENGTH_DELIMITED;
 /** The field of `Tensor.shape`. */
 export const SHAPE_FIELD = 15;

@@ -7,15 +7,15 @@ import type { EntryLayout } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
 
 /** An entry of a step whose tensor has one element, which the next step overwrites. */
-export interface LentScalar {
+export interface BorrowedScalar {
   readonly entry: UidTensor;
   /** The entry's element. */
   readonly data: TensorData;
   readonly encoding: PackedEncoding<TensorData>;
 }
 
-/** Makes the entry that messages of a layout share; undefined where it is no scalar, or none that is packed. */
-export function lentScalar({ uid, type, shape }: EntryLayout): LentScalar | undefined {
+/** Makes the entry that messages of a layout share; undefined unless it is a scalar with a packed encoding. */
+export function borrowedScalar({ uid, type, shape }: EntryLayout): BorrowedScalar | undefined {
   const { dtype, encoding } = type;
   if (shape.length > 0 || !encoding.packed) return undefined;
   const data = type.allocate(1);
@@ -23,8 +23,7 @@ export function lentScalar({ uid, type, shape }: EntryLayout): LentScalar | unde
 }
 
 /**
- * The same entries with scalars that are nobody else's: those that a codec lends (`lendScalars`) are
- * what they are until its next message.
+ * Copies borrowed scalars, which are valid until the codec's next message (`borrowScalars`).
  */
 export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
   return entries.map((entry) => {
@@ -36,13 +35,13 @@ export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
 
 /**
  * Reads the `Tensor.*Array` between two positions with one element, as nearly all encoders write it, into a tensor.
- * Returns false when it is anything else, and has read nothing then.
+ * Returns false, having read nothing, for any other bytes.
  */
 export function readScalar(
   source: Uint8Array,
   pos: number,
   end: number,
-  { data, encoding }: LentScalar,
+  { data, encoding }: BorrowedScalar,
 ): boolean {
   const size = end - pos - 2;
   if (size < 1 || source[pos] !== ARRAY_TAG || source[pos + 1] !== size) return false;

@@ -4,35 +4,34 @@ import type { PackedTensor } from "../../tensors/tensor.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import { readArray } from "../tensors/array-reader.ts";
-import { type LentScalar, lentScalar, readScalar } from "./borrowed-scalar.ts";
+import { type BorrowedScalar, borrowedScalar, readScalar } from "./borrowed-scalar.ts";
 import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
 import type { StepCodec } from "./step-codec.ts";
 
 /** A layout with the tensors that its messages share. */
 interface ReadLayout extends Layout {
-  /** For each entry one that is filled again and again, or nothing. */
-  readonly lent: readonly (LentScalar | undefined)[];
+  /** The borrowed scalar of each entry; undefined for every other tensor. */
+  readonly borrowed: readonly (BorrowedScalar | undefined)[];
 }
 
 /**
- * Reads a step by the layout of one before it: where all bytes are the same but
- * those of the arrays and the state, only these are read.
+ * Reads a step by the layout of an earlier one: where only the bytes of the arrays and the state differ,
+ * reads only these.
  *
- * What reading finds depends on the bytes alone, so it is what reading the whole
- * message would find.
+ * The result depends on the bytes alone: it is the one of reading the whole message.
  */
 export class LayoutReader<S> {
   private readonly codec: StepCodec<S>;
-  private readonly lendsScalars: boolean;
+  private readonly borrowsScalars: boolean;
   private readonly layouts = new Layouts<ReadLayout>();
 
-  constructor(codec: StepCodec<S>, lendsScalars: boolean) {
+  constructor(codec: StepCodec<S>, borrowsScalars: boolean) {
     this.codec = codec;
-    this.lendsScalars = lendsScalars;
+    this.borrowsScalars = borrowsScalars;
   }
 
-  /** The step in the reader's bytes; undefined when it has no layout that is known. */
+  /** Returns the step in the reader's bytes; undefined if its layout is unknown. */
   read(reader: Reader, options: ReadOptions): S | undefined {
     const { source, pos: start, end } = reader;
     const { recent } = this.layouts;
@@ -48,14 +47,14 @@ export class LayoutReader<S> {
 
   private readBy(layout: ReadLayout, reader: Reader, options: ReadOptions): S {
     const { source, pos: start } = reader;
-    const { fixed, entries: like, requested, lent } = layout;
+    const { fixed, entries: like, requested, borrowed } = layout;
     const { gaps, stateAt } = fixed;
     const entries = new Array<UidTensor>(like.length);
     for (let i = 0; i < like.length; i++) {
       const { uid, type, shape } = like[i] as EntryLayout;
       const at = start + (gaps[2 * i] as number);
       const stop = start + (gaps[2 * i + 1] as number);
-      const scalar = lent[i];
+      const scalar = borrowed[i];
       if (scalar !== undefined && readScalar(source, at, stop, scalar)) {
         entries[i] = scalar.entry;
         continue;
@@ -78,10 +77,12 @@ export class LayoutReader<S> {
       this.layouts.learn(undefined);
       return;
     }
-    // Messages share them, so nobody may change them.
+    // Messages share them.
     Object.freeze(layout.requested);
     for (const { shape } of layout.entries) Object.freeze(shape);
-    const lent = layout.entries.map((entry) => (this.lendsScalars ? lentScalar(entry) : undefined));
-    this.layouts.learn({ ...layout, lent });
+    const borrowed = layout.entries.map((entry) =>
+      this.borrowsScalars ? borrowedScalar(entry) : undefined,
+    );
+    this.layouts.learn({ ...layout, borrowed });
   }
 }

@@ -8,13 +8,13 @@ import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./
 import type { UidTensor } from "./step.ts";
 import type { StepCodec } from "./step-codec.ts";
 
-/** Of larger messages the elements take the time, not the layout. */
+/** In larger messages the elements dominate the time. */
 const MAX_BYTES = 4096;
 
-/** Of longer varints measuring takes the time, and may be in vain. */
+/** With more varints, measuring dominates the time and may be in vain. */
 const MAX_VARINTS = 16;
 
-/** What was written is within the limits of whoever wrote it. */
+/** A message that was just written needs no limits. */
 const NO_LIMITS: ReadOptions = {
   maxElements: Number.POSITIVE_INFINITY,
   maxStringBytes: Number.POSITIVE_INFINITY,
@@ -44,7 +44,7 @@ export class LayoutWriter<S> {
     this.codec = codec;
   }
 
-  /** The bytes of a message with this step, which `write` then writes; -1 when no layout fits it. */
+  /** Returns the size of a message with this step, for `write` to write, or -1 if no layout fits. */
   size(step: S): number {
     const { recent } = this.layouts;
     for (let i = 0; i < recent.length; i++) {
@@ -58,7 +58,7 @@ export class LayoutWriter<S> {
     return -1;
   }
 
-  /** Writes the message that was measured and returns the position behind it; -1 when no layout fitted it. */
+  /** Writes the measured message and returns the position after it, or -1 if no layout fits. */
   write(step: S, target: Uint8Array, start: number): number {
     const layout = this.found;
     if (layout === undefined) return -1;

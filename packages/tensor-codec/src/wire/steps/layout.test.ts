@@ -74,7 +74,7 @@ test("what is read by a known layout is what is read without one, also of change
       fc.array(fc.nat()),
       fc.boolean(),
       fc.boolean(),
-      (steps, choose, seeds, limited, lendScalars) => {
+      (steps, choose, seeds, limited, borrowScalars) => {
         const options = limited ? limits : {};
         const asBytes = (parts: number[][]) =>
           Uint8Array.from(parts.flatMap((part) => delimited(3, part)));
@@ -84,12 +84,12 @@ test("what is read by a known layout is what is read without one, also of change
             return seed === undefined ? [bytes] : [bytes, mutate(bytes, seeded(seed)), bytes];
           });
         compareReading(
-          createRequestCodec({ ...options, lendScalars }),
+          createRequestCodec({ ...options, borrowScalars }),
           () => createRequestCodec(options),
           changed(steps.map((step) => asBytes(layStepRequest(step, choose)))),
         );
         compareReading(
-          createResponseCodec({ ...options, lendScalars }),
+          createResponseCodec({ ...options, borrowScalars }),
           () => createResponseCodec(options),
           changed(steps.map((step) => asBytes(layStepResponse(step, choose)))),
         );
@@ -142,8 +142,8 @@ test("a message of the layout of the one before shares its shapes, and has its o
   expect([first?.state, second?.state]).toEqual([1, 3]);
 });
 
-test("scalars are lent where that is asked for, and nothing else is", () => {
-  const codec = createResponseCodec({ lendScalars: true });
+test("with borrowScalars, scalars are reused by the next message, and nothing else is", () => {
+  const codec = createResponseCodec({ borrowScalars: true });
   const reads = [0, 1, 2].map((reward) => {
     const bytes = encode(createResponseCodec(), response(reward));
     const read = codec.read(bytes, 0, bytes.length);

@@ -5,10 +5,10 @@ import type { LayoutNotes } from "../primitives/layout-notes.ts";
 import type { Uid } from "../primitives/uid.ts";
 import type { StepCodec } from "./step-codec.ts";
 
-/** A layout with more bytes than this outside of its arrays is not kept. */
+/** Most bytes outside of the arrays in a layout worth learning. */
 const MAX_FIXED_BYTES = 1024;
 
-/** A message's bytes but for the state and those in some gaps, which differ from message to message. */
+/** The bytes of a message outside of its gaps and its state, which differ from message to message. */
 export class FixedBytes {
   /** Bytes of a message. */
   readonly length: number;
@@ -46,7 +46,7 @@ export class FixedBytes {
     return new FixedBytes(message, gaps, stateAt, positions);
   }
 
-  /** Whether a message of as many bytes has the same bytes outside of the gaps, and a state of one byte. */
+  /** Returns true if a message of this length has the same bytes outside of the gaps, and a state of one byte. */
   match(source: Uint8Array, start: number): boolean {
     const { positions, bytes, stateAt } = this;
     // Messages nearly always match: looking at all bytes costs less than a branch for each.
@@ -58,14 +58,14 @@ export class FixedBytes {
   }
 }
 
-/** What is the same in the entries of messages of one layout. */
+/** The parts of an entry that messages of one layout share. */
 export interface EntryLayout {
   readonly uid: Uid;
   readonly type: EncodedType;
   readonly shape: readonly number[];
 }
 
-/** What messages of one layout have in common. */
+/** The parts of a message that others of its layout share. */
 export interface Layout {
   readonly fixed: FixedBytes;
   readonly entries: readonly EntryLayout[];
@@ -100,15 +100,15 @@ export function layoutOf<S>(
   };
 }
 
-/** Layouts are learned at once until so many of them came to nothing, then now and then. */
+/** Layouts that may be learned in vain before only one in PAUSE messages is learned. */
 const PATIENCE = 16;
 const PAUSE = 1024;
-/** Layouts that are kept: a server's codec is for the agents of all its worlds. */
+/** Layouts in memory; the codec of a server reads the agents of all its worlds. */
 const KEPT = 16;
-/** Of these the first half are kept as long as they are found more often than others are learned. */
+/** The first half are evicted only by layouts that are found again. */
 const FIRST = KEPT / 2;
 
-/** The layouts that messages had lately. */
+/** The layouts of recent messages. */
 export class Layouts<L> {
   readonly recent: L[] = [];
   private next = 0;
@@ -116,7 +116,7 @@ export class Layouts<L> {
   private fruitless = 0;
   private skipped = 0;
 
-  /** A message had a layout that is kept: the one with this index, which is another's then. */
+  /** Records that a message had the layout at this index, which changes the index of layouts. */
   paid(index: number): void {
     if (this.fruitless > 0) this.fruitless--;
     if (index < FIRST) return;
@@ -126,14 +126,14 @@ export class Layouts<L> {
     this.promoted = (this.promoted + 1) % FIRST;
   }
 
-  /** Whether learning a layout is worth while: not where hardly any message has that of another. */
+  /** True unless hardly any message has the layout of an earlier one. */
   get worthLearning(): boolean {
     if (this.fruitless < PATIENCE) return true;
     this.skipped = (this.skipped + 1) % PAUSE;
     return this.skipped === 0;
   }
 
-  /** Keeps a layout in place of the oldest that was not found again; undefined is one that cannot be kept. */
+  /** Adds a layout in place of the oldest that was not found again; undefined for one that cannot be used. */
   learn(layout: L | undefined): void {
     this.fruitless++;
     if (layout === undefined) return;

@@ -22,7 +22,7 @@ export function mapSize(entries: readonly UidTensor[], sizes: Sizes): number {
   return size;
 }
 
-/** Writes a field that is a `map<uint64, Tensor>`; returns the position behind it. */
+/** Writes a field that is a `map<uint64, Tensor>`; returns the position after it. */
 export function writeMap(
   entries: readonly UidTensor[],
   tag: number,
@@ -48,7 +48,7 @@ export function uidsSize(uids: readonly Uid[]): number {
   return size;
 }
 
-/** Writes a UID as a varint; returns the position behind it. */
+/** Writes a UID as a varint; returns the position after it. */
 export function writeUid(uid: Uid, target: Uint8Array, pos: number): number {
   return typeof uid === "number" && uid <= 0xffffffff
     ? writeVarint(uid, target, pos)

@@ -6,18 +6,18 @@ import type { Uid } from "../primitives/uid.ts";
 /** One entry of a `map<uint64, Tensor>`. */
 export interface UidTensor {
   readonly uid: Uid;
-  /** As it came; `unset` when the entry had no payload, which `unpackFor` refuses. */
+  /** Packed; `unset` if the entry has no payload, which `unpackFor` refuses. */
   readonly tensor: PackedTensor | UnsetTensor;
 }
 
-/** A StepRequest; of a UID that came twice only the last tensor is there. */
+/** A StepRequest; of a duplicate UID only the last tensor is present. */
 export interface StepRequest {
   readonly actions: readonly UidTensor[];
-  /** As they came: repeated UIDs stay repeated. */
+  /** In wire order; repeated UIDs stay repeated. */
   readonly requestedObservations: readonly Uid[];
 }
 
-/** A StepResponse; of a UID that came twice only the last tensor is there. */
+/** A StepResponse; of a duplicate UID only the last tensor is present. */
 export interface StepResponse {
   readonly state: EnvironmentStateType;
   readonly observations: readonly UidTensor[];

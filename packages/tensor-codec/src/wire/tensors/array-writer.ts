@@ -8,7 +8,7 @@ import type { Sizes } from "../primitives/sizes.ts";
 import { ARRAY_TAG } from "../primitives/wire-type.ts";
 
 /**
- * The bytes of a tensor's `Tensor.*Array`; keeps in `sizes` what `writeArray` asks for.
+ * Measures a tensor's `Tensor.*Array`, and records in `sizes` the lengths that `writeArray` takes.
  *
  * @throws TensorError `value` for a string that has no UTF-8 encoding.
  */
@@ -18,7 +18,7 @@ export function arraySize({ encoding }: EncodedType, tensor: PackedTensor, sizes
   return delimitedSize(sizes.keep(elementsSize(encoding, tensor.data)));
 }
 
-/** Writes a tensor's `Tensor.*Array`; returns the position behind it. */
+/** Writes a tensor's `Tensor.*Array`; returns the position after it. */
 export function writeArray(
   { encoding }: EncodedType,
   { data }: PackedTensor,

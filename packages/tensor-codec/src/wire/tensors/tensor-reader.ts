@@ -10,7 +10,7 @@ import { readArray } from "./array-reader.ts";
 
 const NO_ELEMENTS: readonly never[] = Object.freeze([]);
 
-/** The tensor of an entry that has none. */
+/** The tensor of an entry without one. */
 export const EMPTY_TENSOR: UnsetTensor = Object.freeze({
   dtype: "unset",
   shape: NO_ELEMENTS,
@@ -24,7 +24,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   let field = 0;
   let start = 0;
   let stop = 0;
-  // The parts of a payload that came in several, which merge; of two kinds the last wins.
+  // Parts of one payload merge; of payloads of two dtypes the last wins.
   let parts: Ranges | undefined;
   while (reader.pos < end) {
     const tag = reader.tag();
@@ -70,7 +70,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   return { dtype: type.dtype, shape, data } as PackedTensor;
 }
 
-/** Reads a Tensor that came in several parts, which protobuf merges. */
+/** Reads a Tensor split into several parts, which protobuf merges. */
 export function readMergedTensor(
   reader: Reader,
   parts: Ranges,

@@ -10,7 +10,7 @@ import { arraySize, writeArray } from "./array-writer.ts";
 
 const SHAPE = (SHAPE_FIELD << 3) | LENGTH_DELIMITED;
 
-/** The bytes of a Tensor; keeps in `sizes` what `writeTensor` asks for. */
+/** Measures a Tensor, and records in `sizes` the lengths that `writeTensor` takes. */
 export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): number {
   const { shape } = tensor;
   const shapeBytes = shape.length === 0 ? 0 : delimitedSize(shapeSize(shape));
@@ -22,7 +22,7 @@ export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): nu
   );
 }
 
-/** Writes a Tensor, its payload first; returns the position behind it. */
+/** Writes a Tensor, its payload first; returns the position after it. */
 export function writeTensor(
   tensor: PackedTensor | UnsetTensor,
   sizes: Sizes,

@@ -7,7 +7,7 @@ import { Sizes } from "../primitives/sizes.ts";
 import { readTensor } from "./tensor-reader.ts";
 import { tensorSize, writeTensor } from "./tensor-writer.ts";
 
-/** The bytes of a tensor as the message `Tensor`, in a buffer of their own. */
+/** Encodes a tensor as the message `Tensor`, in a buffer of its own. */
 export function encodeTensor(packed: PackedTensor): Uint8Array {
   const sizes = new Sizes();
   const bytes = new Uint8Array(tensorSize(packed, sizes));
@@ -16,14 +16,13 @@ export function encodeTensor(packed: PackedTensor): Uint8Array {
 }
 
 /**
- * The tensor in the bytes of a message `Tensor`, as it travelled: `unpack` it to
- * infer a variable dimension or spread a single element.
+ * Decodes the bytes of a message `Tensor`: `unpack` the result to infer a variable dimension or to
+ * broadcast a single element.
  *
- * Its data is a view of `bytes` where alignment allows, so it changes with them; a
- * copy with `copy: true`.
+ * Its data is a view of `bytes` where alignment allows, and changes with them; with `copy: true` it is
+ * a copy.
  *
- * @throws TensorError `malformed` with the offset, `limit`, or `dtype` when there is
- * no payload.
+ * @throws TensorError `malformed` with the offset, `limit`, or `dtype` without a payload.
  */
 export function decodeTensor(bytes: Uint8Array, options: CodecOptions = {}): PackedTensor {
   const reader = new Reader();
