@@ -2,7 +2,7 @@
 // Lists the promises of docs/behaviours.md, each with the tests that carry its
 // number in their names: `behaviour 41: …`, `behaviour 2 and 3: …` in *.test.ts,
 // `test_behaviour_41_…` in Python. Exits 1 when a promise that must have a test
-// has none, or a test names a promise that is not there.
+// has none, or a test names a promise that is not there. A test that is skipped is none.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,7 @@ const enforced = [
   { from: 1, to: 46, who: "codec, transport and server" },
   { from: 47, to: 59, who: "client" },
   { from: 60, to: 63, who: "server" },
+  { from: 67, to: 67, who: "client" },
   { from: 69, to: 69, who: "server" },
 ];
 
@@ -61,7 +62,9 @@ function collect(folder) {
 }
 
 function add(path, pattern, group) {
-  for (const match of readFileSync(path, "utf8").matchAll(pattern)) {
+  const source = readFileSync(path, "utf8");
+  for (const match of source.matchAll(pattern)) {
+    if (/\.(skip|todo)\(\s*$/.test(source.slice(0, match.index))) continue;
     const name = match[group];
     for (const number of numbersOf(name.replaceAll("_", " "))) {
       if (!tests.has(number)) tests.set(number, []);
