@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An agent's side of dm_env_rpc: connections, and environments with dm_env semantics. */
-export type { BackoffOptions } from "./backoff.ts";
-export type { RequestCase, ResponseTo } from "./call.ts";
+
 export {
   type ConnectOptions,
   connect,
   defaultMaxInFlight,
   defaultMaxWaiting,
   type StreamTarget,
-} from "./connect.ts";
-export type { Connection, MessageObserver, WorldOptions } from "./connection.ts";
+} from "./connection/connect.ts";
+export type { ReconnectOptions, ReconnectStatus } from "./connection/reconnect.ts";
 export type {
   ActionOf,
   DynamicAction,
@@ -18,30 +17,40 @@ export type {
   NameOf,
   ObservationOf,
   SpecsSource,
-} from "./definition.ts";
-export type { Environment, JoinOptions, ResetOptions, SignalContext } from "./environment.ts";
-export { type Extension, sendExtension } from "./extension.ts";
-export { isRefusal, worldFate } from "./faults.ts";
+} from "./environment/definition.ts";
+export type {
+  Connection,
+  Environment,
+  JoinOptions,
+  ResetOptions,
+  SignalContext,
+  WorldOptions,
+} from "./environment/environment.ts";
 export {
   type GymnasiumEnvironment,
   type GymnasiumInfo,
   type GymnasiumStep,
   gymnasium,
-} from "./gymnasium.ts";
+} from "./environment/gymnasium.ts";
+export { type Policy, type RunOptions, run } from "./environment/run.ts";
+export {
+  type AgentState,
+  type StepType,
+  type TimeStep,
+  timeStep,
+} from "./environment/time-step.ts";
+export { type Extension, sendExtension } from "./properties/extension.ts";
 export {
   type Properties,
   type PropertiesOptions,
-  type PropertyInfo,
   type PropertyNode,
   properties,
   type WritePropertyOptions,
-} from "./properties.ts";
-export type {
-  ReconnectOptions,
-  ReconnectStatus,
-  WorldFate,
-} from "./reconnect.ts";
-export { type Policy, type RunOptions, run } from "./run.ts";
-export { type AgentState, type StepType, type TimeStep, timeStep } from "./time-step.ts";
-export { type Version, type Versions, versions } from "./versions.ts";
-export type { WaitOptions } from "./wait.ts";
+} from "./properties/properties.ts";
+export type { PropertyInfo } from "./properties/property-protocols.ts";
+export { type Version, type Versions, versions } from "./properties/versions.ts";
+export type { BackoffOptions } from "./stream/backoff.ts";
+export type { RequestCase, ResponseTo } from "./stream/call.ts";
+export { isRefusal, type WorldFate, worldFate } from "./stream/faults.ts";
+export type { MessageObserver } from "./stream/pipeline.ts";
+export type { WaitOptions } from "./stream/wait.ts";

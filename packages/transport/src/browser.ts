@@ -12,5 +12,5 @@ export type {
   StreamReceiver,
 } from "./message-stream.ts";
 export type { Metadata } from "./metadata.ts";
-export type { OpenedStream, OpenOptions } from "./open-stream.ts";
+export type { OpenedStream, OpenOptions } from "./opened-stream.ts";
 export { openStream } from "./websocket/open-page-stream.ts";

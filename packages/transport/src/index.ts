@@ -19,4 +19,5 @@ export type {
 } from "./message-stream.ts";
 export type { Metadata } from "./metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open-connect-stream.ts";
-export { type OpenedStream, type OpenOptions, openStream } from "./open-stream.ts";
+export { openStream } from "./open-stream.ts";
+export type { OpenedStream, OpenOptions } from "./opened-stream.ts";

@@ -19,7 +19,8 @@ import { fromConnectError, toConnectError } from "./internal/connect-errors.ts";
 import { IterableStream } from "./iterable-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import { checkedMetadata } from "./metadata.ts";
-import { type OpenedStream, type OpenOptions, withConnection } from "./open-stream.ts";
+import { withConnection } from "./open-stream.ts";
+import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
 
 /** How a stream is opened over one of Connect's protocols. */
 export interface OpenConnectOptions extends OpenOptions {

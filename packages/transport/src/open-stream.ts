@@ -2,48 +2,25 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type Address, parseAddress } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
-import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
-import {
-  type ClientConnection,
-  type ConnectionOptions,
-  openConnection,
-} from "./client-connection.ts";
+import { defaultCodecs } from "./call-codecs.ts";
+import { type ClientConnection, openConnection } from "./client-connection.ts";
 import { GrpcClientStream } from "./grpc-client-stream.ts";
 import { defaultMaxMessageBytes } from "./limits.ts";
 import type { ClientStream } from "./message-stream.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
+import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
 import { processPath } from "./process-path.ts";
 import { openWebSocketStream } from "./websocket/open-ws-stream.ts";
 
 /** Bytes of spare memory for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
 
-/** Options of `openStream`. */
-export interface OpenOptions extends ConnectionOptions {
-  /** Metadata of the call: names in lower case, values in printable ASCII. */
-  readonly metadata?: Metadata | undefined;
-  /** Most bytes of one message, also after inflation. Default 64 MiB. */
-  readonly maxMessageBytes?: number | undefined;
-  /** Codecs of both directions. Default: tensor-codec's with their default limits. */
-  readonly codecs?: CallCodecs | undefined;
-}
-
-/** A stream to a server, with its connection. */
-export interface OpenedStream extends ClientStream, AsyncDisposable {
-  /** `host:port` of the server. */
-  readonly address: string;
-  /**
-   * Closes the connection; a stream that is still open is aborted. Idempotent; resolves
-   * when the socket is closed. The connection of a stream that has closed closes by itself.
-   */
-  close(): Promise<void>;
-}
-
 /**
  * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
  *
-import { processPath } from "./process-path.ts";
-import { openWebSocketStream } from "./websocket/open-ws-stream.ts";
+ * `address` is `host:port`, `http://host:port` (plain text, the same) or `https://host:port` for gRPC, and
+ * `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; its refusal of the call itself
+ * comes with the stream's `onClose`.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
  * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type WaitOptions, waitFor } from "../wait.ts";
+import { type WaitOptions, waitFor } from "../stream/wait.ts";
 
 /** Tells those who wait that something has come. */
 export class Changes {

@@ -2,8 +2,8 @@
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
-import type { Environment } from "../environment.ts";
-import type { TimeStep } from "../time-step.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { TimeStep } from "../environment/time-step.ts";
 import { Lags } from "./lags.ts";
 import type { RealtimeInfo } from "./realtime-environment.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { WaitOptions } from "../wait.ts";
+import type { WaitOptions } from "../stream/wait.ts";
 
 /** What is known of one environment besides what it observed. Times are in milliseconds. */
 export interface RealtimeInfo {

@@ -2,7 +2,7 @@
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
-import type { Environment } from "../environment.ts";
+import type { Environment } from "../environment/environment.ts";
 import { Changes } from "./changes.ts";
 import { Channel } from "./channel.ts";
 import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";

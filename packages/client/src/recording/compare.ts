@@ -8,7 +8,7 @@ import {
 import { equalSpecs, equals, type PackedTensor } from "@dm-env-rpc/tensor-codec";
 import type { SpecTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessResponse, StepResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
-import { type SpecTables, tablesOf } from "../join-specs.ts";
+import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
 
 /** Where two responses part. */
 export interface Parting {

@@ -3,7 +3,7 @@
 import { createReadStream } from "node:fs";
 import { type Tensor, unpackFor } from "@dm-env-rpc/tensor-codec";
 import { toError } from "@dm-env-rpc/transport/internal";
-import { type SpecTables, tablesOf } from "../join-specs.ts";
+import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
 import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
 
 /** Where a recording is: a file's path, its bytes, or chunks of them. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { closeSync, openSync, writeSync } from "node:fs";
-import type { Connection } from "../connection.ts";
-import { software } from "../software.ts";
+import type { Connection } from "../environment/environment.ts";
+import { software } from "../properties/software.ts";
 import { entryCodec } from "./format.ts";
 
 /** Takes the bytes of a recording, in order. A writable stream is one; what it buffers is its own. */

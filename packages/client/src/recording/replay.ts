@@ -2,8 +2,8 @@
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, type SpecTable, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest, ProcessResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
-import { type ConnectOptions, connect, type StreamTarget } from "../connect.ts";
-import { tablesOf } from "../join-specs.ts";
+import { type ConnectOptions, connect, type StreamTarget } from "../connection/connect.ts";
+import { tablesOf } from "../environment/join-specs.ts";
 import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";
 import { type RecordingSource, readRecording } from "./read.ts";
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProcessRequest, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
-import type { Connection } from "../connection.ts";
-import type { Environment, JoinOptions } from "../environment.ts";
+import type { Connection, Environment, JoinOptions } from "../environment/environment.ts";
 import { connected, type Script, type ScriptedServer } from "./scripted-server.ts";
 
 /** An environment, and what it stands on. */

@@ -21,8 +21,8 @@ import {
 import { packSpecs, packStatus, specTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { memoryStreamPair, type ServerStream } from "@dm-env-rpc/transport";
-import { type ConnectOptions, connect } from "../connect.ts";
-import type { Connection } from "../connection.ts";
+import { type ConnectOptions, connect } from "../connection/connect.ts";
+import type { Connection } from "../environment/environment.ts";
 
 /** What a scripted server does: a small world of one agent, where the script says nothing else. */
 export interface Script {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
-import type { DynamicAction, DynamicObservation } from "../definition.ts";
+import type { DynamicAction, DynamicObservation } from "../environment/definition.ts";
 import type { SlotFactory, SlotRequest } from "../vector/index.ts";
 import { connected, type Script, type ScriptedServer } from "./scripted-server.ts";
 

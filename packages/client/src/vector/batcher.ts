@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DynamicObservation } from "../definition.ts";
-import type { TimeStep } from "../time-step.ts";
+import type { DynamicObservation } from "../environment/definition.ts";
+import type { TimeStep } from "../environment/time-step.ts";
 import type { Arrival } from "./slot.ts";
 import type { Stack, Stacker } from "./stacker.ts";
 import type { SequenceInfo, Stacked, VectorBatch } from "./vector-environment.ts";

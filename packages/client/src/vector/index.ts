@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Many environments as one. */
-export type { BackoffOptions } from "../backoff.ts";
+export type { BackoffOptions } from "../stream/backoff.ts";
 export { type RemoteSlotOptions, remoteSlots } from "./remote-slots.ts";
 export type {
   AutoresetMode,

@@ -3,7 +3,7 @@
 import { type Tensor, t, tensor } from "@dm-env-rpc/tensor-codec";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { describe, expect, test } from "vitest";
-import { connect } from "../connect.ts";
+import { connect } from "../connection/connect.ts";
 import { scriptedServer } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";

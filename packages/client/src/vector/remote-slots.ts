@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
-import { type ConnectOptions, connect, connectionCodecs } from "../connect.ts";
-import type { ActionOf, NameOf, ObservationOf } from "../definition.ts";
-import type { JoinOptions } from "../environment.ts";
+import { type ConnectOptions, connect, connectionCodecs } from "../connection/connect.ts";
+import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
+import type { JoinOptions } from "../environment/environment.ts";
 import type { SlotFactory, SlotRequest } from "./vector-environment.ts";
 
 /** How slots join worlds of servers. */

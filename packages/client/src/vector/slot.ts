@@ -2,11 +2,11 @@
 
 import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
 import { toError } from "@dm-env-rpc/transport/internal";
-import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../backoff.ts";
-import { copied } from "../copied.ts";
-import type { Environment } from "../environment.ts";
-import type { TimeStep } from "../time-step.ts";
-import { timeLeft, type WaitOptions } from "../wait.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { TimeStep } from "../environment/time-step.ts";
+import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { copied } from "../stream/copied.ts";
+import { timeLeft, type WaitOptions } from "../stream/wait.ts";
 import type {
   AutoresetMode,
   SequenceInfo,

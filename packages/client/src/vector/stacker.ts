@@ -9,7 +9,7 @@ import {
   type TensorData,
   TensorError,
 } from "@dm-env-rpc/tensor-codec";
-import type { DynamicObservation } from "../definition.ts";
+import type { DynamicObservation } from "../environment/definition.ts";
 import type { DynamicStacked } from "./vector-environment.ts";
 
 /** One observation and where it is nested. */

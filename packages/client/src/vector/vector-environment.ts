@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Scalar, Settings, Tensor } from "@dm-env-rpc/tensor-codec";
-import type { BackoffOptions } from "../backoff.ts";
-import type { DynamicObservation } from "../definition.ts";
-import type { Environment } from "../environment.ts";
-import type { AgentState, TimeStep } from "../time-step.ts";
-import type { WaitOptions } from "../wait.ts";
+import type { DynamicObservation } from "../environment/definition.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { AgentState, TimeStep } from "../environment/time-step.ts";
+import type { BackoffOptions } from "../stream/backoff.ts";
+import type { WaitOptions } from "../stream/wait.ts";
 
 /** What a factory is told of the slot that it makes an environment for. */
 export interface SlotRequest {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { BackoffOptions } from "../backoff.ts";
-import type { Environment } from "../environment.ts";
-import { type WaitOptions, watch } from "../wait.ts";
+import type { Environment } from "../environment/environment.ts";
+import type { BackoffOptions } from "../stream/backoff.ts";
+import { type WaitOptions, watch } from "../stream/wait.ts";
 import { Batcher } from "./batcher.ts";
 import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";

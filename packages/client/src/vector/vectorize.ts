@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Environment } from "../environment.ts";
-import { limiter } from "../limiter.ts";
+import type { Environment } from "../environment/environment.ts";
+import { limiter } from "./limiter.ts";
 import { slotChecker, uncheckedSlots } from "./slot-checker.ts";
 import type {
   SlotFactory,

@@ -2,7 +2,8 @@
 import { memoryStreamPair } from "../memory-stream.ts";
 import type { ClientStream, ServerStream } from "../message-stream.ts";
 import { openConnectStream } from "../open-connect-stream.ts";
-import { type OpenedStream, type OpenOptions, openStream } from "../open-stream.ts";
+import { openStream } from "../open-stream.ts";
+import type { OpenedStream, OpenOptions } from "../opened-stream.ts";
 import { openStream as openInPage } from "../websocket/open-page-stream.ts";
 import { serving } from "./serving.ts";
 

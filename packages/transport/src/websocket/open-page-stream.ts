@@ -4,7 +4,7 @@ import { type Address, parseAddress } from "../address.ts";
 import { defaultCodecs } from "../call-codecs.ts";
 import { defaultMaxMessageBytes, maxTimeoutMs } from "../limits.ts";
 import { checkedMetadata } from "../metadata.ts";
-import type { OpenedStream, OpenOptions } from "../open-stream.ts";
+import type { OpenedStream, OpenOptions } from "../opened-stream.ts";
 import { processPath } from "../process-path.ts";
 import { opened } from "./opened.ts";
 import { errorOfClose, offeredProtocols } from "./protocol.ts";

@@ -9,7 +9,7 @@ import { connectFailure } from "../connect-failure.ts";
 import { codeOfHttpStatus } from "../grpc-status.ts";
 import { defaultMaxMessageBytes, maxTimeoutMs } from "../limits.ts";
 import { checkedMetadata } from "../metadata.ts";
-import type { OpenedStream, OpenOptions } from "../open-stream.ts";
+import type { OpenedStream, OpenOptions } from "../opened-stream.ts";
 import { processPath } from "../process-path.ts";
 import { opened } from "./opened.ts";
 import { subprotocol } from "./protocol.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ClientStream } from "../message-stream.ts";
-import type { OpenedStream } from "../open-stream.ts";
+import type { OpenedStream } from "../opened-stream.ts";
 
 /**
  * Adds the life of its WebSocket to a client's stream.

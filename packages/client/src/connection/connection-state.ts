@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  CreateWorldRequestSchema,
+  DestroyWorldRequestSchema,
+  JoinWorldRequestSchema,
+  LeaveWorldRequestSchema,
+  ResetWorldRequestSchema,
+} from "@dm-env-rpc/protocol";
+import { DmEnvRpcError, type Specs } from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import { maxTimeoutMs } from "@dm-env-rpc/transport";
+import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
+import type {
+  Connection,
+  Environment,
+  JoinOptions,
+  WorldOptions,
+} from "../environment/environment.ts";
+import { EnvironmentState } from "../environment/environment-state.ts";
+import { tablesOf } from "../environment/join-specs.ts";
+import type { ResponseTo } from "../stream/call.ts";
+import type { MessageObserver } from "../stream/pipeline.ts";
+import { type WaitOptions, waitFor } from "../stream/wait.ts";
+import {
+  type OpenStream,
+  ReconnectingStream,
+  type ReconnectingStreamOptions,
+} from "./reconnecting-stream.ts";
+
+const defaultCloseTimeoutMs = 2_000;
+
+/** The requests of one connection, and the agent that joined through it. */
+export class ConnectionState implements Connection {
+  readonly #stream: ReconnectingStream;
+  #environment: EnvironmentState | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(opened: OpenStream, options: ReconnectingStreamOptions) {
+    this.#stream = new ReconnectingStream(opened, options);
+  }
+
+  get peer(): string {
+    return this.#stream.peer;
+  }
+
+  get closed(): Promise<Error | undefined> {
+    return this.#stream.closed;
+  }
+
+  async send<const R extends ProcessRequest>(
+    request: R,
+    options?: WaitOptions,
+  ): Promise<ResponseTo<R>> {
+    return await this.#stream.call(request, options, () => this.#noticed(request));
+  }
+
+  async createWorld(options: WorldOptions = {}): Promise<string> {
+    const settings = packSettings(options.settings ?? {}, options.as?.settings);
+    const value = create(CreateWorldRequestSchema, { settings });
+    const response = await this.send({ case: "createWorld", value }, options);
+    return response.value.worldName;
+  }
+
+  async destroyWorld(world: string, options?: WaitOptions): Promise<void> {
+    const value = create(DestroyWorldRequestSchema, { worldName: world });
+    await this.send({ case: "destroyWorld", value }, options);
+  }
+
+  async resetWorld(world: string, options: WorldOptions = {}): Promise<void> {
+    const settings = packSettings(options.settings ?? {}, options.as?.settings);
+    const value = create(ResetWorldRequestSchema, { worldName: world, settings });
+    await this.send({ case: "resetWorld", value }, options);
+  }
+
+  async join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
+    world: string,
+    options: JoinOptions<A, O, N> = {},
+  ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
+    const settings = packSettings(options.settings ?? {}, options.as?.joinSettings);
+    const value = create(JoinWorldRequestSchema, { worldName: world, settings });
+    const response = await this.#stream.call({ case: "joinWorld", value }, options);
+    try {
+      const tables = tablesOf(response.value.specs);
+      const environment = new EnvironmentState(this.#stream.pipeline, world, tables, options, this);
+      this.#environment = environment;
+      this.#stream.joinedAgent = { request: value, environment };
+      // The definition and the names asked for are the types; the view checks them against the specs.
+      return environment as unknown as Environment<ActionOf<A>, ObservationOf<O, N>>;
+    } catch (error) {
+      await this.leave(options);
+      throw error;
+    }
+  }
+
+  observe(observer: MessageObserver): () => void {
+    return this.#stream.observe(observer);
+  }
+
+  async leave(options?: WaitOptions): Promise<void> {
+    this.#environment?.leaving();
+    await this.send({ case: "leaveWorld", value: create(LeaveWorldRequestSchema) }, options);
+  }
+
+  async drain(options?: WaitOptions): Promise<void> {
+    this.#stream.drain();
+    const error = await waitFor(this.closed, `draining the connection to ${this.peer}`, options);
+    if (error !== undefined) throw error;
+  }
+
+  close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(options.timeoutMs ?? defaultCloseTimeoutMs);
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(timeoutMs: number): Promise<void> {
+    this.#stream.end();
+    const timer = setTimeout(
+      () => {
+        const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
+        this.#stream.pipeline.abort(new DmEnvRpcError("CANCELLED", why, { origin: "client" }));
+      },
+      Math.min(timeoutMs, maxTimeoutMs),
+    );
+    await this.closed;
+    clearTimeout(timer);
+    await this.#stream.release();
+  }
+
+  /** Called as soon as a request is answered in kind, before any later answer is read. */
+  #noticed(request: ProcessRequest): void {
+    const environment = this.#environment;
+    if (environment === undefined) return;
+    if (request.case === "leaveWorld") {
+      environment.left();
+      this.#environment = undefined;
+      this.#stream.joinedAgent = undefined;
+    } else if (request.case === "reset") environment.interrupted();
+    else if (request.case === "resetWorld" && request.value.worldName === environment.world)
+      environment.interrupted();
+  }
+}

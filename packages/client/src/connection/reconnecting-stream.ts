@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import type { ClientStream } from "@dm-env-rpc/transport";
+import { toError } from "@dm-env-rpc/transport/internal";
+import type { EnvironmentState } from "../environment/environment-state.ts";
+import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
+import type { Exchange, ResponseTo } from "../stream/call.ts";
+import { isRefusal, lost, type WorldFate } from "../stream/faults.ts";
+import { type MessageObserver, Pipeline, type PipelineLimits } from "../stream/pipeline.ts";
+import { timeLeft, type WaitOptions, waitFor } from "../stream/wait.ts";
+import { attempts, type ReconnectOptions } from "./reconnect.ts";
+
+/** A stream, with a function that frees what it stands on, such as a socket, once it is gone. */
+export interface OpenStream {
+  readonly stream: ClientStream;
+  readonly release?: (() => Promise<void>) | undefined;
+}
+
+/** Options of a reconnecting stream. */
+export interface ReconnectingStreamOptions {
+  readonly peer: string;
+  readonly limits: PipelineLimits;
+  /** Off without it. */
+  readonly reconnect?: ReconnectOptions | undefined;
+  /** Opens another stream to the same server. */
+  readonly reopen?: ((signal: AbortSignal) => Promise<OpenStream>) | undefined;
+}
+
+/** An agent in its world, with the request that it joined with. */
+export interface JoinedAgent {
+  readonly request: JoinWorldRequest;
+  readonly environment: EnvironmentState;
+}
+
+/** What a new stream brought. */
+interface Reopened {
+  readonly opened: OpenStream;
+  readonly pipeline: Pipeline;
+  readonly world: WorldFate;
+  readonly tables: SpecTables | undefined;
+  readonly refusal: Error | undefined;
+}
+
+/** A stream to a server that is opened again when it is lost, where that is asked for; its agent joins again. */
+export class ReconnectingStream {
+  readonly peer: string;
+  /** Settles when there is no stream any more and there will be none. */
+  readonly closed: Promise<Error | undefined>;
+  /** The agent that has joined. */
+  joinedAgent: JoinedAgent | undefined;
+  readonly #options: ReconnectingStreamOptions;
+  readonly #observers: MessageObserver[] = [];
+  readonly #ended = new AbortController();
+  #opened: OpenStream;
+  #pipeline: Pipeline;
+  #reconnecting: Promise<void> | undefined;
+  #onClosed!: (error: Error | undefined) => void;
+
+  constructor(opened: OpenStream, options: ReconnectingStreamOptions) {
+    this.peer = options.peer;
+    this.#options = options;
+    this.closed = new Promise((resolve) => {
+      this.#onClosed = resolve;
+    });
+    this.#opened = opened;
+    this.#pipeline = this.#start(opened);
+  }
+
+  get pipeline(): Pipeline {
+    return this.#pipeline;
+  }
+
+  /** Calls through the stream that there is, or will be. */
+  async call<R extends ProcessRequest>(
+    request: R,
+    options?: WaitOptions,
+    onAnswer?: (response: ResponseTo<R>) => void,
+  ): Promise<ResponseTo<R>> {
+    if (this.#reconnecting === undefined)
+      return await this.#pipeline.call(request, options, onAnswer);
+    const left = timeLeft(options);
+    await waitFor(this.#reconnecting, `reconnecting to ${this.peer}`, left());
+    return await this.#pipeline.call(request, left(), onAnswer);
+  }
+
+  observe(observer: MessageObserver): () => void {
+    this.#observers.push(observer);
+    return () => {
+      const index = this.#observers.indexOf(observer);
+      if (index !== -1) this.#observers.splice(index, 1);
+    };
+  }
+
+  drain(): void {
+    this.#ended.abort();
+    this.#pipeline.drain();
+  }
+
+  end(): void {
+    this.#ended.abort();
+    this.#pipeline.end();
+  }
+
+  async release(): Promise<void> {
+    await this.#opened.release?.();
+  }
+
+  #start(opened: OpenStream): Pipeline {
+    const { peer, limits, reconnect, reopen } = this.#options;
+    const again = reconnect !== undefined && reopen !== undefined;
+    const pipeline: Pipeline = new Pipeline(opened.stream, {
+      peer,
+      limits,
+      observers: this.#observers,
+      onLost: again
+        ? (cause, open) => {
+            const lostNow = pipeline === this.#pipeline && !this.#ended.signal.aborted;
+            if (lostNow) this.#lose(cause, open, reconnect, reopen);
+            else for (const exchange of open) exchange.onError(lost(peer, open.length, cause));
+          }
+        : undefined,
+    });
+    void pipeline.closed.then((error) => {
+      if (pipeline === this.#pipeline && this.#reconnecting === undefined) this.#onClosed(error);
+    });
+    return pipeline;
+  }
+
+  #lose(
+    cause: Error | undefined,
+    open: readonly Exchange[],
+    reconnect: ReconnectOptions,
+    reopen: (signal: AbortSignal) => Promise<OpenStream>,
+  ): void {
+    const again = this.#reconnect(cause, open, reconnect, reopen);
+    this.#reconnecting = again;
+    this.joinedAgent?.environment.suspend(again);
+  }
+
+  async #reconnect(
+    cause: Error | undefined,
+    open: readonly Exchange[],
+    reconnect: ReconnectOptions,
+    reopen: (signal: AbortSignal) => Promise<OpenStream>,
+  ): Promise<void> {
+    const { peer } = this.#options;
+    const unknown = lost(peer, open.length, cause);
+    const made = await attempts(() => this.#reopen(reopen), reconnect, unknown, this.#ended.signal);
+    const error = lost(peer, open.length, cause, made?.value.world ?? "unknown");
+    if (made === undefined) {
+      this.joinedAgent?.environment.gone(error);
+      this.#reconnecting = undefined;
+      this.#onClosed(error);
+      reconnect.onStatus?.({ kind: "closed", error });
+    } else {
+      const { opened, pipeline, world, tables, refusal } = made.value;
+      this.#opened = opened;
+      this.#pipeline = pipeline;
+      this.#reconnecting = undefined;
+      const told = open.some(({ kind }) => kind === "step" || kind === "reset");
+      const environment = this.joinedAgent?.environment;
+      if (tables !== undefined) environment?.rejoined(pipeline, tables, told ? undefined : error);
+      else if (refusal !== undefined) {
+        environment?.gone(error);
+        this.joinedAgent = undefined;
+      }
+      reconnect.onStatus?.({ kind: "reconnected", attempt: made.attempt, world });
+    }
+    for (const exchange of open) exchange.onError(error);
+  }
+
+  /** Opens a stream and joins the same world again. A world that is gone is no failure of the stream. */
+  async #reopen(reopen: (signal: AbortSignal) => Promise<OpenStream>): Promise<Reopened> {
+    const opened = await reopen(this.#ended.signal);
+    const pipeline = this.#start(opened);
+    const { joinedAgent } = this;
+    if (joinedAgent === undefined)
+      return { opened, pipeline, world: "unknown", tables: undefined, refusal: undefined };
+    try {
+      const { value } = await pipeline.call(
+        { case: "joinWorld", value: joinedAgent.request },
+        { signal: this.#ended.signal },
+      );
+      const tables = tablesOf(value.specs);
+      return { opened, pipeline, world: "kept", tables, refusal: undefined };
+    } catch (error) {
+      if (isRefusal(error) && error.code === "NOT_FOUND")
+        return { opened, pipeline, world: "lost", tables: undefined, refusal: error };
+      // It may take the server a while to notice that the agent had left: that is one more attempt.
+      opened.stream.abort(toError(error));
+      throw error;
+    }
+  }
+}

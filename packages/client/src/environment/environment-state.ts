@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { ResetRequestSchema } from "@dm-env-rpc/protocol";
+import {
+  DmEnvRpcError,
+  type DmEnvSpec,
+  type DmEnvSpecs,
+  type Specs,
+} from "@dm-env-rpc/tensor-codec";
+import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
+import type { StepRequest, StepResponse } from "@dm-env-rpc/tensor-codec/wire";
+import type { Pipeline } from "../stream/pipeline.ts";
+import { timeLeft, type WaitOptions, waitFor } from "../stream/wait.ts";
+import { AgentView } from "./agent-view.ts";
+import type { DynamicAction, DynamicObservation } from "./definition.ts";
+import type { Connection, Environment, JoinOptions, ResetOptions } from "./environment.ts";
+import { checkUnchanged, type SpecTables, tablesOf } from "./join-specs.ts";
+import { BatchCall, StepCall, type Stepper } from "./step-calls.ts";
+import { type AgentState, agentState, type TimeStep } from "./time-step.ts";
+
+type Step = TimeStep<DynamicObservation>;
+
+const defaultCloseTimeoutMs = 5_000;
+
+/** An agent in a world: where it stands in its sequence, and what it may still do. */
+export class EnvironmentState implements Environment, Stepper {
+  readonly world: string;
+  readonly connection: Connection;
+  #pipeline: Pipeline;
+  readonly #options: JoinOptions;
+  readonly #recycles: boolean;
+  #view: AgentView;
+  #state: AgentState = "terminated";
+  /** While a reset waits for its answer, or a lost connection is made again: what is called meanwhile comes after it. */
+  #gate: Promise<void> | undefined;
+  /** A loss that nobody has been told of yet. */
+  #untold: Error | undefined;
+  /** Why no more steps can be made. */
+  #over: Error | undefined;
+  #hasLeft = false;
+  #closing: Promise<void> | undefined;
+
+  /** @throws TensorError when the options do not go with the specs. */
+  constructor(
+    pipeline: Pipeline,
+    world: string,
+    tables: SpecTables,
+    options: JoinOptions,
+    connection: Connection,
+  ) {
+    this.world = world;
+    this.connection = connection;
+    this.#pipeline = pipeline;
+    this.#options = options;
+    this.#recycles = options.tensors === "reuse" || options.tensors === "copy";
+    this.#view = new AgentView(tables, options);
+  }
+
+  get specs(): { readonly actions: Specs; readonly observations: Specs } {
+    return this.#view.specs;
+  }
+
+  step(action: DynamicAction, options?: WaitOptions): Promise<Step> {
+    if (this.#gate !== undefined)
+      return this.#behindGate(options, (left) => this.step(action, left));
+    let call: StepCall;
+    try {
+      this.#tell();
+      call = new StepCall(this, this.request(action));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (options !== undefined) call.watch(this.#waitingFor, options);
+    if (this.#recycles && this.#pipeline.idle) this.#pipeline.recycle();
+    this.#pipeline.submit(call);
+    return call.promise;
+  }
+
+  stepMany(actions: Iterable<DynamicAction>, options?: WaitOptions): Promise<Step[]> {
+    if (this.#gate !== undefined)
+      return this.#behindGate(options, (left) => this.stepMany(actions, left));
+    let call: BatchCall;
+    try {
+      this.#tell();
+      call = new BatchCall(this, actions);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    call.watch(`steps in world "${this.world}"`, options);
+    this.#pipeline.submit(call);
+    return call.promise;
+  }
+
+  async reset(options: ResetOptions = {}): Promise<Step> {
+    const left = timeLeft(options);
+    while (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    this.#untold = undefined;
+    if (options.settings === undefined && this.#sequenceIsOver) return this.step({}, left());
+    let done: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    this.#gate = gate;
+    try {
+      if (this.#over !== undefined) throw this.#over;
+      const settings = packSettings(options.settings ?? {}, this.#options.as?.resetSettings);
+      const value = create(ResetRequestSchema, { settings });
+      await this.#pipeline.call({ case: "reset", value }, left(), ({ value: { specs } }) =>
+        this.#hasSpecs(tablesOf(specs)),
+      );
+    } finally {
+      if (this.#gate === gate) this.#gate = undefined;
+      done();
+    }
+    return this.step({}, left());
+  }
+
+  close(options: WaitOptions = {}): Promise<void> {
+    this.#closing ??= this.#close({ timeoutMs: defaultCloseTimeoutMs, ...options });
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** The agent is in no sequence any more: its next step is a first one. */
+  interrupted(): void {
+    this.#state = "interrupted";
+  }
+
+  /** The agent leaves its world: nobody waits any more for the steps that are outstanding. */
+  leaving(): void {
+    this.#pipeline.giveUpSteps(
+      new DmEnvRpcError(
+        "CANCELLED",
+        `the agent left world "${this.world}" before this step was answered; await steps before leaving`,
+        { origin: "client" },
+      ),
+    );
+  }
+
+  /** The agent has left its world. */
+  left(): void {
+    this.#hasLeft = true;
+    this.#over ??= new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      `the agent has left world "${this.world}" and cannot step; join it again`,
+      { origin: "client" },
+    );
+  }
+
+  /** The connection is lost, and being made again until the promise resolves. */
+  suspend(until: Promise<void>): void {
+    this.#gate = until;
+    void until.then(() => {
+      if (this.#gate === until) this.#gate = undefined;
+    });
+  }
+
+  /** The agent has joined again, through another pipeline; `untold` is a loss that no open request told of. */
+  rejoined(pipeline: Pipeline, tables: SpecTables, untold: Error | undefined): void {
+    this.#pipeline = pipeline;
+    this.#untold = untold;
+    try {
+      this.#hasSpecs(tables);
+    } catch {
+      // The next call says what has changed.
+    }
+  }
+
+  /** The agent cannot join again. */
+  gone(error: Error): void {
+    this.#over ??= error;
+    this.#hasLeft = true;
+  }
+
+  /** @throws TensorError when the action does not fit. */
+  request(action: DynamicAction): StepRequest {
+    if (this.#over !== undefined) throw this.#over;
+    const view = this.#view;
+    return {
+      actions: this.#sequenceIsOver ? [] : view.pack(action),
+      requestedObservations: view.requested,
+    };
+  }
+
+  /** Follows the response's state; may throw. */
+  answer(response: StepResponse): Step {
+    const before = this.#state;
+    this.#state = agentState(response.state) ?? before;
+    return this.#view.timeStep(before, response);
+  }
+
+  actionSpec(): DmEnvSpecs {
+    return this.#view.actionSpec();
+  }
+
+  observationSpec(): DmEnvSpecs {
+    return this.#view.observationSpec;
+  }
+
+  rewardSpec(): DmEnvSpec {
+    return this.#view.signalSpec("reward");
+  }
+
+  discountSpec(): DmEnvSpec {
+    return this.#view.signalSpec("discount");
+  }
+
+  /** Whether the next request is known to begin a sequence, whatever its action. */
+  get #sequenceIsOver(): boolean {
+    return this.#state !== "running" && this.#pipeline.idle;
+  }
+
+  get #waitingFor(): string {
+    return `a step in world "${this.world}"`;
+  }
+
+  /** Does something when the gate is open, in the order of the calls. */
+  async #behindGate<T>(
+    options: WaitOptions | undefined,
+    task: (left: WaitOptions | undefined) => Promise<T>,
+  ): Promise<T> {
+    const left = timeLeft(options);
+    if (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    return await task(left());
+  }
+
+  /** Throws, once, a loss after which a step would silently be in another sequence. */
+  #tell(): void {
+    const error = this.#untold;
+    this.#untold = undefined;
+    if (error !== undefined) throw error;
+  }
+
+  /** The server has said the specs again, and no sequence is running. */
+  #hasSpecs(tables: SpecTables): void {
+    this.#state = "interrupted";
+    try {
+      if (this.#options.changedSpecs !== "accept") checkUnchanged(this.#view.tables, tables);
+      else this.#view = new AgentView(tables, this.#options);
+    } catch (error) {
+      if (error instanceof Error) this.#over = error;
+      throw error;
+    }
+  }
+
+  async #close(options: WaitOptions): Promise<void> {
+    const left = timeLeft(options);
+    try {
+      const reachable = this.#pipeline.open || this.#gate !== undefined;
+      if (!this.#hasLeft && reachable) await this.connection.leave(left());
+      if (this.#options.destroyOnClose === true && this.#pipeline.open)
+        await this.connection.destroyWorld(this.world, left());
+    } catch (error) {
+      // A connection that is gone has left the world already.
+      if (this.#pipeline.open) throw error;
+    } finally {
+      this.left();
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type Scalar,
+  type Tensor,
+  TensorError,
+  type TensorSpec,
+  toValue,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
+import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import { copied } from "../stream/copied.ts";
+import type { DynamicObservation } from "./definition.ts";
+
+type Value = Scalar | Tensor;
+type Writable = Record<string, unknown>;
+
+/** Where the value of an observation goes. */
+interface Slot {
+  readonly uid: Uid;
+  readonly name: string;
+  readonly spec: TensorSpec;
+  readonly role: "reward" | "discount" | undefined;
+  /** Whether it is in the observation: rewards and discounts only when asked for. */
+  readonly shown: boolean;
+  /** Index of the record that it is in, and its key there. */
+  readonly record: number;
+  readonly key: string;
+}
+
+/** A record of the observation: its keys in order, and where it is nested. */
+interface RecordShape {
+  readonly template: Writable;
+  readonly parent: number;
+  readonly key: string;
+}
+
+/** What a StepResponse observed. */
+export interface Observed {
+  observation: DynamicObservation;
+  reward: Value | undefined;
+  discount: Value | undefined;
+}
+
+/**
+ * Reads the observations of StepResponses into records of one fixed shape, made
+ * once for the observations that an environment asks for.
+ */
+export class ObservationReader {
+  /** What to ask for, each once, in ascending order. */
+  readonly uids: readonly Uid[];
+  readonly #slots: ReadonlyMap<Uid, Slot>;
+  readonly #records: RecordShape[] = [{ template: {}, parent: 0, key: "" }];
+  readonly #copy: boolean;
+
+  /** `hidden` are the names that are read but not shown: `reward`, `discount`. */
+  constructor(entries: readonly SpecEntry[], hidden: ReadonlySet<string>, copy: boolean) {
+    const slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
+    this.#slots = new Map(slots.map((slot) => [slot.uid, slot]));
+    this.uids = slots.map((slot) => slot.uid);
+    this.#copy = copy;
+  }
+
+  /** @throws TensorError naming the observation that is missing, was not asked for, or does not fit its spec. */
+  read(received: readonly UidTensor[]): Observed {
+    const records = this.#emptyRecords();
+    const observed: Observed = {
+      observation: records[0] as DynamicObservation,
+      reward: undefined,
+      discount: undefined,
+    };
+    for (const { uid, tensor } of received) {
+      const slot = this.#slots.get(uid);
+      if (slot === undefined) throw this.#unasked(uid);
+      const value = this.#value(unpackFor(tensor, slot.spec, slot.name), slot.spec);
+      if (slot.role === "reward") observed.reward = value;
+      else if (slot.role === "discount") observed.discount = value;
+      if (slot.shown) (records[slot.record] as Writable)[slot.key] = value;
+    }
+    if (received.length !== this.#slots.size) throw this.#missing(received);
+    return observed;
+  }
+
+  #emptyRecords(): Writable[] {
+    const shapes = this.#records;
+    const records = [{ ...(shapes[0] as RecordShape).template }];
+    for (let i = 1; i < shapes.length; i++) {
+      const { template, parent, key } = shapes[i] as RecordShape;
+      const record = { ...template };
+      (records[parent] as Writable)[key] = record;
+      records.push(record);
+    }
+    return records;
+  }
+
+  #value(tensor: Tensor, spec: TensorSpec): Value {
+    const value: Value = toValue(tensor, spec);
+    return this.#copy && value === tensor ? copied(tensor) : value;
+  }
+
+  #slot(entry: SpecEntry, shown: boolean): Slot {
+    const { uid, name, spec } = entry;
+    const path = name.split(".");
+    const key = path.pop() as string;
+    let record = 0;
+    if (shown) {
+      for (const nesting of path) record = this.#nested(record, nesting);
+      define((this.#records[record] as RecordShape).template, key);
+    }
+    const role = name === "reward" || name === "discount" ? name : undefined;
+    return { uid, name, spec, role, shown, record, key };
+  }
+
+  #nested(parent: number, key: string): number {
+    const found = this.#records.findIndex(
+      (record, index) => index > 0 && record.parent === parent && record.key === key,
+    );
+    if (found !== -1) return found;
+    define((this.#records[parent] as RecordShape).template, key);
+    return this.#records.push({ template: {}, parent, key }) - 1;
+  }
+
+  #unasked(uid: Uid): TensorError {
+    return new TensorError({
+      reason: "name",
+      expected: `observations with the UIDs ${this.uids.join(", ") || "none"}, as asked for`,
+      received: `one with UID ${uid}`,
+      remedy: "the server must return what was requested and nothing else",
+    });
+  }
+
+  #missing(received: readonly UidTensor[]): TensorError {
+    const came = new Set(received.map(({ uid }) => uid));
+    const absent = [...this.#slots.values()].find((slot) => !came.has(slot.uid));
+    return new TensorError({
+      reason: "name",
+      name: absent?.name,
+      expected: `all ${this.#slots.size} observations asked for`,
+      received: `${received.length}${absent === undefined ? "" : `, without "${absent.name}"`}`,
+      remedy: "the server must return every requested observation",
+    });
+  }
+}
+
+/** Own property even where the name is that of an accessor of every object, such as `__proto__`. */
+function define(template: Writable, key: string): void {
+  Object.defineProperty(template, key, {
+    value: undefined,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  });
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  type DType,
+  type PackedTensor,
+  type PackValue,
+  pack,
+  packFor,
+  type Scalar,
+  type Tensor,
+  type TensorSpec,
+  toScalar,
+  unpack,
+} from "@dm-env-rpc/tensor-codec";
+import type { Connection } from "../environment/environment.ts";
+import { isRefusal } from "../stream/faults.ts";
+import type { WaitOptions } from "../stream/wait.ts";
+import {
+  extensionProtocol,
+  legacyProtocol,
+  type PropertyInfo,
+  type PropertyProtocol,
+} from "./property-protocols.ts";
+
+/** A property with those that it lists. */
+export interface PropertyNode extends PropertyInfo {
+  readonly children: readonly PropertyNode[];
+}
+
+/** How to write a property. */
+export interface WritePropertyOptions extends WaitOptions {
+  /** The dtype to pack the value as. Default: that of the property where it was listed before, else that of the value. */
+  readonly dtype?: DType | undefined;
+}
+
+/**
+ * The properties of a server and, once a world is joined, of that world (reference.md,
+ * "Read/Write/List Property"). Today's extension is used and, with a server that
+ * only knows the requests of 1.0, those.
+ *
+ * Every call throws DmEnvRpcError NOT_FOUND for an unknown key and PERMISSION_DENIED for
+ * what a property does not allow; a write INVALID_ARGUMENT for a bad value.
+ */
+export interface Properties {
+  /** Reads a property: a scalar, or a tensor. */
+  get(key: string, options?: WaitOptions): Promise<Scalar | Tensor>;
+  /** Writes a property; when that takes effect is the world's choice. */
+  set(key: string, value: PackValue, options?: WritePropertyOptions): Promise<void>;
+  /** Lists the properties under a key. Default: the root, which is the empty key. */
+  list(key?: string, options?: WaitOptions): Promise<readonly PropertyInfo[]>;
+  /** Lists everything under a key, and under that. A property that lists itself again is not followed. */
+  tree(key?: string, options?: WaitOptions): Promise<readonly PropertyNode[]>;
+}
+
+/** How to reach properties. */
+export interface PropertiesOptions {
+  /**
+   * `extension`, `legacy` for servers before 1.1, or `auto` (default): the extension until the
+   * server turns out to know only the legacy requests.
+   */
+  readonly protocol?: "auto" | "extension" | "legacy" | undefined;
+}
+
+const maxTreeProperties = 100_000;
+
+/** Reaches the properties of the server, and of the world, at the other end of a connection. */
+export function properties(
+  connection: Pick<Connection, "send">,
+  options: PropertiesOptions = {},
+): Properties {
+  const { protocol = "auto" } = options;
+  const reach = protocolOf(connection, protocol);
+  const specs = new Map<string, TensorSpec>();
+
+  const list: Properties["list"] = async (key = "", wait) => {
+    const found = await reach((through) => through.list(connection, key, wait));
+    for (const { key: name, spec } of found) if (spec !== undefined) specs.set(name, spec);
+    return found;
+  };
+  const nodes = async (
+    key: string,
+    above: ReadonlySet<string>,
+    room: { properties: number },
+    wait: WaitOptions | undefined,
+  ): Promise<PropertyNode[]> => {
+    const found = await list(key, wait);
+    // Whatever a server says, a tree ends.
+    room.properties -= found.length;
+    if (room.properties < 0) throw tooManyProperties();
+    return await Promise.all(
+      found.map(async (info) => ({
+        ...info,
+        children:
+          info.listable && !above.has(info.key)
+            ? await nodes(info.key, new Set([...above, info.key]), room, wait)
+            : [],
+      })),
+    );
+  };
+  return {
+    get: async (key, wait) => {
+      const tensor = unpack(await reach((through) => through.read(connection, key, wait)), {
+        name: key,
+      });
+      return tensor.shape.length === 0 ? toScalar(tensor) : tensor;
+    },
+    set: async (key, value, { dtype, ...wait } = {}) => {
+      const tensor = packProperty(key, value, dtype, specs.get(key));
+      await reach((through) => through.write(connection, key, tensor, wait));
+    },
+    list,
+    tree: (key = "", wait) => nodes(key, new Set([key]), { properties: maxTreeProperties }, wait),
+  };
+}
+
+function tooManyProperties(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `expected at most ${maxTreeProperties} properties in a tree, received more; list them level by level`,
+    { origin: "client" },
+  );
+}
+
+function packProperty(
+  name: string,
+  value: PackValue,
+  dtype: DType | undefined,
+  spec: TensorSpec | undefined,
+): PackedTensor {
+  if (dtype !== undefined) return pack(value, { name, dtype });
+  return spec === undefined ? pack(value, { name }) : packFor(value, spec, name);
+}
+
+type Reach = <T>(call: (through: PropertyProtocol) => Promise<T>) => Promise<T>;
+
+/** Calls by the protocol that the server knows, which the first failure finds out. */
+function protocolOf(
+  connection: Pick<Connection, "send">,
+  protocol: "auto" | "extension" | "legacy",
+): Reach {
+  let chosen =
+    protocol === "auto" ? undefined : protocol === "legacy" ? legacyProtocol : extensionProtocol;
+  return async (call) => {
+    if (chosen !== undefined) return await call(chosen);
+    try {
+      const result = await call(extensionProtocol);
+      chosen = extensionProtocol;
+      return result;
+    } catch (error) {
+      if (!isRefusal(error) || knowsProperties(error)) throw error;
+      try {
+        await legacyProtocol.list(connection, "", undefined);
+      } catch {
+        throw error;
+      }
+      chosen = legacyProtocol;
+      return await call(legacyProtocol);
+    }
+  };
+}
+
+/** Whether an error is about a property and not about the extension. */
+function knowsProperties(error: DmEnvRpcError): boolean {
+  return error.code === "NOT_FOUND" || error.code === "PERMISSION_DENIED";
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Connection } from "../environment/environment.ts";
+import { isRefusal } from "../stream/faults.ts";
+import type { WaitOptions } from "../stream/wait.ts";
+import { properties } from "./properties.ts";
+import { software } from "./software.ts";
+
+/** A name and a version. */
+export interface Version {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** Who takes part, to keep with whatever was learnt or measured (behaviour 59). */
+export interface Versions {
+  readonly client: Version;
+  /** Undefined where the server does not say. */
+  readonly server: Version | undefined;
+  /** Kind and version of the world that the connection has joined; undefined without one, and where it does not say. */
+  readonly world: Version | undefined;
+}
+
+/**
+ * Reads the versions of the server and of the world, which are properties (`server.name`, `server.version`,
+ * `world.type`, `world.version`), and adds this client's own.
+ *
+ * @throws DmEnvRpcError when the connection is lost or the wait is given up.
+ */
+export async function versions(
+  connection: Pick<Connection, "send">,
+  options?: WaitOptions,
+): Promise<Versions> {
+  const remote = properties(connection);
+  const read = async (key: string): Promise<string | undefined> => {
+    try {
+      return String(await remote.get(key, options));
+    } catch (error) {
+      if (isRefusal(error)) return undefined;
+      throw error;
+    }
+  };
+  const both = async (nameKey: string, versionKey: string): Promise<Version | undefined> => {
+    const [name, version] = [await read(nameKey), await read(versionKey)];
+    return name === undefined ? undefined : { name, version: version ?? "" };
+  };
+  return {
+    client: software,
+    server: await both("server.name", "server.version"),
+    world: await both("world.type", "world.version"),
+  };
+}

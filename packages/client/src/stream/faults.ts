@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  type DmEnvRpcErrorOptions,
+  isDmEnvRpcError,
+  isTensorError,
+  type StatusCode,
+} from "@dm-env-rpc/tensor-codec";
+import type { Malformed, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { messageOf } from "@dm-env-rpc/transport/internal";
+import type { RequestCase } from "./call.ts";
+
+/**
+ * What became of the world that an agent was in when its connection was lost: it was joined again
+ * (`kept`), the server does not have it any more (`lost`), or nobody could ask (`unknown`).
+ */
+export type WorldFate = "kept" | "lost" | "unknown";
+
+/** The loss of a stream; the only error that says what became of the agent's world. */
+class LostStream extends DmEnvRpcError {
+  readonly worldFate: WorldFate;
+
+  constructor(
+    code: StatusCode,
+    message: string,
+    worldFate: WorldFate,
+    options: DmEnvRpcErrorOptions,
+  ) {
+    super(code, message, options);
+    this.worldFate = worldFate;
+  }
+}
+
+/**
+ * Reads from the error of a lost connection what became of the agent's world.
+ *
+ * @returns undefined for any other error.
+ */
+export function worldFate(error: unknown): WorldFate | undefined {
+  if (!isDmEnvRpcError(error) || !("worldFate" in error)) return undefined;
+  const fate = error.worldFate;
+  return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
+}
+
+/** True for a request that the server answered with an error; the stream lives on. */
+export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly origin: "server" } {
+  return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
+}
+
+/** The error of a stream that was lost while requests were open, or before one was made. */
+export function lost(
+  peer: string,
+  unanswered: number,
+  cause: Error | undefined,
+  world: WorldFate = "unknown",
+): DmEnvRpcError {
+  const why = cause === undefined ? "the server ended the stream" : messageOf(cause);
+  const { code, origin } = isDmEnvRpcError(cause)
+    ? cause
+    : ({ code: "UNAVAILABLE", origin: "connection" } as const);
+  const what =
+    unanswered === 0
+      ? `the connection to ${peer} is gone`
+      : `${unanswered} ${unanswered === 1 ? "request" : "requests"} to ${peer} will not be answered`;
+  const message = `${what}: ${why}. ${fates[world]}`;
+  return new LostStream(code, message, world, { origin, cause });
+}
+
+const fates: Readonly<Record<WorldFate, string>> = {
+  kept: "The connection was made again and the agent has joined its world again: its next step begins a sequence",
+  lost: "The connection was made again, but the agent's world is gone: create or join another",
+  unknown:
+    "An agent that had joined has left its world; whether the world lives on is unknown: connect and join again",
+};
+
+/** A request made after the connection began to close. */
+export function closing(peer: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
+    `the connection to ${peer} is closing and takes no more requests; connect again`,
+    { origin: "client" },
+  );
+}
+
+/** A request that was still waiting to be sent when the connection was closed. */
+export function unsent(peer: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "CANCELLED",
+    `the connection to ${peer} was closed before the request was sent; use drain() to let requests finish`,
+    { origin: "client" },
+  );
+}
+
+/** The error of a request that its codec refuses; a TensorError says it better. */
+export function notEncoded(cause: unknown): Error {
+  if (isTensorError(cause) || isDmEnvRpcError(cause)) return cause;
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `expected a request that can be encoded, received one that cannot: ${messageOf(cause)}; check its fields`,
+    { origin: "client", cause },
+  );
+}
+
+/** More requests than the client is willing to keep. */
+export function tooManyWaiting(maxWaiting: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `expected at most ${maxWaiting} requests to wait for room in the window, received one more; await some of them first or raise maxWaiting`,
+    { origin: "client" },
+  );
+}
+
+/** A response that answers another request than the one whose turn it is. */
+export function wrongKind(
+  peer: string,
+  expected: RequestCase,
+  received: ProcessResponse["case"],
+): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INTERNAL",
+    `expected ${peer} to answer ${article(expected)} request in kind or with an error, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
+    { origin: "connection" },
+  );
+}
+
+/** A response when no request was open. */
+export function unasked(
+  peer: string,
+  received: ProcessResponse["case"] | "malformed",
+): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INTERNAL",
+    `expected nothing from ${peer} since no request was open, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
+    { origin: "connection" },
+  );
+}
+
+/** A response that is no message. */
+export function malformed(peer: string, expected: RequestCase, bytes: Malformed): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DATA_LOSS",
+    `expected ${peer} to answer ${article(expected)} request, received bytes that are no response: ${bytes.value.message}; the server breaks the protocol, so the connection is closed`,
+    { origin: "connection", cause: bytes.value },
+  );
+}
+
+function article(kind: string | undefined): string {
+  if (kind === undefined) return "an empty";
+  return /^[aeiou]/.test(kind) ? `an ${kind}` : `a ${kind}`;
+}
