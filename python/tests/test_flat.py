@@ -13,12 +13,12 @@ from dm_env_rpc_gym._tensors import AnyText
 SCALAR = spaces.Box(-1, 1, (), np.float32)
 
 
-def test_dicts_of_dicts_become_one_with_dots_and_scalars_get_a_length():
+def test_dicts_of_dicts_become_one_with_slashes_and_scalars_get_a_length():
     space = spaces.Dict(cart=spaces.Dict(at=SCALAR), grid=spaces.Box(0, 9, (2,), np.int8))
     flat = FlatObservations(space)
     assert flat.space == spaces.Dict(
         {
-            "cart.at": spaces.Box(-1, 1, (1,), np.float32),
+            "cart/at": spaces.Box(-1, 1, (1,), np.float32),
             "grid": spaces.Box(0, 9, (2,), np.int8),
         }
     )

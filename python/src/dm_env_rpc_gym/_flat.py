@@ -13,9 +13,12 @@ from .errors import SpecError
 Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 
+SEPARATOR = "/"
+"""Joins the names of nested dicts: PyTorch refuses a "." in the name of a module."""
+
 
 class FlatObservations:
-    """Observations with the names of dicts joined by dots, and scalars of the shape [1].
+    """Observations with the names of dicts joined by slashes, and scalars of the shape [1].
 
     Raises:
         SpecError: An observation has no space that Stable-Baselines3 knows.
@@ -25,14 +28,15 @@ class FlatObservations:
         self._leaves = dict(_leaves(space))
         self._bare = not isinstance(space, spaces.Dict)
         flat = {
-            ".".join(path): _observation_leaf(path, leaf) for path, leaf in self._leaves.items()
+            SEPARATOR.join(path): _observation_leaf(path, leaf)
+            for path, leaf in self._leaves.items()
         }
         self.space: spaces.Space[Any] = flat[""] if self._bare else spaces.Dict(flat)
 
     def flatten(self, observation: Any) -> Any:
         """Returns an observation, or a batch of them, of the flat space."""
         flat = {
-            ".".join(path): _with_length(leaf, _at(observation, path))
+            SEPARATOR.join(path): _with_length(leaf, _at(observation, path))
             for path, leaf in self._leaves.items()
         }
         return flat[""] if self._bare else flat
@@ -99,8 +103,8 @@ def _observation_leaf(path: Path, leaf: Any) -> spaces.Space[Any]:
     if isinstance(leaf, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return leaf
     raise SpecError(
-        f"observation {'.'.join(path)} cannot be learned from: expected numbers of a fixed shape, "
-        f"received {leaf}",
+        f"observation {SEPARATOR.join(path)} cannot be learned from: expected numbers of a fixed "
+        f"shape, received {leaf}",
         "UNIMPLEMENTED",
         "choose others with observations=",
     )

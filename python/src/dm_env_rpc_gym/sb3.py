@@ -21,8 +21,8 @@ Indices = int | Iterable[int] | None
 class RemoteVecEnv(VecEnv):
     """Many agents, each in a world of its own, for the algorithms of Stable-Baselines3.
 
-    Dicts of observations are flat, with dots in their names, and their scalars have the shape [1];
-    dicts of actions are one `MultiDiscrete` or one `Box`.
+    Nested dicts of observations become one with slashes in its names, and scalars get the shape
+    [1]; dicts of actions become one `MultiDiscrete` or one `Box`.
 
     Args:
         address: As in `RemoteVectorEnv`.
