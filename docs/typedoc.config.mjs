@@ -25,6 +25,8 @@ const names = new Set([...sources.keys()].map((name) => name.split("/").slice(0,
 /** What exported types are made of and nobody has to name: steps on the way to a type, and what the matchmaker keeps in its store. */
 const unnamed = new Set([
   ...[
+    "AsIs",
+    "PackedAsIs",
     "DTypeOf",
     "DTypeOfValue",
     "ElementTypeTable",
