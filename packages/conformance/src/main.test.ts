@@ -125,7 +125,7 @@ describe("dm-env-rpc-conformance", () => {
         config({ create: { length: 9, min_agents: 3 }, agents: 8, timeoutMs: 4_000 }),
       ],
     );
-    expect(stderr).toMatch(/once [3-8] agents had joined; say "agents": \{"min":[3-8],"max":8\}/);
+    expect(stderr).toMatch(/before [3-8] had; say "agents": \{"min":[3-8],"max":8\}/);
     expect(code).toBe(2);
   });
 

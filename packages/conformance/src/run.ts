@@ -169,8 +169,8 @@ export async function reach(
     if (needed !== undefined && needed > min) {
       const agents = JSON.stringify({ min: needed, max: Math.max(needed, max) });
       throw new Error(
-        `first steps are not answered: expected an answer with the ${min} of "agents.min", ` +
-          `received one once ${needed} agents had joined; say "agents": ${agents} in the config`,
+        `the world needs more agents than the config says: expected first steps to be answered with ${min} ` +
+          `joined, received no answer before ${needed} had; say "agents": ${agents} in the config`,
       );
     }
   } finally {
