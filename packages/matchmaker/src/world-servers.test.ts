@@ -58,3 +58,30 @@ it("a reset that waits for agents to be told holds up no other request to the se
   await resetting;
   expect((await env.step({ move: 1 })).first()).toBe(true);
 });
+
+it("a server that registers with another address is called there", async () => {
+  await using before = await serve({ worlds: [drained] });
+  await using after = await serve({ worlds: [drained] });
+  await using servers = networkServers();
+  await servers.create({ id: "a", address: before.url }, {}, undefined, 60_000);
+  await servers.create({ id: "a", address: after.url }, {}, undefined, 60_000);
+  await servers.create({ id: "a", address: after.url }, {}, undefined, 60_000);
+  expect([before.worldNames(), after.worldNames()].map(({ length }) => length)).toEqual([1, 2]);
+});
+
+it("a server that is looked for is shown no token: whose address it is nobody knows yet", async () => {
+  const shown: (string | undefined)[] = [];
+  await using server = await serve({
+    worlds: [drained],
+    authorize({ metadata }) {
+      shown.push(metadata.get("authorization"));
+      return ["operator"];
+    },
+  });
+  await using servers = networkServers({ operatorToken: async ({ id }) => `token-for-${id}` });
+  const target = { id: "a", address: server.url };
+  await servers.check(target, 60_000);
+  expect(shown).toEqual([undefined]);
+  await servers.create(target, {}, undefined, 60_000);
+  expect(shown).toEqual([undefined, "Bearer token-for-a"]);
+});

@@ -39,6 +39,11 @@ describe("the id of a server", () => {
         await expect(call).rejects.toThrow(denied);
       }
     }
+    // Nobody is called back for it.
+    thief.isUp = false;
+    await expect(
+      house.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),
+    ).rejects.toThrow(denied);
     const ids = await house.tickets(2);
     await house.settle();
     const [ticket] = await Promise.all(ids.map((id) => house.ticket(id)));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { importJWK, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { createSeats } from "../registration/seats.ts";
-import { tokenIssuer } from "./issuer.ts";
-import { generateSigningKey, signingKeyFromPem } from "./keys.ts";
+import { issuerName, tokenIssuer } from "./issuer.ts";
+import { algorithm, generateSigningKey, signingKeyFromPem } from "./keys.ts";
 import { tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
@@ -15,6 +16,7 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
   let seat = 0;
   const verifier = tokenVerifier({ serverId, address, jwks: () => issuer.jwks, now: () => now });
   return {
+    key,
     issuer,
     verifier,
     seats: createSeats(
@@ -108,6 +110,24 @@ describe("a join token", () => {
     const { verifier } = await setup();
     await expect(verifier.join(token, "world")).rejects.toSatisfy(refused("UNAUTHENTICATED", /./));
   });
+
+  it.each([
+    ["issuer", { iss: "another issuer" }, "UNAUTHENTICATED", /unexpected "iss"/],
+    ["role", { role: "operator" }, "PERMISSION_DENIED", /received a token of role "operator"/],
+  ] as const)(
+    "is refused when the matchmaker's key signed it for another %s",
+    async (_, claims, code, message) => {
+      const { verifier, key } = await setup();
+      const token = await new SignJWT({
+        ...{ iss: issuerName, aud: "server", sub: "ticket", jti: "seat", exp: nowMs / 1_000 + 60 },
+        ...{ role: "agent", world: "world", address: "server.test:1" },
+        ...claims,
+      })
+        .setProtectedHeader({ alg: algorithm, kid: String(key.kid) })
+        .sign(await importJWK(key, algorithm));
+      await expect(verifier.join(token, "world")).rejects.toSatisfy(refused(code, message));
+    },
+  );
 
   it("is no operator's, and the operator's is no agent's", async () => {
     const { verifier, issuer, token } = await setup();
