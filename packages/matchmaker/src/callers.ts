@@ -123,6 +123,13 @@ export function isPassing(error: unknown): boolean {
   return passing.has(code) || isLostSession(cause);
 }
 
+/** Milliseconds after which a matchmaker that had no room may be asked again; undefined for any other error. */
+export function retryAfterMs(error: unknown): number | undefined {
+  const { code, metadata } = ConnectError.from(error);
+  const seconds = Number(metadata.get("retry-after") ?? Number.NaN);
+  return code === Code.ResourceExhausted && seconds > 0 ? seconds * 1_000 : undefined;
+}
+
 /** Whether node:http2 itself gave up: Connect tells that as INTERNAL, though no matchmaker has said so. */
 function isLostSession(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && String(cause.code).startsWith("ERR_HTTP2_");

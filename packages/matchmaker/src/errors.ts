@@ -22,11 +22,20 @@ export function shorten(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }
 
+/** Seconds after which a caller that was refused for want of room may ask again. */
+const retryAfterS = 5;
+
+/** The error of a call that may succeed later: it says when, in the metadata `retry-after`, in seconds. */
+export function overloaded(message: string, cause?: unknown): ConnectError {
+  const metadata = { "retry-after": String(retryAfterS) };
+  return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);
+}
+
 /** The error that a caller of a service gets. */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError || isDmEnvRpcError(error)) return statusError(error);
   if (isStoreError(error, "full")) {
-    return new ConnectError(error.message, Code.ResourceExhausted, undefined, [], error);
+    return overloaded(error.message, error);
   }
   if (isStoreError(error)) {
     return new ConnectError(

@@ -214,7 +214,9 @@ async function start(
       const frontend = frontendService(shared, watch);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
-      router.service(FrontendService, frontend, forRole("agent"));
+      // A ticket that is a little too large is told so in our own words; what is larger is not even read.
+      const readMaxBytes = 4 * settings.maxTicketBytes;
+      router.service(FrontendService, frontend, { ...forRole("agent"), readMaxBytes });
       router.service(RegistryService, registry, forRole("server", "operator"));
       router.service(AdminService, admin, forRole("operator"));
     },

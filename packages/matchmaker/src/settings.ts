@@ -34,6 +34,8 @@ class SettingTable {
   readonly maxCreatesPerServer: Limit = { default: 32, unit: "count" };
   /** Tickets that are known, the ended ones included. Default 500,000. */
   readonly maxTickets: Limit = { default: 500_000, unit: "count" };
+  /** Bytes of memory that all of these take, by an estimate. Default 134,217,728. */
+  readonly maxTicketsBytes: Limit = { default: 134_217_728, unit: "bytes" };
   /** Bytes of a ticket. Default 16,384. */
   readonly maxTicketBytes: Limit = { default: 16_384, unit: "bytes" };
   /** Servers. Default 1,000. */

@@ -20,7 +20,7 @@ import {
   type TimeSource,
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions, isPassing } from "../callers.ts";
+import { Callers, type CallersOptions, isPassing, retryAfterMs } from "../callers.ts";
 import type { TicketState } from "../model.ts";
 
 /** What an agent would like to play. */
@@ -63,7 +63,7 @@ export interface TicketUpdate {
 export interface FindOptions {
   /** Gives up when aborted: the ticket is cancelled and the iteration rejects with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
-  /** How long no matchmaker may answer, in milliseconds; each call has its own `timeoutMs`. Default 60,000. */
+  /** How long no matchmaker may answer, or have room for the ticket, in milliseconds; each call has its own `timeoutMs`. Default 60,000. */
   readonly unreachableMs?: number | undefined;
 }
 
@@ -134,10 +134,11 @@ export function matchmakerClient(
         return await run();
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
-        if (signal?.aborted === true || !isPassing(error)) throw error;
+        const roomMs = retryAfterMs(error);
+        if (signal?.aborted === true || (roomMs === undefined && !isPassing(error))) throw error;
         if (time.now() - sinceMs >= unreachableMs) throw error;
         callers.next();
-        await pause(time, retryMs, signal);
+        await pause(time, roomMs ?? retryMs, signal);
         signal?.throwIfAborted();
       }
     }

@@ -10,13 +10,14 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { ended, withdrawn } from "../director/outcomes.ts";
-import { invalid, notFound, shorten } from "../errors.ts";
+import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
 import { ticketMessage } from "./messages.ts";
+import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
 /** What the services share. */
@@ -36,9 +37,10 @@ export function frontendService(
   watch: TicketWatch,
 ): ServiceImpl<typeof FrontendService> {
   const { replica } = context;
+  const budget = new TicketBudget(replica);
   return {
     async createTicket(request, { signal }) {
-      return { ticket: ticketMessage(await createTicket(context, request, signal)) };
+      return { ticket: ticketMessage(await createTicket(context, request, budget, signal)) };
     },
     async getTicket({ ticketId }) {
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
@@ -67,6 +69,7 @@ function found(replica: Replica, id: string): Stored<Ticket> {
 async function createTicket(
   { replica, settings, newId }: ServiceContext,
   request: CreateTicketRequest,
+  budget: TicketBudget,
   signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
@@ -77,12 +80,6 @@ async function createTicket(
       const remedy = known.length === 0 ? "there are none yet" : `there are: ${known.join(", ")}`;
       throw notFound("profile", request.profile, remedy);
     }
-  }
-  if (replica.table("ticket").size >= settings.maxTickets) {
-    throw new DmEnvRpcError(
-      "RESOURCE_EXHAUSTED",
-      `there is room for ${settings.maxTickets} tickets and all is in use; try again later (limit: maxTickets)`,
-    );
   }
   const { searchFields } = request;
   const ticket: Ticket = {
@@ -103,6 +100,39 @@ async function createTicket(
     state: "waiting",
     attempts: 0,
   };
+  const limit = limitMet(replica, settings, budget, ticket);
+  if (limit !== undefined) {
+    // One that there is takes no more room.
+    await replica.refresh([{ kind: "ticket", id: ticket.id }]);
+    if (replica.get("ticket", ticket.id) === undefined) throw overloaded(limit);
+  }
+  const created = budget.reserve(ticket);
+  try {
+    return await putTicket(replica, ticket, signal);
+  } finally {
+    created();
+  }
+}
+
+/** Says which limit keeps a ticket from being created. */
+function limitMet(
+  replica: Replica,
+  settings: MatchmakerSettings,
+  budget: TicketBudget,
+  ticket: Ticket,
+): string | undefined {
+  const { maxTickets, maxTicketsBytes } = settings;
+  if (replica.table("ticket").size >= maxTickets) {
+    return `there is room for ${maxTickets} tickets and all is in use; try again later (limit: maxTickets)`;
+  }
+  if (budget.bytes + ticketBytes(ticket) > maxTicketsBytes) {
+    return `there is room for ${maxTicketsBytes} bytes of tickets and all is in use; try again later, or with less in the ticket (limit: maxTicketsBytes)`;
+  }
+  return undefined;
+}
+
+/** Puts a new ticket into the store; one with the same id and content is returned as it is. */
+async function putTicket(replica: Replica, ticket: Ticket, signal: AbortSignal): Promise<Ticket> {
   let known: Ticket | undefined;
   // Where the commit failed and the ticket is unknown all the same, the store has lost data meanwhile.
   while (known === undefined) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ConnectError } from "@connectrpc/connect";
+import { expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { pairs } from "../../testing/pairs.ts";
+import { serveCounting } from "../../testing/world-server.ts";
+import { matchmakerClient } from "../client/index.ts";
+import { serveMatchmaker } from "../serve-matchmaker.ts";
+
+const large = () => ({
+  extensions: { photo: { typeUrl: "type.googleapis.com/photo", value: new Uint8Array(15_000) } },
+});
+
+it("tickets that would take more memory than there is for them are refused, and told when to ask again", async () => {
+  await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
+  const ids: string[] = [];
+  let refused: unknown;
+  while (refused === undefined) {
+    await house.frontend.createTicket(large()).then(
+      ({ ticket }) => ids.push(ticket?.id ?? ""),
+      (error: unknown) => {
+        refused = error;
+      },
+    );
+  }
+  // 20 KB each, in base64.
+  expect(ids).toHaveLength(4);
+  expect(refused).toBeInstanceOf(ConnectError);
+  expect(String(refused)).toMatch(/\[resource_exhausted\] .*\(limit: maxTicketsBytes\)/);
+  expect(ConnectError.from(refused).metadata.get("retry-after")).toBe("5");
+  // There is room for small ones, and for another one once one is forgotten.
+  await house.frontend.createTicket({});
+  await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
+  await house.pass(400_000, 100_000);
+  await house.frontend.createTicket(large());
+});
+
+it("tickets that are created at the same time share the memory that there is", async () => {
+  await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
+  const created = await Promise.allSettled(
+    Array.from({ length: 20 }, () => house.frontend.createTicket(large())),
+  );
+  expect(created.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
+});
+
+it("a ticket that is asked for again where there is no room is the one that there is", async () => {
+  await using house = await House.open({ settings: { maxTicketsBytes: 30_000 } });
+  const request = { ...large(), ticketId: "mine" };
+  await house.frontend.createTicket(request);
+  await expect(house.frontend.createTicket({ ...large(), ticketId: "other" })).rejects.toThrow(
+    /resource_exhausted/,
+  );
+  expect((await house.frontend.createTicket(request)).ticket?.id).toBe("mine");
+});
+
+it("a client that is refused for want of room asks again, and is matched", async () => {
+  await using served = await serveMatchmaker({
+    profiles: [pairs],
+    settings: { maxTickets: 2, retainMs: 100 },
+  });
+  const matchmaker = matchmakerClient(served.url, { timeoutMs: 60_000 });
+  const leaving = new AbortController();
+  const alone = matchmaker.findMatch({ profile: "pairs" }, { signal: leaving.signal });
+  const gone = expect(alone).rejects.toMatchObject({ code: "CANCELLED" });
+  const first = matchmaker.findMatch();
+  await expect.poll(() => served.matchmaker.counts().tickets.waiting).toBe(2);
+  const second = matchmaker.findMatch();
+  leaving.abort();
+  await gone;
+  await using _registered = await serveCounting(served.url);
+  const [one, other] = await Promise.all([first, second]);
+  expect(one.worldName).toBe(other.worldName);
+});
