@@ -105,6 +105,44 @@ describe("a slot that fails", () => {
   });
 });
 
+describe("a call that was given up", () => {
+  /** Calls again until no slot is stepping any more. */
+  async function whenReady<T>(call: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof Error && /slots are stepping/.test(error.message))) throw error;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+
+  test("leaves nothing to the next step, which gives what came of its own actions", async () => {
+    const { factory } = scripted(() => ({ sequenceLength: 100 }));
+    await using vector = await vectorize(2, factory);
+    await vector.reset();
+    const signal = AbortSignal.abort(new Error("no time"));
+    await expect(vector.step(moves(2), { signal })).rejects.toThrow(/given up: no time/);
+    const next = await whenReady(() => vector.step(moves(2)));
+    expect(next.ids).toEqual([0, 1]);
+    expect(next.observation).toMatchObject({ tick: { data: new Int32Array([2, 2]) } });
+    const after = await vector.step(moves(2));
+    expect(after.observation).toMatchObject({ tick: { data: new Int32Array([3, 3]) } });
+  });
+
+  test("leaves nothing to the next reset, not even an action that did not fit", async () => {
+    const { factory } = scripted(() => ({ sequenceLength: 100 }));
+    await using vector = await vectorize(2, factory);
+    await vector.reset();
+    const signal = AbortSignal.abort(new Error("no time"));
+    const misfit = [{ move: 1 }, { move: 99 }];
+    await expect(vector.step(misfit, { signal })).rejects.toThrow(/given up: no time/);
+    const { first, valid } = await whenReady(() => vector.reset());
+    expect([first, valid]).toEqual([flags(1, 1), flags(1, 1)]);
+  });
+});
+
 test("closing gives up on servers that never answer, after its timeoutMs for all of it", async () => {
   const { factory } = scripted(() => ({
     deaf: true,

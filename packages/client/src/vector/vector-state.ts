@@ -48,8 +48,8 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #waiting: Waiting<Observation> | undefined;
   #misfit: Error | undefined;
   #lastPending = 0;
-  /** `all`: reset and step; `some`: sendReset, send and recv, where slots come back by themselves. */
-  #way: "none" | "all" | "some" = "none";
+  /** `all` after reset and step; `some` after sendReset, send and recv, where slots return by themselves. */
+  #mode: "none" | "all" | "some" = "none";
   #closing: Promise<void> | undefined;
 
   constructor(
@@ -105,7 +105,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   async step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation>> {
-    if (this.#way === "none") throw refused("step before the first reset", "call reset() first");
+    if (this.#mode === "none") throw refused("step before the first reset", "call reset() first");
     this.#begin("all");
     if (actions.length !== this.size)
       throw wrongCount(`an action for each of ${this.size} slots`, actions.length);
@@ -123,7 +123,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     actions: readonly Action[],
     ids: readonly number[] = actions.map((_, index) => index),
   ): void {
-    if (this.#way === "none")
+    if (this.#mode === "none")
       throw refused("send before the first reset", "call sendReset() first");
     this.#begin("some", "overlapping");
     if (ids.length !== actions.length)
@@ -137,7 +137,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   async recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {
     this.#begin("some");
-    return await this.#take(this.batchSize, options);
+    return await this.#nextBatch(this.batchSize, options);
   }
 
   async leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void> {
@@ -162,13 +162,14 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     options: WaitOptions | undefined,
     go: (slot: Slot<Action, Observation>) => void,
   ): Promise<VectorBatch<Observation>> {
-    // What a call that was given up left behind is nobody's any more.
+    // A call that was given up leaves nothing to this one.
     this.#arrivals = [];
+    this.#misfit = undefined;
     for (const slot of this.#slots) go(slot);
-    return this.#take(this.size, options);
+    return this.#nextBatch(this.size, options);
   }
 
-  #take(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
+  #nextBatch(count: number, options: WaitOptions | undefined): Promise<VectorBatch<Observation>> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting<Observation> = { count, resolve, reject, stop: undefined };
       this.#waiting = waiting;
@@ -202,7 +203,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     const misfit = this.#misfit;
     this.#misfit = undefined;
     if (misfit !== undefined) throw misfit;
-    if (this.#way === "all") arrivals.sort((a, b) => a.slot - b.slot);
+    if (this.#mode === "all") arrivals.sort((a, b) => a.slot - b.slot);
     const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
     const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
     if (failed !== undefined) throw failed.failure;
@@ -227,7 +228,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #returned(arrival: Arrival<Observation>): void {
     const slot = this.#slot(arrival.slot);
-    if (this.#way === "some") this.#arrived(arrival);
+    if (this.#mode === "some") this.#arrived(arrival);
     else slot.held = arrival;
   }
 
@@ -236,21 +237,21 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     this.#arrived(nothing(slot));
   }
 
-  #begin(way: "all" | "some", call?: "overlapping"): void {
+  #begin(mode: "all" | "some", call?: "overlapping"): void {
     if (this.#closing !== undefined) throw refused("a vector that is closed", "make another");
     if (this.#slots.every(({ left }) => left))
       throw refused("a vector whose slots have all left", "make another");
-    if (this.#waiting !== undefined && !(call === "overlapping" && this.#way === "some"))
+    if (this.#waiting !== undefined && !(call === "overlapping" && this.#mode === "some"))
       throw refused("a call while another is open", "await it first");
-    if (way === "all" && this.#slots.some((slot) => slot.busy))
+    if (mode === "all" && this.#slots.some((slot) => slot.busy))
       throw refused("reset or step while slots are stepping", "recv() what was sent first");
-    if (way === "some" && this.#way === "all") {
+    if (mode === "some" && this.#mode === "all") {
       for (const slot of this.#slots) {
         if (slot.held !== undefined) this.#arrivals.push(slot.held);
         slot.held = undefined;
       }
     }
-    this.#way = way;
+    this.#mode = mode;
   }
 
   #slot(id: number): Slot<Action, Observation> {
