@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
+import type { ProcessResponse, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
+import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { lockstep } from "../clocks/lockstep.ts";
+import { turns } from "../clocks/turns.ts";
+import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
+import { defaultLimits } from "../host/limits.ts";
+import type { WorldEvent } from "./outside.ts";
+import type { Ended, Seat, WorldState } from "./state.ts";
+import { WorldHost } from "./world-host.ts";
+
+const empty: StepRequest = { actions: [], requestedObservations: [] };
+const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
+
+/** A world that is played without sessions, and the answers that it gave. */
+class Table {
+  readonly time: ManualTime = manualTime();
+  readonly events: WorldEvent[] = [];
+  readonly world: WorldHost;
+  readonly seats: Readonly<Seat>[] = [];
+  /** How many times `onLeft` was called for each agent. */
+  readonly left = new Map<number, number>();
+  /** The answers to each request, in the order of the requests. */
+  readonly answers: unknown[][] = [];
+
+  constructor(definition: UntypedWorldDefinition) {
+    this.world = new WorldHost({
+      name: "table",
+      definition,
+      settings: new Map(),
+      randomSeed: () => 1n,
+      time: this.time,
+      limits: defaultLimits,
+      checkObservations: "always",
+      emit: (event) => void this.events.push(event),
+    });
+    this.world.create(this.request());
+  }
+
+  /** Takes the answers of one request. */
+  request(): (answer: unknown) => void {
+    const answers: unknown[] = [];
+    this.answers.push(answers);
+    return (answer) => void answers.push(answer);
+  }
+
+  join(): void {
+    const answer = this.request();
+    const agent = this.seats.length + 1;
+    const onLeft = (): void => void this.left.set(agent, (this.left.get(agent) ?? 0) + 1);
+    this.world.join(new Map(), onLeft, (result) => {
+      if (!isDmEnvRpcError(result)) this.seats.push(result.seat);
+      answer(result);
+    });
+  }
+
+  seat(index: number): Readonly<Seat> {
+    const seat = this.seats[index];
+    if (seat === undefined) throw new Error(`no agent ${index} joined`);
+    return seat;
+  }
+
+  /** Steps an agent; the result is filled with the answers. */
+  step(index: number, request = empty): unknown[] {
+    this.world.step(this.seat(index), request, this.request());
+    return this.answers.at(-1) ?? [];
+  }
+
+  reset(index: number): unknown[] {
+    this.world.reset(this.seat(index), new Map(), this.request());
+    return this.answers.at(-1) ?? [];
+  }
+}
+
+function tableOf(agents: number, definition: Partial<UntypedWorldDefinition> = {}): Table {
+  const table = new Table({ ...counting, ...definition });
+  for (let agent = 0; agent < agents; agent++) table.join();
+  return table;
+}
+
+/** A world whose sequences end for one agent every third tick, and for all every seventh. */
+const counting: UntypedWorldDefinition = defineWorld({
+  name: "counting",
+  actions: {},
+  observations: { tick: t.int32(), reward: t.float32() },
+  create() {
+    let tick = 0;
+    return {
+      start() {
+        tick = 0;
+      },
+      step() {
+        tick += 1;
+      },
+      status(agent) {
+        if (tick >= 7) return "terminated";
+        return tick > 0 && tick % 3 === agent % 3 ? "interrupted" : "running";
+      },
+      observe: { tick: () => tick, reward: () => 1 },
+    };
+  },
+}) as unknown as UntypedWorldDefinition;
+
+function statesOf(answers: readonly unknown[]): unknown[] {
+  return (answers as ProcessResponse[]).map((answer) =>
+    answer.case === "error" ? answer.value.code : answer.case,
+  );
+}
+
+/** Checks that the counters of a world are those of its seats. */
+function checkCounters(state: Readonly<WorldState>): void {
+  const seats = [...state.seats.values()];
+  const states = seats.map((seat) => seat.state);
+  const running = states.filter((of) => of.kind === "running");
+  const ended = states.filter((of) => of.kind === "ended");
+  expect([...state.running.agents]).toEqual(running);
+  expect(state.waiting).toBe(running.filter(({ pending }) => pending !== undefined).length);
+  expect(state.opening).toBe(states.filter(({ kind }) => kind === "opening").length);
+  const excused = states.filter((of) => (of.kind === "idle" || of.kind === "ended") && of.excused);
+  expect(state.excused).toBe(excused.length);
+  const unsaved = (of: Ended): boolean => of.saved === undefined;
+  expect([...state.unsaved].filter((of) => !ended.includes(of))).toEqual([]);
+  expect(ended.filter(unsaved).filter((of) => !state.unsaved.has(of))).toEqual([]);
+  for (const of of state.reset?.awaited ?? []) expect(ended).toContain(of);
+  for (const of of running) expect(of.seat.state).toBe(of);
+  expect(states.map(({ kind }) => kind)).not.toContain("gone");
+  if (state.sequence !== "open") expect(running).toEqual([]);
+}
+
+const moves = fc.array(
+  fc.record({
+    kind: fc.constantFrom(
+      ...(["step", "step", "step", "step", "reset", "leave", "join"] as const),
+      ...(["resetWorld", "resetWorldBy", "pass", "drain", "destroy"] as const),
+    ),
+    agent: fc.nat({ max: 5 }),
+  }),
+  { maxLength: 80, size: "max" },
+);
+
+const definitions = fc.record({
+  clock: fc.constantFrom(
+    lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" }),
+    lockstep({ deadlineMs: 50, onMissedDeadline: "leave" }),
+    turns({ deadlineMs: 50 }),
+  ),
+  onLeave: fc.constantFrom("continue" as const, "block" as const, "terminate" as const),
+  onReset: fc.constantFrom("respawn" as const, "wait" as const),
+  lateEntry: fc.constantFrom("now" as const, "next-sequence" as const),
+  onDestroy: fc.constantFrom("refuse" as const, "drain" as const),
+});
+
+/** Plays one move; an agent with a request outstanding sends nothing else. */
+function play(table: Table, kind: string, agent: number, busy: Set<number>): void {
+  const { world } = table;
+  const seat = table.seats[agent];
+  const answer = table.request();
+  const once = (response: unknown): void => {
+    busy.delete(agent);
+    answer(response);
+  };
+  switch (kind) {
+    case "join":
+      table.answers.pop();
+      if (table.seats.length < 6) table.join();
+      return;
+    case "resetWorld":
+      world.resetWorld(undefined, new Map(), answer);
+      return;
+    case "pass":
+      answer("passed");
+      table.time.advance(60);
+      return;
+    case "drain":
+      world.drain({ code: "UNAVAILABLE", message: "over" } as never, () => answer("drained"));
+      return;
+    case "destroy":
+      world.destroy(answer);
+      return;
+  }
+  if (seat === undefined || busy.has(agent)) {
+    answer("not sent");
+    return;
+  }
+  busy.add(agent);
+  if (kind === "step") world.step(seat, all, once);
+  else if (kind === "reset") world.reset(seat, new Map(), once);
+  else if (kind === "leave") world.leave(seat, once);
+  else world.resetWorld(seat, new Map(), once);
+}
+
+describe("the engine", () => {
+  it("has counters that are those of its seats, and answers each request once, whatever happens", () => {
+    fc.assert(
+      fc.property(definitions, moves, (definition, played) => {
+        const table = tableOf(3, definition);
+        const busy = new Set<number>();
+        for (const { kind, agent } of played) {
+          play(table, kind, agent, busy);
+          checkCounters(table.world.state);
+          for (const answers of table.answers) expect(answers.length).toBeLessThanOrEqual(1);
+        }
+        table.world.destroyNow();
+        checkCounters(table.world.state);
+        expect(table.answers.map(({ length }) => length)).toEqual(table.answers.map(() => 1));
+        expect([...table.left.values()]).toEqual(table.seats.map(() => 1));
+        expect(table.time.timers).toBe(0);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("refuses a step or a reset of an agent with a step outstanding, which is answered as before", () => {
+    const table = tableOf(2);
+    const first = table.step(0);
+    expect(statesOf(table.step(0))).toEqual([9]);
+    expect(statesOf(table.reset(0))).toEqual([9]);
+    expect(first).toEqual([]);
+    table.step(1);
+    expect(statesOf(first)).toEqual(["step"]);
+    const second = table.step(0);
+    expect(statesOf(table.step(0))).toEqual([9]);
+    table.step(1);
+    expect(statesOf(second)).toEqual(["step"]);
+  });
+
+  it("refuses a step or a reset of an agent whose reset waits", () => {
+    const table = tableOf(2, { onReset: "wait" });
+    table.step(0);
+    table.step(1);
+    const reset = table.reset(0);
+    expect(statesOf(table.step(0))).toEqual([9]);
+    expect(statesOf(table.reset(0))).toEqual([9]);
+    expect(reset).toEqual([]);
+    table.world.leave(table.seat(1), () => {});
+    expect(statesOf(reset)).toEqual(["reset"]);
+  });
+
+  it("refuses every request of an agent that has left", () => {
+    const table = tableOf(2);
+    table.world.leave(table.seat(0), () => {});
+    expect(statesOf(table.step(0))).toEqual([9]);
+    expect(statesOf(table.reset(0))).toEqual([9]);
+    const resetBy: unknown[] = [];
+    table.world.resetWorld(table.seat(0), new Map(), (result) => resetBy.push(result));
+    expect(resetBy).toMatchObject([{ code: "FAILED_PRECONDITION" }]);
+    table.world.leave(table.seat(0), (result) => expect(result).toBeUndefined());
+    expect(table.left.get(1)).toBe(1);
+  });
+
+  it("behaviour 24: answers the step that finds out that an undelivered end cannot be observed", () => {
+    const fragile = defineWorld({
+      name: "fragile",
+      actions: {},
+      observations: { view: t.int32() },
+      clock: lockstep({ deadlineMs: 10, onMissedDeadline: "default-action" }),
+      create() {
+        let isOver = false;
+        return {
+          step() {
+            isOver = true;
+          },
+          status: () => (isOver ? "terminated" : "running"),
+          observe: {
+            view() {
+              if (isOver) throw new Error("nothing to see");
+              return 1;
+            },
+          },
+        };
+      },
+    }) as unknown as UntypedWorldDefinition;
+    const table = tableOf(2, fragile);
+    table.step(0);
+    table.step(1);
+    table.step(0);
+    table.time.advance(10);
+    const late = table.step(1, { actions: [], requestedObservations: [1] });
+    expect(statesOf(late)).toEqual([13]);
+    expect(table.events.filter(({ kind }) => kind === "failed")).toHaveLength(1);
+    expect(table.world.state.gone?.message).toMatch(/"observe.view" failed: nothing to see/);
+  });
+
+  it("behaviour 24: answers a reset whose hook fails, and everybody else", () => {
+    const table = tableOf(2, {
+      resetSettings: { size: t.int32() },
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        reset() {
+          throw new Error("no such map");
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.step(1);
+    const step = table.step(0);
+    const answer = table.request();
+    const settings = new Map([["size", pack(3, { dtype: "int32" })]]);
+    table.world.reset(table.seat(1), settings, answer);
+    expect(statesOf(table.answers.at(-1) ?? [])).toEqual([13]);
+    expect(statesOf(step)).toEqual([13]);
+  });
+
+  it("behaviour 37: counts no missed deadline after the world has failed in the same one", () => {
+    const table = tableOf(4, {
+      clock: lockstep({ deadlineMs: 10, onMissedDeadline: "leave" }),
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        leave() {
+          throw new Error("the door is stuck");
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.time.advance(10);
+    expect(table.events.filter(({ kind }) => kind === "deadline-missed")).toHaveLength(1);
+    expect(table.events.filter(({ kind }) => kind === "gone")).toHaveLength(1);
+  });
+});
