@@ -18,15 +18,6 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   create: [],
 };
 
-/**
- * Import circles that are still there. A package leaves this table when its circles are gone; nothing may
- * enter it.
- */
-const knownCircles: Readonly<Record<string, readonly RegExp[]>> = {
-  client: [/^src\/(connection|environment)\.ts$/, /^src\/(properties|property-protocols)\.ts$/],
-  transport: [/^src\/(open-stream|websocket\/(open-ws-stream|opened))\.ts$/],
-};
-
 /** The rooms of the server's `src`, and the rooms that each imports (ARCHITECTURE.md). */
 const serverRooms: Readonly<Record<string, readonly string[]>> = {
   definition: [],
@@ -69,11 +60,8 @@ describe("imports", () => {
   });
 
   it.each(packages)("of %s have no circle, types included", (name) => {
-    const circles = findCircles(readImports(fileURLToPath(new URL(`packages/${name}/`, root))));
-    const known = knownCircles[name] ?? [];
-    const isKnown = (circle: readonly string[]) =>
-      known.some((files) => circle.every((file) => files.test(file)));
-    expect(circles.filter((circle) => !isKnown(circle))).toEqual([]);
+    const folder = fileURLToPath(new URL(`packages/${name}/`, root));
+    expect(findCircles(readImports(folder))).toEqual([]);
   });
 
   it("of the server's rooms point one way", () => {
