@@ -98,12 +98,13 @@ export function createSniffingServer(
 ): Server {
   return createNetServer((socket) => {
     socket.setTimeout(handshakeMs, () => socket.destroy());
+    let first: Buffer = Buffer.alloc(0);
     const onReadable = (): void => {
-      const first: Buffer | null = socket.read();
-      if (first === null) {
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) {
         return;
       }
-      socket.unshift(first);
+      first = Buffer.concat([first, chunk]);
       const known = Math.min(first.length, http2Preface.length);
       const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
       if (isHttp2 && known < http2Preface.length) {
@@ -112,6 +113,8 @@ export function createSniffingServer(
       socket.off("readable", onReadable);
       socket.setTimeout(0);
       socket.removeAllListeners("timeout");
+      // Not before: "readable" would be emitted again for the same bytes.
+      socket.unshift(first);
       (isHttp2 ? http2 : http1)(socket);
     };
     socket.on("readable", onReadable);

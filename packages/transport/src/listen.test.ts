@@ -177,6 +177,21 @@ describe("hostile connections", () => {
     expect(client.messages.map(answerOf)).toEqual(["still here"]);
   });
 
+  test("a preface that arrives byte by byte is HTTP/2, and nobody waits for its end", async () => {
+    await using server = await serving();
+    await using peer = rawPeer(server.listener.port);
+    peer.socket.setNoDelay(true);
+    for (const byte of startOfCall.subarray(0, 4)) {
+      peer.write(Buffer.of(byte));
+      // Another client is served meanwhile.
+      await using stream = await openStream(server.address);
+      record(stream);
+      record(await server.next());
+    }
+    peer.write(startOfCall.subarray(4));
+    record(await server.next());
+  });
+
   test("behaviour 8: a peer that answers no ping is found dead", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
     await using peer = rawPeer(server.listener.port);
