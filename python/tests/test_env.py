@@ -9,6 +9,7 @@ import pytest
 from conftest import SAMPLES
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from processes import ROOT, listening, serving
 from sample_settings import settings_of
 
 import dm_env_rpc_gym
@@ -179,8 +180,6 @@ def test_the_frame_is_the_observation_rgb(gridworld, worlds):
 
 
 def test_a_world_in_real_time_is_played(worlds):
-    from processes import serving
-
     flags = ("--clock", "realtime", "--ticks-per-second", "200")
     with serving("gridworld-server", *flags) as address:
         settings = settings_of("gridworld")
@@ -191,3 +190,13 @@ def test_a_world_in_real_time_is_played(worlds):
                 step, _, _, ended, _ = env.step(0)
                 assert step >= last
                 last = step
+
+
+def test_a_unix_domain_socket_is_an_address(tmp_path):
+    address = f"unix:{tmp_path}/env.sock"
+    program = ROOT / "apps/gridworld-server/dist/main.js"
+    with listening([program, "--host", address]) as (_, said):
+        assert said == address
+        with RemoteEnv(said, create_settings=settings_of("gridworld")) as env:
+            env.reset(seed=1)
+            env.step(0)

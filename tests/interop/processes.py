@@ -20,8 +20,8 @@ def listening(command, **env):
     )
     try:
         line = server.stdout.readline().strip()
-        assert line.startswith("listening on http://"), line
-        yield server, line.removeprefix("listening on http://")
+        assert line.startswith("listening on "), line
+        yield server, line.removeprefix("listening on ").removeprefix("http://")
     finally:
         server.terminate()
         assert server.wait(timeout=30) == 0

@@ -2,25 +2,21 @@
 """The official client playing on our server."""
 
 import dm_env
+import grpc
 import numpy as np
 import pytest
 from dm_env_rpc.v1 import connection as dm_env_rpc_connection
 from dm_env_rpc.v1 import dm_env_adaptor, error
 from dm_env_rpc.v1.extensions import properties
+from processes import ROOT, listening
 
 
 @pytest.fixture
 def connection(gridworld_address):
     with dm_env_rpc_connection.create_secure_channel_and_connect(
-        gridworld_address, grpc_channel_credentials()
+        gridworld_address, grpc.local_channel_credentials()
     ) as connected:
         yield connected
-
-
-def grpc_channel_credentials():
-    import grpc
-
-    return grpc.local_channel_credentials()
 
 
 def test_the_dm_env_adaptor_plays_sequences(connection):
@@ -84,3 +80,17 @@ def test_the_properties_extension_reads_lists_and_refuses(connection):
         for key, spec in specs.items():
             if spec.readable and key.startswith("world"):
                 extension.read(key)
+
+
+def test_the_adaptor_plays_over_a_unix_domain_socket(tmp_path):
+    program = ROOT / "apps/gridworld-server/dist/main.js"
+    with (
+        listening([program, "--host", f"unix:{tmp_path}/env.sock"]) as (_, address),
+        dm_env_rpc_connection.create_secure_channel_and_connect(
+            address, grpc.local_channel_credentials(grpc.LocalConnectionType.UDS), timeout=60
+        ) as connected,
+    ):
+        env, _ = dm_env_adaptor.create_and_join_world(connected, {"seed": 1}, {})
+        with env:
+            assert env.reset().first()
+            assert env.step({"move": np.int8(1)}).mid()

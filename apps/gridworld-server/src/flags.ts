@@ -48,7 +48,8 @@ export const help = `Serves Level-Based Foraging, a multi-agent gridworld, over 
 usage: dm-env-rpc-gridworld-server [options]
 
 where
-  --host ADDRESS         address to listen on (127.0.0.1)
+  --host ADDRESS         address to listen on, or unix:/path for a Unix domain socket
+                         (127.0.0.1)
   --port N               port to listen on; 0 picks one (8980)
   --tls-cert FILE        certificate to serve TLS with, PEM; with --tls-key
   --tls-key FILE         its key, PEM

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "node:http2";
+import { connect as connectSocket } from "node:net";
 import { parseAddress } from "@dm-env-rpc/transport";
 
 /** What becomes of a stream on which bytes came that are no gRPC message. */
@@ -13,8 +14,11 @@ export async function sendBadFrame(
   message: Uint8Array,
   timeoutMs: number,
 ): Promise<BadFrameOutcome> {
-  const { authority, secure } = parseAddress(address);
-  const session = connect(`${secure ? "https" : "http"}://${authority}`);
+  const { authority, secure, path } = parseAddress(address);
+  const session =
+    path === undefined
+      ? connect(`${secure ? "https" : "http"}://${authority}`)
+      : connect("http://localhost", { createConnection: () => connectSocket({ path }) });
   try {
     return await new Promise<BadFrameOutcome>((resolve) => {
       session.on("error", () => resolve({ kind: "the end of the connection" }));

@@ -50,7 +50,14 @@ export class Callers<S extends DescService> {
     const made =
       transports ??
       this.#names.map((address) => {
-        const { url } = parseAddress(address);
+        const { url, path } = parseAddress(address);
+        if (path !== undefined) {
+          throw new DmEnvRpcError(
+            "INVALID_ARGUMENT",
+            `a matchmaker cannot be called over a Unix domain socket: expected "host:port" or a URL, received ${JSON.stringify(address)}; give the matchmaker a port`,
+            { origin: "client" },
+          );
+        }
         // A dead peer is found, and a stream that waits for long is not cut.
         const life = {
           pingIntervalMs: 10_000,

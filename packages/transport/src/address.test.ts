@@ -27,6 +27,23 @@ test.each([
 });
 
 test.each([
+  ["unix:/run/env.sock", "/run/env.sock"],
+  ["unix:///run/env.sock", "/run/env.sock"],
+  ["unix:env.sock", "env.sock"],
+])("the address %j is a Unix domain socket's", (text, path) => {
+  expect(parseAddress(text)).toEqual({
+    carrier: "http2",
+    secure: false,
+    host: "localhost",
+    port: 0,
+    path,
+    authority: `unix:${path}`,
+    url: `unix:${path}`,
+  });
+  expect(isLoopback(text)).toBe(true);
+});
+
+test.each([
   ["ws://localhost:8980", false, 8980, "ws://localhost:8980"],
   ["ws://localhost", false, 80, "ws://localhost:80"],
   ["wss://localhost", true, 443, "wss://localhost:443"],
@@ -46,6 +63,8 @@ test.each([
   "http://localhost:1/path",
   "http://user@localhost:1",
   "localhost:1?x=y",
+  "unix:",
+  "unix://host/path",
 ])("the address %j is refused, with what is expected", (text) => {
   let error: unknown;
   try {

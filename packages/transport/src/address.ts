@@ -6,17 +6,20 @@ export interface Address {
   /** What carries streams there: gRPC over HTTP/2, or a WebSocket. */
   readonly carrier: "http2" | "websocket";
   readonly secure: boolean;
-  /** Without brackets. */
+  /** Without brackets; `localhost` for a Unix domain socket. */
   readonly host: string;
+  /** 0 for a Unix domain socket. */
   readonly port: number;
-  /** `host:port`, an IPv6 address in brackets. */
+  /** File of a Unix domain socket; undefined for all other addresses. */
+  readonly path: string | undefined;
+  /** `host:port`, an IPv6 address in brackets; `unix:/path` for a Unix domain socket. */
   readonly authority: string;
-  /** `http://host:port`, or with `https`, `ws` or `wss`. */
+  /** `http://host:port`, or with `https`, `ws` or `wss`; `unix:/path` for a Unix domain socket. */
   readonly url: string;
 }
 
 const expectation =
-  'expected "host:port", "http://host:port", "https://host:port", "ws://host:port" or "wss://host:port"';
+  'expected "host:port", "unix:/path", "http://host:port", "https://host:port", "ws://host:port" or "wss://host:port"';
 
 const schemes = new Map<string, Pick<Address, "carrier" | "secure">>([
   ["http:", { carrier: "http2", secure: false }],
@@ -27,12 +30,29 @@ const schemes = new Map<string, Pick<Address, "carrier" | "secure">>([
 
 /**
  * Takes an address apart: `host:port`, `[::1]:port`, `http://…`, `https://…`, `ws://…` or `wss://…`
- * (with the ports 80 and 443 where none is named).
+ * (with the ports 80 and 443 where none is named), or a Unix domain socket as gRPC spells it: `unix:path`,
+ * `unix:/path` or `unix:///path`.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT where it is none of these.
  */
 export function parseAddress(address: string): Address {
   const text = address.trim();
+  const path = socketPath(text);
+  if (path !== undefined) {
+    if (path === "" || path.startsWith("//")) {
+      throw badAddress(address);
+    }
+    const url = `unix:${path}`;
+    return {
+      carrier: "http2",
+      secure: false,
+      host: "localhost",
+      port: 0,
+      path,
+      authority: url,
+      url,
+    };
+  }
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
   let url: URL;
   try {
@@ -52,7 +72,18 @@ export function parseAddress(address: string): Address {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (scheme.secure ? 443 : 80) : Number(url.port);
   const authority = joinHostPort(host, port);
-  return { ...scheme, host, port, authority, url: `${url.protocol}//${authority}` };
+  return { ...scheme, host, port, path, authority, url: `${url.protocol}//${authority}` };
+}
+
+/** The file that a Unix domain socket's address names, perhaps empty; undefined for all other addresses. */
+export function socketPath(address: string): string | undefined {
+  const [, path] = /^unix:(?:\/\/(?=\/(?!\/)))?(.*)$/.exec(address) ?? [];
+  return path;
+}
+
+/** The URL that requests name: `http://localhost` over a Unix domain socket, as other gRPC clients do. */
+export function requestUrl({ path, url }: Address): string {
+  return path === undefined ? url : "http://localhost";
 }
 
 /** `host:port`, an IPv6 host in brackets. */
@@ -62,11 +93,12 @@ export function joinHostPort(host: string, port: number): string {
 
 /**
  * Whether only this machine can reach what listens on `host`: `localhost`,
- * 127.0.0.0/8 or ::1. Other names are not looked up, and are not loopback.
+ * 127.0.0.0/8, ::1 or a Unix domain socket. Other names are not looked up, and are not loopback.
  */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
   return (
+    socketPath(name) !== undefined ||
     name === "localhost" ||
     name === "::1" ||
     name === "0:0:0:0:0:0:0:1" ||

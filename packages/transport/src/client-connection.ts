@@ -3,7 +3,7 @@ import { type ClientHttp2Session, connect as connectHttp2, constants } from "nod
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from "node:tls";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Address } from "./address.ts";
+import { type Address, requestUrl } from "./address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { maxSessionMemoryMb, maxTimeoutMs, windowBytes } from "./limits.ts";
 
@@ -65,7 +65,7 @@ export async function openConnection(
   const connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
   throwIfAborted(signal, address);
   const socket = openSocket(address, options.tls ?? {});
-  const session = connectHttp2(address.url, {
+  const session = connectHttp2(requestUrl(address), {
     createConnection: () => socket,
     settings: { initialWindowSize: windowBytes, enablePush: false },
     maxSessionMemory: maxSessionMemoryMb,
@@ -147,7 +147,10 @@ export async function openConnection(
 }
 
 function openSocket(address: Address, tls: OpenTls): Socket {
-  const { host, port } = address;
+  const { host, port, path } = address;
+  if (path !== undefined) {
+    return connectTcp({ path });
+  }
   if (!address.secure) {
     return connectTcp({ host, port });
   }

@@ -39,6 +39,10 @@ function reasonOf(address: Address, cause: Error | undefined): string {
   switch (code) {
     case "ECONNREFUSED":
       return `nobody listens on ${at}; start the server or check the address`;
+    case "ENOENT":
+      return `nobody listens on ${at}: there is no such file; start the server or check the path`;
+    case "EACCES":
+      return `${at} cannot be opened: expected a file that this user may write; change its permissions or those of its folder`;
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return `the host ${address.host} is unknown; check the name in ${at}`;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { lstat, unlink } from "node:fs/promises";
 import {
   createSecureServer,
   createServer,
   type Http2SecureServer,
   type Http2Server,
 } from "node:http2";
-import { createServer as createNetServer, type Server, type Socket } from "node:net";
+import { connect, createServer as createNetServer, type Server, type Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { joinHostPort } from "./address.ts";
 import { messageOf, toError } from "./internal/index.ts";
@@ -55,33 +56,57 @@ export function createHttp2Server(
   }
 }
 
+/** Where a server listens. */
+type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+
 /**
- * Listens, and resolves with the port.
+ * Listens, and resolves with the port, which is 0 for a Unix domain socket.
+ *
+ * Replaces the file of a Unix domain socket that a dead process left behind.
  *
  * @throws DmEnvRpcError UNAVAILABLE that says why it cannot be listened on.
  */
-export function bind(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const onFailure = (cause: Error): void => {
-      reject(
-        new DmEnvRpcError(
-          "UNAVAILABLE",
-          `cannot listen on ${joinHostPort(host, port)}: ${reasonOf(cause)}`,
-          { cause },
-        ),
-      );
-    };
-    server.once("error", onFailure);
-    const onListening = (): void => {
-      server.off("error", onFailure);
-      const address = server.address();
-      resolve(typeof address === "object" && address !== null ? address.port : port);
-    };
-    try {
-      server.listen({ host, port }, onListening);
-    } catch (cause) {
-      onFailure(toError(cause));
+export async function bind(server: Server, place: Place): Promise<number> {
+  try {
+    return await listenOn(server, place);
+  } catch (cause) {
+    const error = toError(cause);
+    if ("path" in place && codeOf(error) === "EADDRINUSE" && (await isAbandoned(place.path))) {
+      await unlink(place.path);
+      return bind(server, place);
     }
+    const [at, why] =
+      "path" in place
+        ? [`unix:${place.path}`, reasonOfPath(error)]
+        : [joinHostPort(place.host, place.port), reasonOf(error)];
+    throw new DmEnvRpcError("UNAVAILABLE", `cannot listen on ${at}: ${why}`, { cause });
+  }
+}
+
+function listenOn(server: Server, place: Place): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ ...place }, () => {
+      server.off("error", reject);
+      const address = server.address();
+      resolve(typeof address === "object" && address !== null ? address.port : 0);
+    });
+  });
+}
+
+/** Returns true if `path` is a socket that no process listens on. */
+async function isAbandoned(path: string): Promise<boolean> {
+  // A connection to a file of another kind is refused, too.
+  if (!(await lstat(path)).isSocket()) {
+    return false;
+  }
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once("error", (error) => resolve(codeOf(error) === "ECONNREFUSED"));
   });
 }
 
@@ -141,8 +166,26 @@ export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socke
   return sockets;
 }
 
+function codeOf(error: Error): unknown {
+  return "code" in error ? error.code : undefined;
+}
+
+function reasonOfPath(cause: Error): string {
+  switch (codeOf(cause)) {
+    case "EADDRINUSE":
+      return "expected a path that is free, but something listens there or it is another file; choose another one";
+    case "EACCES":
+    case "ENOENT":
+      return "expected a folder that exists and that this user may write; make it, or choose another one";
+    case "EINVAL":
+      return "expected a path of about 100 bytes at most; choose a shorter one";
+    default:
+      return cause.message;
+  }
+}
+
 function reasonOf(cause: Error): string {
-  switch ("code" in cause ? cause.code : undefined) {
+  switch (codeOf(cause)) {
     case "EADDRINUSE":
       return "expected a free port, but something listens there already; stop it, or choose another port (0 picks a free one)";
     case "EACCES":

@@ -26,9 +26,12 @@ export interface ListenOptions extends Partial<ListenLimits> {
   readonly onStream: (stream: ServerStream) => void;
   /** Further services on the same port: health, reflection and what else there is. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
-  /** The address to listen on. Default 127.0.0.1. */
+  /**
+   * The address to listen on, or `unix:/path` for a Unix domain socket, whose file is made, and removed by `close`.
+   * Default 127.0.0.1.
+   */
   readonly host?: string | undefined;
-  /** The port to listen on; 0 picks one that is free. Default 0. */
+  /** The port to listen on; 0 picks one that is free. Has no meaning for a Unix domain socket. Default 0. */
   readonly port?: number | undefined;
   /** Serves TLS instead of plain text; Connect calls may come over HTTP/1.1 then, too. */
   readonly tls?: ListenTls | undefined;
@@ -56,8 +59,9 @@ export interface CloseOptions {
 export interface Listener extends AsyncDisposable {
   /** As it was given. */
   readonly host: string;
+  /** 0 for a Unix domain socket. */
   readonly port: number;
-  /** `http://host:port` or `https://host:port`. */
+  /** `http://host:port`, `https://host:port` or `unix:/path`. */
   readonly url: string;
   /** Connections open now, HTTP/1.1 ones included. */
   readonly connections: number;

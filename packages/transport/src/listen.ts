@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 
 import type { Server, Socket } from "node:net";
 import { Environment } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { joinHostPort } from "./address.ts";
+import { joinHostPort, parseAddress, socketPath } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
 import { BufferedBytes } from "./buffered-bytes.ts";
 import { defaultCodecs } from "./call-codecs.ts";
@@ -152,7 +152,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.maxConnections = maxConnections + spareSockets;
   const sockets = trackSockets(server, pingIntervalMs);
 
-  const port = await bind(server, host, options.port ?? 0);
+  const path = listenPath(host, options.tls !== undefined);
+  const port = await bind(
+    server,
+    path === undefined ? { host, port: options.port ?? 0 } : { path },
+  );
   server.on("error", onError);
   const close = createClose(server, connections, sockets, () => {
     buffered.stop();
@@ -161,7 +165,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   return {
     host,
     port,
-    url: `${options.tls === undefined ? "http" : "https"}://${joinHostPort(host, port)}`,
+    url:
+      path === undefined
+        ? `${options.tls === undefined ? "http" : "https"}://${joinHostPort(host, port)}`
+        : `unix:${path}`,
     get connections() {
       return sockets.size;
     },
@@ -171,6 +178,24 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     close,
     [Symbol.asyncDispose]: () => close(),
   };
+}
+
+/**
+ * The file of the Unix domain socket that `host` names; undefined where it names none.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT where it cannot be listened on.
+ */
+function listenPath(host: string, hasTls: boolean): string | undefined {
+  if (socketPath(host) === undefined) {
+    return undefined;
+  }
+  if (hasTls) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `cannot serve TLS on a Unix domain socket: expected a host, received ${JSON.stringify(host)}; leave out tls`,
+    );
+  }
+  return parseAddress(host).path;
 }
 
 /** Returns a close in steps: refuse new connections, refuse new streams, end the streams, close the sockets. */

@@ -11,7 +11,7 @@ import {
 } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import { type Address, parseAddress } from "./address.ts";
+import { type Address, parseAddress, requestUrl } from "./address.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
@@ -95,12 +95,12 @@ function transportOver(
   onRequest: (http2: ClientHttp2Stream) => void,
 ): Transport {
   const transport = {
-    baseUrl: address.url,
+    baseUrl: requestUrl(address),
     httpVersion: "2" as const,
     acceptCompression: [],
     readMaxBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     sessionManager: {
-      authority: new URL(address.url).origin,
+      authority: new URL(requestUrl(address)).origin,
       request: async (method: string, path: string, headers: OutgoingHttpHeaders) => {
         const request = { ...headers, ":method": method, ":path": path };
         const http2 = connection.session.request(request);

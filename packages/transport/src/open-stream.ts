@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { type Address, parseAddress } from "./address.ts";
+import { type Address, parseAddress, requestUrl } from "./address.ts";
 import { createBufferPool } from "./buffer-pool.ts";
 import { defaultCodecs } from "./call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
@@ -18,8 +18,8 @@ const pooledBytes = 2 * 1024 * 1024;
 /**
  * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
  *
- * `address` is `host:port`, `http://host:port` (plain text, the same) or `https://host:port` for gRPC, and
- * `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; its refusal of the call itself
+ * `address` is `host:port`, `http://host:port` (plain text, the same), `https://host:port` or `unix:/path` for gRPC,
+ * and `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; its refusal of the call itself
  * comes with the stream's `onClose`.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
@@ -84,7 +84,7 @@ function requestHeaders(address: Address, metadata: Metadata | undefined): Recor
   return {
     ":method": "POST",
     ":scheme": address.secure ? "https" : "http",
-    ":authority": address.authority,
+    ":authority": new URL(requestUrl(address)).host,
     ":path": processPath,
     "content-type": "application/grpc",
     te: "trailers",

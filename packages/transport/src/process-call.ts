@@ -24,8 +24,10 @@ export type HttpPeer = Pick<Peer, "address" | "certificate">;
 
 /** The peer at the other end of a socket. */
 export function peerOfSocket(socket: Socket): HttpPeer {
+  const { remoteAddress, remotePort = 0 } = socket;
   return {
-    address: joinHostPort(socket.remoteAddress ?? "unknown", socket.remotePort ?? 0),
+    // A Unix domain socket's peers have no address.
+    address: remoteAddress === undefined ? "unix:" : joinHostPort(remoteAddress, remotePort),
     certificate: certificateOf(socket),
   };
 }

@@ -44,7 +44,7 @@ export function connectionCodecs(): CallCodecs {
 }
 
 /**
- * Connects to a server: to an address (`host:port`, `http://host:port` or `https://host:port`), or over
+ * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or `unix:/path`), or over
  * a stream that is there already, without a network.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when nobody answers there, DEADLINE_EXCEEDED after

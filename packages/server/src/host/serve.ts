@@ -20,9 +20,9 @@ import type { ServedWorld } from "./served-worlds.ts";
 
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
-  /** Address to listen on. Default 127.0.0.1. */
+  /** Address to listen on, or `unix:/path` for a Unix domain socket. Default 127.0.0.1. */
   readonly host?: string;
-  /** Port to listen on; 0, the default, picks one. */
+  /** Port to listen on; 0, the default, picks one. Has no meaning for a Unix domain socket. */
   readonly port?: number;
   /** Serves TLS, and with `clientCertificates` asks who calls (mTLS). Default: plain text. */
   readonly tls?: ListenTls;
@@ -46,7 +46,7 @@ export interface ServeOptions extends EnvironmentServerOptions {
 export interface Server extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** Such as `http://127.0.0.1:8980`. */
+  /** Such as `http://127.0.0.1:8980`, or `unix:/path`. */
   readonly url: string;
   /** Names of the worlds that there are. */
   worldNames(): readonly string[];

@@ -26,9 +26,10 @@ export async function openStream(
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
   if (parsed.carrier !== "websocket") {
+    const at = parsed.path === undefined ? parsed.authority : "host:port";
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `a page cannot stream over HTTP/2: expected an address such as "ws://${parsed.authority}" or "wss://${parsed.authority}", received ${JSON.stringify(address)}`,
+      `a page cannot stream over HTTP/2: expected an address such as "ws://${at}" or "wss://${at}", received ${JSON.stringify(address)}`,
       { origin: "client" },
     );
   }
