@@ -37,7 +37,7 @@ export {
   type ServeMatchmakerOptions,
   serveMatchmaker,
 } from "./serve-matchmaker.ts";
-export type { AuthorizeCall, CallerRole } from "./services/authorize.ts";
+export type { AuthorizeCall, Caller, CallerRole } from "./services/authorize.ts";
 export { defaultSettings, type MatchmakerSettings } from "./settings.ts";
 export { type MemoryStoreOptions, memoryStore } from "./store/memory-store.ts";
 export {

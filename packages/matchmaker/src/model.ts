@@ -46,6 +46,10 @@ export interface Ticket {
   readonly createdMs: number;
   /** The only profile that may match it; empty for all. */
   readonly profile: string;
+  /** Who created it, where `authorize` tells callers apart. */
+  readonly owner?: string | undefined;
+  /** SHA-256 of the secret that it was created with, as hexadecimal digits. */
+  readonly secretHash?: string | undefined;
   readonly search: SearchFields;
   readonly extensions: Readonly<Record<string, TicketExtension>>;
   readonly state: TicketState;

@@ -86,11 +86,12 @@ describe("on the network", () => {
       const matchmakers = [frozen.address, served.url];
       await using registered = await serveCounting(matchmakers, { timeoutMs: 1_000 });
       await registered.registration.registered;
-      const one = matchmakerClient(matchmakers, { timeoutMs: 1_000 });
-      const two = matchmakerClient(matchmakers, { timeoutMs: 1_000 });
+      const patience = { timeoutMs: 1_000, ticketSecret: "shared" };
+      const one = matchmakerClient(matchmakers, patience);
+      const two = matchmakerClient(matchmakers, patience);
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
       // Each asks the silent one first; a machine that stands still may keep the other one silent, too.
-      const get = () => matchmakerClient(matchmakers, { timeoutMs: 1_000 }).get(ticketId);
+      const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
     }
   });

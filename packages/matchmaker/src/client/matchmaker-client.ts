@@ -107,6 +107,11 @@ export interface MatchmakerClient {
 
 /** How a client reaches its matchmaker. */
 export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
+  /**
+   * Proves that tickets are this client's own: for any other there are none. Give clients the same where one asks for the
+   * tickets of another. Default: random, of this client alone.
+   */
+  readonly ticketSecret?: string | undefined;
   /** Default: the machine's time. */
   readonly time?: TimeSource | undefined;
 }
@@ -123,7 +128,7 @@ export function matchmakerClient(
   matchmakers: string | readonly string[],
   options: MatchmakerClientOptions = {},
 ): MatchmakerClient {
-  const { time = systemTime } = options;
+  const { time = systemTime, ticketSecret = randomUUID() } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
   /** Asks until somebody answers. */
@@ -150,6 +155,7 @@ export function matchmakerClient(
     const ticketId = randomUUID();
     const request = {
       ticketId,
+      ticketSecret,
       searchFields: create(SearchFieldsSchema, {
         doubles: { ...ticket.doubles },
         strings: { ...ticket.strings },
@@ -175,7 +181,7 @@ export function matchmakerClient(
           // It answers at once with what there is; what comes later may take any time.
           const silent = new AbortController();
           const signal = AbortSignal.any([watching, silent.signal]);
-          const stream = callers.client.watchTicket({ ticketId }, { signal });
+          const stream = callers.client.watchTicket({ ticketId, ticketSecret }, { signal });
           const iterator = stream[Symbol.asyncIterator]();
           const cancel = time.after(callers.timeoutMs, () =>
             silent.abort(toConnectError(unanswered(callers.name, callers.timeoutMs))),
@@ -208,7 +214,7 @@ export function matchmakerClient(
       left.abort();
       if (isOpen) {
         await callers
-          .call((client, call) => client.cancelTicket({ ticketId }, call))
+          .call((client, call) => client.cancelTicket({ ticketId, ticketSecret }, call))
           .catch(() => {});
       }
     }
@@ -227,12 +233,14 @@ export function matchmakerClient(
       throw new DmEnvRpcError("ABORTED", "the ticket is no longer known; create another one");
     },
     async get(ticketId) {
-      const { ticket } = await callers.call((client, call) => client.getTicket({ ticketId }, call));
+      const { ticket } = await callers.call((client, call) =>
+        client.getTicket({ ticketId, ticketSecret }, call),
+      );
       return updateOf(ticket);
     },
     async cancel(ticketId) {
       const { ticket } = await callers.call((client, call) =>
-        client.cancelTicket({ ticketId }, call),
+        client.cancelTicket({ ticketId, ticketSecret }, call),
       );
       return updateOf(ticket);
     },

@@ -14,21 +14,26 @@ import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
  */
 export type CallerRole = "agent" | "server" | "operator";
 
+/** A caller, and what it may do. */
+export interface Caller {
+  readonly roles: readonly CallerRole[];
+  /** Tells callers apart: a ticket is its creator's, and for anybody else there is none. Default: all are one. */
+  readonly identity?: string | undefined;
+}
+
 /**
- * Says what a caller may do, by the metadata of its call and its certificate (DER, for `new X509Certificate`).
+ * Says what a caller may do, and who it is, by the metadata of its call and its certificate (DER, for `new X509Certificate`).
  * Undefined, or what is thrown, refuses it: UNAUTHENTICATED, and what was thrown is not told.
  */
-export type AuthorizeCall = (
-  peer: Peer,
-) => readonly CallerRole[] | undefined | Promise<readonly CallerRole[] | undefined>;
+export type AuthorizeCall = (peer: Peer) => Answer | Promise<Answer>;
 
-const callerRoles = createContextKey<readonly CallerRole[]>(["agent", "server", "operator"], {
-  description: "the roles of the caller",
-});
+type Answer = readonly CallerRole[] | Caller | undefined;
 
-/** Returns true if the caller of a method is an operator; where nobody is asked who they are, everybody is. */
-export function isOperator({ values }: Pick<HandlerContext, "values">): boolean {
-  return values.get(callerRoles).includes("operator");
+const callerKey = createContextKey<Caller | undefined>(undefined, { description: "the caller" });
+
+/** The caller of a method; undefined where nobody is asked who they are. */
+export function callerOf({ values }: Pick<HandlerContext, "values">): Caller | undefined {
+  return values.get(callerKey);
 }
 
 /** Lets only callers of one of some roles through to a service. */
@@ -40,9 +45,10 @@ export function requireCallerRole(
   return (next) => async (request) => {
     if (authorize === undefined) return await next(request);
     const metadata = new Map(request.header);
-    const roles = await rolesOf(authorize, { ...peerOfCall(request.contextValues), metadata });
+    const caller = await identify(authorize, { ...peerOfCall(request.contextValues), metadata });
+    const roles = caller?.roles;
     if (roles !== undefined && accepted.some((each) => roles.includes(each))) {
-      request.contextValues.set(callerRoles, roles);
+      request.contextValues.set(callerKey, caller);
       return await next(request);
     }
     const { name } = request.service;
@@ -58,12 +64,10 @@ export function requireCallerRole(
   };
 }
 
-async function rolesOf(
-  authorize: AuthorizeCall,
-  peer: Peer,
-): Promise<readonly CallerRole[] | undefined> {
+async function identify(authorize: AuthorizeCall, peer: Peer): Promise<Caller | undefined> {
   try {
-    return await authorize(peer);
+    const answer = await authorize(peer);
+    return answer === undefined || "roles" in answer ? answer : { roles: answer };
   } catch {
     return undefined;
   }

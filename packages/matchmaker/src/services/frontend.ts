@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { toBinary } from "@bufbuild/protobuf";
 import { base64Encode } from "@bufbuild/protobuf/wire";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type CreateTicketRequest,
   CreateTicketRequestSchema,
@@ -16,7 +16,9 @@ import { hasEnded, type Ticket } from "../model.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
+import { type Caller, callerOf } from "./authorize.ts";
 import { ticketMessage } from "./messages.ts";
+import { hashOf, isSecretOf } from "./secrets.ts";
 import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
@@ -39,30 +41,61 @@ export function frontendService(
   const { replica } = context;
   const budget = new TicketBudget(replica);
   return {
-    async createTicket(request, { signal }) {
-      return { ticket: ticketMessage(await createTicket(context, request, budget, signal)) };
+    async createTicket(request, call) {
+      const ticket = await createTicket(
+        context,
+        request,
+        budget,
+        askerOf(call, request),
+        call.signal,
+      );
+      return { ticket: ticketMessage(ticket) };
     },
-    async getTicket({ ticketId }) {
+    async getTicket(request, call) {
+      const { ticketId } = request;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
-      return { ticket: ticketMessage(found(replica, ticketId).value) };
+      return { ticket: ticketMessage(found(replica, ticketId, askerOf(call, request)).value) };
     },
-    async *watchTicket({ ticketId }, { signal }) {
+    async *watchTicket(request, call) {
+      const { ticketId } = request;
+      const { signal } = call;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
-      found(replica, ticketId);
+      found(replica, ticketId, askerOf(call, request));
       for await (const ticket of watch.follow(ticketId, signal)) {
         yield { ticket: ticketMessage(ticket) };
         if (hasEnded(ticket)) return;
       }
     },
-    async cancelTicket({ ticketId }) {
-      return { ticket: ticketMessage(await cancelTicket(context, ticketId)) };
+    async cancelTicket(request, call) {
+      const ticket = await cancelTicket(context, request.ticketId, askerOf(call, request));
+      return { ticket: ticketMessage(ticket) };
     },
   };
 }
 
-function found(replica: Replica, id: string): Stored<Ticket> {
+/** Who asks for a ticket. */
+interface Asker {
+  readonly caller: Caller | undefined;
+  readonly secret: string;
+}
+
+function askerOf(
+  call: Pick<HandlerContext, "values">,
+  { ticketSecret: secret }: { readonly ticketSecret: string },
+): Asker {
+  return { caller: callerOf(call), secret };
+}
+
+/** Returns true for whoever created a ticket, and for operators. */
+function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
+  if (caller?.roles.includes("operator") === true) return true;
+  return (owner === undefined || owner === caller?.identity) && isSecretOf(secretHash, secret);
+}
+
+/** A ticket of the caller's own: anybody else's is not found. */
+function found(replica: Replica, id: string, asker: Asker): Stored<Ticket> {
   const ticket = replica.get("ticket", id);
-  if (ticket === undefined) throw notFound("ticket", id, again);
+  if (ticket === undefined || !isFor(ticket.value, asker)) throw notFound("ticket", id, again);
   return ticket;
 }
 
@@ -70,6 +103,7 @@ async function createTicket(
   { replica, settings, newId }: ServiceContext,
   request: CreateTicketRequest,
   budget: TicketBudget,
+  asker: Asker,
   signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
@@ -86,6 +120,8 @@ async function createTicket(
     id: request.ticketId === "" ? newId() : request.ticketId,
     createdMs: replica.now(),
     profile: request.profile,
+    owner: asker.caller?.identity,
+    secretHash: hashOf(asker.secret),
     search: {
       doubles: { ...searchFields?.doubles },
       strings: { ...searchFields?.strings },
@@ -108,7 +144,7 @@ async function createTicket(
   }
   const created = budget.reserve(ticket);
   try {
-    return await putTicket(replica, ticket, signal);
+    return await putTicket(replica, ticket, asker, signal);
   } finally {
     created();
   }
@@ -132,7 +168,12 @@ function limitMet(
 }
 
 /** Puts a new ticket into the store; one with the same id and content is returned as it is. */
-async function putTicket(replica: Replica, ticket: Ticket, signal: AbortSignal): Promise<Ticket> {
+async function putTicket(
+  replica: Replica,
+  ticket: Ticket,
+  asker: Asker,
+  signal: AbortSignal,
+): Promise<Ticket> {
   let known: Ticket | undefined;
   // Where the commit failed and the ticket is unknown all the same, the store has lost data meanwhile.
   while (known === undefined) {
@@ -143,6 +184,7 @@ async function putTicket(replica: Replica, ticket: Ticket, signal: AbortSignal):
     known = replica.get("ticket", ticket.id)?.value;
   }
   const isSame =
+    isFor(known, asker) &&
     known.profile === ticket.profile &&
     isDeepStrictEqual(known.search, ticket.search) &&
     isDeepStrictEqual(known.extensions, ticket.extensions);
@@ -175,10 +217,14 @@ function checkTicket(request: CreateTicketRequest, { maxTicketBytes }: Matchmake
   }
 }
 
-async function cancelTicket({ replica, emit }: ServiceContext, id: string): Promise<Ticket> {
+async function cancelTicket(
+  { replica, emit }: ServiceContext,
+  id: string,
+  asker: Asker,
+): Promise<Ticket> {
   await replica.refresh([{ kind: "ticket", id }]);
   for (;;) {
-    const ticket = found(replica, id);
+    const ticket = found(replica, id, asker);
     if (hasEnded(ticket.value)) return ticket.value;
     const cancelled = ended(ticket.value, "cancelled", replica.now());
     const changes: Change[] = [put("ticket", id, ticket, cancelled)];

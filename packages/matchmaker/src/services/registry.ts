@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createHash, timingSafeEqual } from "node:crypto";
 
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   RegisterServerRequest,
   RegistryService,
@@ -17,9 +16,10 @@ import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
-import { isOperator } from "./authorize.ts";
+import { callerOf } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
+import { hashOf, isSecretOf } from "./secrets.ts";
 
 /** What the registry needs besides. */
 export interface RegistryContext extends ServiceContext {
@@ -56,11 +56,11 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       return terms();
     },
     async drainServer({ serverId, serverSecret }, call) {
-      await setState(context, serverId, "draining", isOperator(call) ? undefined : serverSecret);
+      await setState(context, serverId, "draining", secretNeeded(call, serverSecret));
       return {};
     },
     async deregisterServer({ serverId, serverSecret }, call) {
-      await setState(context, serverId, "gone", isOperator(call) ? undefined : serverSecret);
+      await setState(context, serverId, "gone", secretNeeded(call, serverSecret));
       return {};
     },
   };
@@ -126,23 +126,23 @@ async function callBack(
   }
 }
 
+/** The secret that a caller shows where it must: operators need none, nor does anybody where nobody is asked who they are. */
+function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
+  const caller = callerOf(call);
+  return caller === undefined || caller.roles.includes("operator") ? undefined : secret;
+}
+
 /**
  * Refuses a caller that speaks of another process's server.
  *
  * @throws DmEnvRpcError PERMISSION_DENIED.
  */
 function checkSecret(server: ServerRecord | undefined, secret: string): void {
-  if (server?.secretHash === undefined) return;
-  const [wanted, sent] = [Buffer.from(server.secretHash), Buffer.from(hashOf(secret))];
-  if (wanted.length === sent.length && timingSafeEqual(wanted, sent)) return;
+  if (server === undefined || isSecretOf(server.secretHash, secret)) return;
   throw new DmEnvRpcError(
     "PERMISSION_DENIED",
     `server_secret: expected the one that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another one"}; give each run of a server an id of its own`,
   );
-}
-
-function hashOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
 }
 
 /** Returns true for two ways to write one address. */
@@ -200,7 +200,7 @@ async function register(
       maxWorlds: capacity?.maxWorlds ?? 0,
       maxAgents: capacity?.maxAgents ?? 0,
       worldTypes,
-      secretHash: serverSecret === "" ? undefined : hashOf(serverSecret),
+      secretHash: hashOf(serverSecret),
       joinTokens,
       state: "serving",
     };

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { pairs } from "../../testing/pairs.ts";
+import { serveCounting } from "../../testing/world-server.ts";
+import { matchmakerClient } from "../client/index.ts";
+import { serveMatchmaker } from "../serve-matchmaker.ts";
+import type { AuthorizeCall } from "./authorize.ts";
+
+/** Each caller is who it says that it is. */
+const byName: AuthorizeCall = ({ metadata }) => {
+  const identity = metadata.get("name");
+  if (identity === undefined) return undefined;
+  return { identity, roles: identity === "operator" ? ["agent", "operator"] : ["agent"] };
+};
+
+const as = (name: string) => ({ headers: { name } });
+
+/** What anybody may try with the id of a ticket. */
+function callsOf(house: House, ticketId: string, ticketSecret: string, name: string) {
+  const request = { ticketId, ticketSecret };
+  return [
+    () => house.frontend.getTicket(request, as(name)),
+    () => house.frontend.watchTicket(request, as(name))[Symbol.asyncIterator]().next(),
+    () => house.frontend.cancelTicket(request, as(name)),
+  ];
+}
+
+describe("a ticket", () => {
+  it.each([
+    ["who shows another secret", "mine", "a guess", "alice"],
+    ["who shows none", "mine", "", "alice"],
+    ["another caller, whatever it shows", "mine", "mine", "bob"],
+    ["another caller, where there is no secret", "", "", "bob"],
+  ])("is not there for %s", async (_, ticketSecret, shown, name) => {
+    await using house = await House.open({ authorize: byName });
+    const request = { ticketId: "t", ticketSecret };
+    await house.frontend.createTicket(request, as("alice"));
+    for (const call of callsOf(house, "t", shown, name)) {
+      await expect(call()).rejects.toThrow(/\[not_found\] there is no ticket "t"/);
+    }
+    // Asking for it again would answer it, with its join token.
+    await expect(
+      house.frontend.createTicket({ ticketId: "t", ticketSecret: shown }, as(name)),
+    ).rejects.toThrow(/\[already_exists\]/);
+    for (const call of callsOf(house, "t", ticketSecret, "alice")) await call();
+  });
+
+  it("is there for operators", async () => {
+    await using house = await House.open({ authorize: byName });
+    await house.frontend.createTicket({ ticketId: "t", ticketSecret: "mine" }, as("alice"));
+    for (const call of callsOf(house, "t", "", "operator")) await call();
+  });
+
+  it("without a secret is there for who knows its id, where nobody is asked who they are", async () => {
+    await using house = await House.open();
+    await house.frontend.createTicket({ ticketId: "open" });
+    for (const call of callsOf(house, "open", "", "anybody")) await call();
+    await house.frontend.createTicket({ ticketId: "closed", ticketSecret: "mine" });
+    for (const call of callsOf(house, "closed", "", "anybody")) {
+      await expect(call()).rejects.toThrow(/\[not_found\]/);
+    }
+  });
+
+  it("of a client is that client's, and of clients with the same secret", async () => {
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using _registered = await serveCounting(served.url);
+    const mine = matchmakerClient(served.url, { ticketSecret: "shared" });
+    const [match] = await Promise.all([mine.findMatch(), mine.findMatch()]);
+    const stranger = matchmakerClient(served.url);
+    await expect(stranger.get(match.ticketId)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(stranger.cancel(match.ticketId)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    const partner = matchmakerClient(served.url, { ticketSecret: "shared" });
+    expect(await partner.get(match.ticketId)).toMatchObject({
+      state: "assigned",
+      assignment: { joinToken: match.joinToken },
+    });
+  });
+});
