@@ -135,6 +135,7 @@ describe("pack", () => {
   test("checks elements against maxElements before it copies them", () => {
     expect(() => pack([1, 2, 3], { maxElements: 2 })).toThrow(refusal("limit", "(maxElements)"));
     expect(() => pack(new Int8Array(3), { maxElements: 2 })).toThrow(refusal("limit", "3"));
+    expect(pack(new Int8Array(2), { maxElements: 2 }).data).toHaveLength(2);
   });
 
   test("behaviour 20: compress writes an all-equal tensor as one element, and no other", () => {
@@ -165,14 +166,42 @@ describe("pack", () => {
     expect(toMessages(packed, registry) as Struct[]).toEqual([struct, struct]);
     const any = anyPack(StructSchema, struct);
     expect(pack(any)).toEqual({ dtype: "proto", shape: [], data: [any] });
-    expect(() => pack(struct)).toThrow(
-      refusal("dtype", "a registry that has google.protobuf.Struct"),
+    const missing = "a registry that has google.protobuf.Struct";
+    expect(() => pack(struct)).toThrow(refusal("dtype", `${missing}, received none`));
+    expect(() => pack(struct, { registry: createRegistry() })).toThrow(
+      refusal("dtype", `${missing}, received one without it`),
     );
     expect(() => toMessages(packed, createRegistry())).toThrow(refusal("value", "a registry"));
   });
 });
 
+describe("the dimensions of a packed shape", () => {
+  test("have 31 bits, or 32 where they are variable", () => {
+    expect(pack(1, { shape: [-(2 ** 31)] }).shape).toEqual([1]);
+    expect(() => pack(1, { shape: [2 ** 31 - 1] })).toThrow(refusal("limit", `${2 ** 31 - 1}`));
+    expect(() => pack(1, { shape: [2 ** 31] })).toThrow(refusal("shape", "32-bit integers"));
+    expect(() => pack(1, { shape: [-(2 ** 31) - 1] })).toThrow(refusal("shape", "32-bit integers"));
+  });
+});
+
 describe("packFor", () => {
+  test("takes a Uint8ClampedArray for uint8 alone", () => {
+    const clamped = Uint8ClampedArray.of(1, 255);
+    expect(packFor(clamped, t.uint8([2]), "x").data).toEqual(Uint8Array.of(1, 255));
+    expect(() => packFor(clamped, t.int8([2]), "x")).toThrow(
+      refusal("dtype", '"x": expected an int8 tensor, received a Uint8ClampedArray of 2'),
+    );
+    expect(() => packFor({}, t.uint8([2]), "x")).toThrow(refusal("dtype", "received an object"));
+  });
+
+  test("checks one element for all against maxElements in its shape", () => {
+    const packed = { dtype: "int8", shape: [5], data: new Int8Array(1) } as const;
+    expect(() => packFor(packed, t.int8([5]), "x", { maxElements: 4 })).toThrow(
+      refusal("limit", "at most 4 elements (maxElements), received 5"),
+    );
+    expect(packFor(packed, t.int8([5]), "x", { maxElements: 5 }).data).toHaveLength(1);
+  });
+
   test("packs a scalar for a scalar spec", () => {
     expect(packFor(0.5, t.float32(), "speed")).toEqual(
       tensor("float32", [], new Float32Array([0.5])),

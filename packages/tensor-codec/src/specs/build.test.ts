@@ -47,6 +47,20 @@ describe("builders", () => {
   });
 });
 
+describe("builders accept", () => {
+  test("one value as both bounds", () => {
+    expect(t.int8({ min: 2, max: 2 })).toEqual({ dtype: "int8", shape: [], min: 2, max: 2 });
+    expect(t.int8([2], { min: [2, 3], max: [2, 4] }).min).toEqual(Int8Array.of(2, 3));
+  });
+
+  test("dimensions of 0, and up to 31 bits", () => {
+    expect(t.float32([0, 0]).shape).toEqual([0, 0]);
+    expect(t.float32([0, -1]).shape).toEqual([0, -1]);
+    expect(t.int8([2 ** 31 - 1]).shape).toEqual([2 ** 31 - 1]);
+    expect(() => t.int8([2 ** 31])).toThrow("expected a shape of 32-bit integers");
+  });
+});
+
 describe("builders refuse", () => {
   test.each<[string, () => unknown, string]>([
     [
@@ -91,6 +105,10 @@ describe("builders refuse", () => {
     ["more values than the dtype has", () => t.discrete(300, "uint8"), "a number from 0 to 255"],
   ])("%s", (_, make, text) => {
     expect(make).toThrow(refusal(text));
+  });
+
+  test("naming an element only where bounds are of elements", () => {
+    expect(() => t.int8({ min: 2, max: 1 })).toThrow(/received 2 and 1$/);
   });
 
   test("behaviour 16: a bound for each element of a variable-length spec", () => {

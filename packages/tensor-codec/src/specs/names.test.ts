@@ -48,6 +48,7 @@ describe("behaviour 15: nested names", () => {
     expect(() => nestValues({ "a.b.c": 1, "a.b": 2 })).toThrow(refusal('"a.b"'));
     expect(() => checkNames(["x.y.z", "x.y"])).toThrow(refusal('both "x.y" and "x.y.z"'));
     expect(() => checkNames(["x", "xy.z"])).not.toThrow();
+    expect(() => checkNames(["", ".a"])).toThrow(refusal(`both "" and ".a"`));
   });
 
   test("a name that comes twice is an error", () => {

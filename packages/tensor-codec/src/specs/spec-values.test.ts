@@ -165,12 +165,17 @@ describe("equals", () => {
         ),
       );
     expect(equals(pack([1, Number.NaN]), pack([1, Number.NaN]))).toBe(true);
+    expect(equals(pack([1, Number.NaN]), pack([1, 1]))).toBe(false);
+    expect(equals(pack([1, 1]), pack([1, Number.NaN]))).toBe(false);
     expect(equals(pack([0]), pack([-0]))).toBe(true);
     expect(equals(pack([1]), pack([2]))).toBe(false);
     expect(equals(pack([1]), pack(1))).toBe(false);
     expect(equals(pack(1), pack(1, { dtype: "float32" }))).toBe(false);
     expect(equals(any("a"), any("a"))).toBe(true);
     expect(equals(any("a"), any("b"))).toBe(false);
+    expect(equals(any("a"), any("ab"))).toBe(false);
+    expect(equals(any("ab"), any("a"))).toBe(false);
+    expect(equals(pack(1, { shape: [2] }), pack([1, 1]))).toBe(false);
     expect(equals(pack(["a"]), pack(["b"]))).toBe(false);
   });
 
