@@ -17,6 +17,7 @@ const ofTheirs = [
   "mixed_agents",
   "official_client",
   "properties",
+  "refusals",
   "settings",
 ];
 

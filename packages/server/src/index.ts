@@ -37,6 +37,7 @@ export {
   property,
 } from "./definition/property.ts";
 export { type SeededRandom, seededRandom } from "./definition/random.ts";
+export { refuse, type StepRefusal } from "./definition/refuse.ts";
 export type { Role } from "./definition/roles.ts";
 export {
   type DefaultedSetting,

@@ -18,6 +18,7 @@ test("the public names are these", () => {
       "optional",
       "property",
       "realtime",
+      "refuse",
       "requestChannelName",
       "required",
       "seededRandom",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { lockstep } from "../src/clocks/lockstep.ts";
 import type { AgentId, SequenceState } from "../src/definition/agent.ts";
 import type { Clock } from "../src/definition/clock.ts";
@@ -34,7 +34,7 @@ export type TallyOptions = Partial<
 /**
  * A world that a test can foretell: each agent adds to a total that all share.
  * A sequence is TERMINATED after `length` ticks, or INTERRUPTED with `cut`; an
- * agent that adds 100 is TERMINATED alone.
+ * agent that adds 100 is TERMINATED alone. Nobody may add 66 to an odd total.
  */
 export function tally({
   log: all = [],
@@ -108,6 +108,10 @@ export function tally({
         reset(agent, { width }) {
           log.push(`reset ${agent}`);
           if (width !== undefined) widths.set(agent, width);
+        },
+        validate(_agent, { add }) {
+          if (add !== 66 || total % 2 === 0) return;
+          throw new DmEnvRpcError("INVALID_ARGUMENT", `66 is not added to ${total}, which is odd`);
         },
         step(actions) {
           tick += 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves the worlds of the tests, each on a port of its own, and prints their
 // addresses by name as one line of JSON. Ends with its standard input.
+import { ticTacToe } from "@dm-env-rpc/example-tic-tac-toe";
 import { serve } from "@dm-env-rpc/server";
 import { bounds } from "./worlds/bounds.ts";
 import { echo } from "./worlds/echo.ts";
@@ -16,6 +17,7 @@ const servers = {
   exacting: await serve({ worlds: [exacting] }),
   garden: await serve({ worlds: [garden], properties: toolShed(), premade: [{}] }),
   signposts: await serve({ worlds: [signposts] }),
+  "tic-tac-toe": await serve({ worlds: [ticTacToe] }),
 };
 const addresses = Object.entries(servers).map(([name, { url }]) => [name, new URL(url).host]);
 process.stdout.write(`${JSON.stringify(Object.fromEntries(addresses))}\n`);

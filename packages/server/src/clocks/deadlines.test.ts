@@ -126,6 +126,29 @@ describe("turns", () => {
     await expect(one.step()).rejects.toThrow(/^4: /);
   });
 
+  it.each(["default-action", "repeat-last"] as const)(
+    "behaviour 37: a turn that a missed deadline skipped (%s) does not swallow the agent's next move",
+    async (onMissedDeadline) => {
+      const clock = turns({ deadlineMs: 50, onMissedDeadline });
+      const { one, two, time, log } = await setUp(2, { clock });
+      const second = two.step();
+      await one.step();
+      const first = one.step({ add: 1 });
+      await second;
+      await quiet();
+      time.advance(50);
+      await first;
+      // The move comes while it is the other's turn, and is played when the agent's own begins.
+      const late = two.step({ add: 2 });
+      expect(await isBlocked(late)).toBe(true);
+      const next = one.step({ add: 4 });
+      expect((await next).observations["total"]).toBe(7);
+      expect(log.slice(-2)).toEqual(["tick 1:4", "tick 2:2"]);
+      void one.step({ add: 8 });
+      expect((await late).observations["total"]).toBe(15);
+    },
+  );
+
   it("behaviour 37: nobody is late for whom nobody waits", async () => {
     const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const { one, two, time, log } = await setUp(2, { clock });

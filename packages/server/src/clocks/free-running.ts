@@ -44,6 +44,10 @@ function driver(sequence: SequenceControl): ClockDriver {
       acting = undefined;
       takeNext();
     },
+    refused() {
+      acting = undefined;
+      takeNext();
+    },
     changed: takeNext,
     closed() {
       acting = undefined;

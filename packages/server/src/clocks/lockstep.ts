@@ -46,6 +46,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     entered: (seat: ClockSeat) => sequence.answer(seat),
     stepped: check,
     advanced: answerWaiting,
+    refused: check,
     changed: check,
     closed: deadline.disarm,
   };

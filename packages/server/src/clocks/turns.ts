@@ -35,7 +35,6 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     throw new Error(`"turn" chose agent ${wanted}, which is not RUNNING`);
   };
   const play = (seat: ClockSeat): void => {
-    deadline.disarm();
     const actions = new Map();
     gather(actions, seat, options);
     if (seat.pending !== undefined) played.add(seat);
@@ -82,6 +81,10 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       else if (!sequence.blocked) play(seat);
     },
     advanced: next,
+    refused(seat) {
+      played.delete(seat);
+      arm();
+    },
     changed() {
       for (const seat of played) if (!sequence.running.has(seat)) played.delete(seat);
       if (current === undefined || !sequence.running.has(current)) next();

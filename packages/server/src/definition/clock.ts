@@ -24,7 +24,7 @@ export interface ClockSeat {
   readonly agent: AgentId;
   /** Its outstanding step; the `first` of a sequence has no actions. */
   readonly pending: { readonly actions: ActionValues; readonly first: boolean } | undefined;
-  /** The actions of its last step in this sequence, the outstanding one included. */
+  /** The actions of its last answered step in this sequence. */
   readonly lastActions: ActionValues | undefined;
 }
 
@@ -50,6 +50,11 @@ export interface ClockDriver {
   stepped(seat: ClockSeat): void;
   /** The world advanced; agents whose sequence ended have been answered. */
   advanced(): void;
+  /**
+   * The world refused the step of the only agent that acts in a tick, instead of advancing: the step has been
+   * answered with the error. On a clock without it, a refusal is a fault.
+   */
+  refused?(seat: ClockSeat): void;
   /** An agent is out of the sequence, or the world went on after it was blocked. */
   changed(): void;
   /** The sequence is over; timers must end. */

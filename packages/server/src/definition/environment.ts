@@ -35,7 +35,12 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetS
    * @param settings Those that the agent's resets have changed since it joined.
    */
   reset(settings: ResetSettings): Awaitable<PackablesOf<O>>;
-  /** Acts. Actions that were not given are not in the record. */
+  /**
+   * Checks the actions of a step, before it: throwing a DmEnvRpcError or a TensorError refuses the step, which is answered
+   * with the error, and the agent may step again.
+   */
+  validate?(action: ActionsOf<A>): void;
+  /** Acts. Actions that were not given are not in the record. Throwing `refuse(error)` refuses the step, nothing having changed. */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
   /**
    * The agent is gone, or the environment has failed: then its last call may not have come to an end.
@@ -57,6 +62,7 @@ export interface EnvironmentContext<Settings, JoinSettings> {
 
 const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
   reset: true,
+  validate: true,
   step: true,
   close: true,
 });
@@ -197,10 +203,13 @@ function worldOf(
     ...observersOf(specs, () => latest?.observation),
     reward: () => latest?.reward ?? 0,
   };
-  return {
+  const world: World<object, Values, Partial<Values>, Specs, Specs> = {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
         environment = known(created, hooks, "an environment");
+        if (created.validate !== undefined) {
+          world.validate = (_agent, action) => created.validate?.(action);
+        }
         return isOver ? close() : undefined;
       }),
     destroy() {
@@ -224,6 +233,7 @@ function worldOf(
     status: () => latest?.state ?? "running",
     observe: observers as Observers<Specs>,
   };
+  return world;
 }
 
 /** Functions that pick each observation from the latest, nested as the specs are. */

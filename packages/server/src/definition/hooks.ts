@@ -9,6 +9,7 @@ const worldHooks = namesOf<UntypedWorld>({
   enter: true,
   exit: true,
   reset: true,
+  validate: true,
   step: true,
   observe: true,
   affected: true,

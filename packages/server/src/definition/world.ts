@@ -101,6 +101,14 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   exit?(agent: AgentId): void;
   /** An agent was reset with settings, for its next sequence. Throwing as in `join` refuses them. */
   reset?(agent: AgentId, settings: ResetSettings): void;
+  /**
+   * Checks the actions of an agent's step when it arrives, before anything happens: throwing a DmEnvRpcError or a
+   * TensorError refuses the step, of which nobody else notices. The agent is answered with the error and may step
+   * again; its deadline runs on. Called for steps with no actions, too, and again for actions that wait while
+   * the world moves on or that a missed deadline repeats, which are left out if they are refused then. Not called for
+   * the first step of a sequence, whose actions are ignored.
+   */
+  validate?(agent: AgentId, actions: ActionsOf<A>): void;
   /** One tick. Agents that have nothing to do in it are not in the map; actions that were not given are not in the record. */
   step(actions: ReadonlyMap<AgentId, ActionsOf<A>>): Awaitable<void>;
   /** The observations after the last tick. */

@@ -2,6 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
+import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
 import type { Turnstile } from "./turnstile.ts";
 
@@ -221,5 +222,5 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 
 /** True for an error that blames the request, false for one that blames the world. */
 export function isRefusal(error: unknown): error is Error {
-  return isDmEnvRpcError(error) || isTensorError(error);
+  return isDmEnvRpcError(error) || isTensorError(error) || isStepRefusal(error);
 }

@@ -8,6 +8,7 @@ import { lockstep } from "../clocks/lockstep.ts";
 import type { AgentId, SequenceState } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { ActionValues, Clock, ClockDriver, TickActions } from "../definition/clock.ts";
+import { isStepRefusal } from "../definition/refuse.ts";
 import { readSettings } from "../definition/settings.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { atOnce, isRefusal, WorldFault, worldFailure } from "./author-calls.ts";
@@ -269,19 +270,38 @@ export class Engine {
     try {
       const requested = specs.readRequested(request);
       const actions: ActionValues = first ? noActions : specs.readActions(request);
-      step = { actions, requested, reply, first };
+      step = { actions, requested, reply, first, move: this.#state.moves };
     } catch (error) {
       reply(errorResponse(error));
       return;
     }
+    if (!first && !this.#isAccepted(seat, step)) return;
     seat.missedMove = undefined;
     if (state.kind === "running") {
       state.pending = step;
-      state.lastActions = step.actions;
       this.#state.waiting += 1;
       made(this.#play).clock.stepped(state);
     } else if (state.kind === "ended") this.#deliverEnd(state, step);
     else this.#firstStep(seat, step);
+  }
+
+  /** Has the world validate a step that arrived, and answers it if it is refused (behaviour 68). */
+  #isAccepted(seat: Seat, { actions, reply }: OutstandingStep): boolean {
+    try {
+      const refused = this.#validate(seat.agent, actions);
+      if (refused !== undefined) reply(errorResponse(refused));
+      return refused === undefined;
+    } catch (error) {
+      this.#failRequest(error, reply);
+      return false;
+    }
+  }
+
+  /** The world's refusal of actions, as it stands now. */
+  #validate(agent: AgentId, actions: ActionValues): Error | undefined {
+    const { world } = made(this.#play);
+    if (world.validate === undefined) return undefined;
+    return this.#outside.refusal("validate", () => world.validate?.(agent, actions as never));
   }
 
   #stepRefusal(state: SeatState): DmEnvRpcError | undefined {
@@ -419,30 +439,82 @@ export class Engine {
 
   /** Ticks until the clock asks for no more, or the author's promise is pending. */
   #tick(): void {
-    const { observing } = made(this.#play);
+    const { world, observing } = made(this.#play);
     this.#isTicking = true;
     while (this.#nextTick !== undefined) {
       this.#tickActions = this.#nextTick;
       this.#nextTick = undefined;
+      if (world.validate !== undefined && !this.#isStillAccepted()) continue;
       this.#saveEnds();
       if (observing.hasRewards) this.#addRewards();
-      if (!this.#outside.call("step", this.#step, this.#stepped)) break;
+      if (!this.#outside.call("step", this.#step, this.#stepped, this.#stepRefused)) break;
     }
     this.#isTicking = false;
+  }
+
+  /**
+   * Validates the actions of a tick that were not validated since the world last moved: those that a missed
+   * deadline repeats are left out if they are refused now, and a step is answered with the refusal.
+   *
+   * @returns False if the tick was for that step alone.
+   */
+  #isStillAccepted(): boolean {
+    const state = this.#state;
+    let accepted: Map<AgentId, ActionValues> | undefined;
+    for (const [agent, actions] of this.#tickActions) {
+      const running = state.seats.get(agent)?.state;
+      if (running?.kind !== "running") continue;
+      const step = running.pending?.first ? undefined : running.pending;
+      if (step?.move === state.moves) continue;
+      const refused = this.#validate(agent, actions);
+      if (refused === undefined) continue;
+      const isAlone = step !== undefined && this.#tickActions.size === 1;
+      if (isAlone && this.#refuseTick(running, refused)) return false;
+      accepted ??= new Map(this.#tickActions);
+      accepted.delete(agent);
+    }
+    this.#tickActions = accepted ?? this.#tickActions;
+    return true;
+  }
+
+  /** Answers the step that a tick is for with the world's refusal; false if the clock's ticks cannot be refused. */
+  #refuseTick(running: Running, refused: Error): boolean {
+    const { clock } = made(this.#play);
+    const step = running.pending;
+    if (clock.refused === undefined || step === undefined || step.first) return false;
+    running.pending = undefined;
+    this.#state.waiting -= 1;
+    step.reply(errorResponse(refused));
+    clock.refused(running);
+    return true;
   }
 
   readonly #step = (): Awaitable<void> =>
     made(this.#play).world.step(this.#tickActions as ReadonlyMap<AgentId, never>);
 
-  readonly #stepped = (): void => {
+  readonly #stepped = (): void => this.#afterStep(() => this.#settleTick());
+
+  /** `step` refused: nothing has changed if it says so and the tick was for one step (behaviour 68). */
+  readonly #stepRefused = (error: Error): void => {
+    this.#afterStep(() => {
+      const [agent] = this.#tickActions.keys();
+      const actor = agent === undefined ? undefined : this.#state.seats.get(agent)?.state;
+      const isOnly = isStepRefusal(error) && this.#tickActions.size === 1;
+      if (isOnly && actor?.kind === "running" && this.#refuseTick(actor, error)) return;
+      throw new WorldFault("step", error);
+    });
+  };
+
+  /** Continues after the author's `step`, which may have returned a promise. */
+  #afterStep(settle: () => void): void {
     if (this.#isTicking) {
-      this.#settleTick();
+      settle();
       return;
     }
     this.#isTicking = true;
-    this.#settleTick();
+    settle();
     this.#tick();
-  };
+  }
 
   /** Ends the sequence of each agent that the tick brought an end; the clock answers the others. */
   #settleTick(): void {
@@ -498,6 +570,7 @@ export class Engine {
     if (step === undefined) throw new Error(`agent ${running.agent} has no step to answer`);
     const observations = this.#observe(running, step);
     running.pending = undefined;
+    if (!step.first) running.lastActions = step.actions;
     this.#state.waiting -= 1;
     step.reply({ case: "step", value: { state, observations } });
   }

@@ -3,10 +3,12 @@ import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tenso
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { messageOf } from "@dm-env-rpc/transport/internal";
+import { isStepRefusal } from "../definition/refuse.ts";
 
 /** The error that a client receives: a refusal keeps its code, all else is INTERNAL. */
 export function clientError(error: unknown): DmEnvRpcError {
   if (isDmEnvRpcError(error)) return error;
+  if (isStepRefusal(error)) return clientError(error.cause);
   if (isTensorError(error)) {
     const code = error.reason === "limit" ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
     return new DmEnvRpcError(code, error.message, { cause: error });

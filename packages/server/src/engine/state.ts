@@ -19,6 +19,8 @@ export interface OutstandingStep {
   readonly reply: Reply;
   /** True for the first step of a sequence, which is answered RUNNING. */
   readonly first: boolean;
+  /** `WorldState.moves` when it was checked. */
+  readonly move: number;
 }
 
 /** Not RUNNING, no request outstanding. */

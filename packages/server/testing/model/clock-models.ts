@@ -10,7 +10,10 @@ export interface Sequenced {
   readonly blocked: boolean;
   /** The agents of the sequence in the order in which they joined. */
   readonly playing: readonly AgentModel[];
+  /** What the world refuses now is left out. */
   tick(actions: ReadonlyMap<AgentModel, Actions>): void;
+  /** Answers the step of an agent with an error if the world refuses it now; whether it does. */
+  refused(agent: AgentModel): boolean;
   answer(agent: AgentModel): void;
   evict(agent: AgentModel): void;
   /** Does whatever is due now. */
@@ -115,7 +118,7 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
     current = world.playing.find((agent) => agent.id > id) ?? world.playing[0];
   };
   const play = (agent: AgentModel): void => {
-    deadline.stop();
+    if (world.refused(agent)) return;
     const actions = new Map<AgentModel, Actions>();
     if (isWaiting(agent)) played.add(agent);
     take(agent, policy === "repeat-last", actions);
@@ -262,6 +265,7 @@ function freeRunningModel(world: Sequenced): ClockModel {
     progress() {
       acting = world.playing.find(isWaiting);
       if (world.blocked || acting === undefined) return false;
+      if (world.refused(acting)) return true;
       world.tick(new Map([[acting, acting.step?.actions ?? {}]]));
       return true;
     },

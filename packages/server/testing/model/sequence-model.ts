@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Actions, AgentModel } from "./agent-model.ts";
 import { type ClockModel, type ClockOptions, clockModel, type Sequenced } from "./clock-models.ts";
-import type { CreateSettings } from "./requests.ts";
+import { type CreateSettings, codes } from "./requests.ts";
 import { TallyModel } from "./tally-model.ts";
 import type { Alarm } from "./timers.ts";
 
@@ -77,7 +77,19 @@ export class SequenceModel implements Sequenced {
     this.clock.entered(agent);
   }
 
-  tick(actions: ReadonlyMap<AgentModel, Actions>): void {
+  refuses(actions: Actions): boolean {
+    return this.#tally.refuses(actions);
+  }
+
+  refused(agent: AgentModel): boolean {
+    if (agent.step === undefined || !this.refuses(agent.step.actions)) return false;
+    agent.step = undefined;
+    agent.asker.answer({ kind: "error", code: codes.invalidArgument });
+    return true;
+  }
+
+  tick(gathered: ReadonlyMap<AgentModel, Actions>): void {
+    const actions = new Map([...gathered].filter(([, each]) => !this.refuses(each)));
     this.#host.call("step");
     this.#tally.tick(actions);
     const rows = [...actions].map(([{ id }, { add }]) => `${id}:${add ?? "-"}`);

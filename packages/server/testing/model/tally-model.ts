@@ -28,6 +28,11 @@ export class TallyModel {
     this.#finished.delete(agent);
   }
 
+  /** Whether the author's code refuses what an agent would do now. */
+  refuses({ add }: Actions): boolean {
+    return add === 66 && this.#total % 2 !== 0;
+  }
+
   tick(actions: ReadonlyMap<AgentModel, Actions>): void {
     this.#tick += 1;
     for (const [agent, { add = 0 }] of actions) {

@@ -121,11 +121,13 @@ export class WorldModel implements SequenceHost {
 
   step(agent: AgentModel, request: Step): void {
     const bad = request.action === "out-of-range" || request.action === "unknown";
-    if (request.requested === "unknown" || (bad && agent.playing)) {
+    const step = outstanding(request);
+    const refused = bad || this.#sequence.refuses(step.actions);
+    if (request.requested === "unknown" || (refused && agent.playing)) {
       agent.asker.answer({ kind: "error", code: codes.invalidArgument });
       return;
     }
-    agent.step = outstanding(request);
+    agent.step = step;
     if (agent.untold !== undefined) {
       const { state, observations } = agent.untold;
       agent.startAnew();
