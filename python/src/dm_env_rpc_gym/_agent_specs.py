@@ -16,7 +16,8 @@ REWARD = "reward"
 DISCOUNT = "discount"
 
 LEGAL_ACTIONS = "legal_actions"
-"""Observation that `info["action_mask"]` is read from: bool [n], one for each discrete action."""
+"""Observation that `info["action_mask"]` is read from: bool, an element for each value of the
+discrete action; `legal_actions.NAME` where a world masks one of several."""
 
 ACTION_MASK = "action_mask"
 
@@ -68,7 +69,8 @@ class AgentSpecs:
     ) -> None:
         self.sent = specs
         by_name = {spec.name: (uid, spec) for uid, spec in specs.observations.items()}
-        aside = (REWARD, DISCOUNT, LEGAL_ACTIONS)
+        masks = [name for name in by_name if name.split(".")[0] == LEGAL_ACTIONS]
+        aside = (REWARD, DISCOUNT, *masks)
         self._observations = _Layout(
             "observation", specs.observations, observations, aside, observation_space_of
         )
@@ -81,7 +83,22 @@ class AgentSpecs:
                 "INVALID_ARGUMENT",
                 "add its elements up in the world",
             )
-        self._mask = by_name.get(LEGAL_ACTIONS)
+        booleans = [
+            spec.name
+            for spec in specs.actions.values()
+            if spec.dtype == dm_env_rpc_pb2.DataType.BOOL
+        ]
+        discrete = [
+            leaf.name
+            for leaf in self._actions.leaves
+            if isinstance(leaf.space, spaces.Discrete) and leaf.name not in booleans
+        ]
+        self._masks = {
+            name: by_name[mask]
+            for name in discrete
+            for mask in (f"{LEGAL_ACTIONS}.{name}", LEGAL_ACTIONS)
+            if mask in by_name and (mask != LEGAL_ACTIONS or len(discrete) == 1)
+        }
         frame = by_name.get(FRAME)
         self.renders = frame is not None and _is_frame(frame[1])
         self._frame = frame if rendered else None
@@ -92,7 +109,7 @@ class AgentSpecs:
                 "FAILED_PRECONDITION",
                 "leave render_mode out, or add the observation to the world",
             )
-        extra = (self._reward, self._mask, self._frame)
+        extra = (self._reward, *self._masks.values(), self._frame)
         self._requested = sorted(
             {*self._observations.uids, *(uid for uid, _ in filter(None, extra))}
         )
@@ -135,8 +152,13 @@ class AgentSpecs:
                 "report it to the authors of the world",
             )
         info = {}
-        if self._mask is not None:
-            info[ACTION_MASK] = np.array(_value(tensors, self._mask), np.int8)
+        if self._masks:
+            info[ACTION_MASK] = self._actions.nested(
+                {
+                    name: np.array(_value(tensors, mask), np.int8)
+                    for name, mask in self._masks.items()
+                }
+            )
         return Step(
             self._observations.decode(tensors),
             0.0 if self._reward is None else float(_value(tensors, self._reward)),
@@ -186,6 +208,14 @@ class _Layout:
     @property
     def uids(self) -> Iterable[int]:
         return self._leaves
+
+    @property
+    def leaves(self) -> Iterable[TensorSpace]:
+        return self._leaves.values()
+
+    def nested(self, values: Mapping[str, Any]) -> Any:
+        """Values by name in the form of the space; None for those that are missing."""
+        return self._nested({uid: values.get(leaf.name) for uid, leaf in self._leaves.items()})
 
     def decode(self, tensors: Mapping[int, dm_env_rpc_pb2.Tensor]) -> Any:
         return self._nested({uid: leaf.decode(tensors[uid]) for uid, leaf in self._leaves.items()})
