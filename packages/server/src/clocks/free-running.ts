@@ -3,15 +3,15 @@ import type { Clock, ClockDriver, ClockSeat, SequenceControl } from "../definiti
 import { gather } from "./gather.ts";
 
 /**
- * Each step of an agent advances the world at once, with its actions alone; nobody waits for another.
- * In a world of many agents, `affected` keeps a step from costing the more the more there are.
+ * Each step advances the world immediately, with that agent's actions alone; no agent waits for another.
+ * In a world of many agents, `affected` keeps the cost of a step independent of their number.
  */
 export function freeRunning(): Clock {
   return { name: "freeRunning", start: driver };
 }
 
 function driver(sequence: SequenceControl): ClockDriver {
-  /** The agent whose step the world is taking. */
+  /** The agent whose step advances the world. */
   let acting: ClockSeat | undefined;
 
   const take = (seat: ClockSeat): void => {
@@ -20,7 +20,7 @@ function driver(sequence: SequenceControl): ClockDriver {
     gather(actions, seat);
     sequence.advance(actions);
   };
-  /** Takes a step that came while the world was blocked or busy. */
+  /** Takes a step that arrived while the world was blocked or advancing. */
   const takeNext = (): void => {
     if (sequence.blocked || sequence.waiting === 0) return;
     for (const seat of sequence.running) {

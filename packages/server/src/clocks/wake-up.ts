@@ -30,7 +30,7 @@ export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
 }
 
-/** Milliseconds of ticks in which nobody wakes; then other worlds have their turn. */
+/** Milliseconds of ticks in which no agent wakes, after which other worlds have their turn. */
 const atOnceMs = 5;
 
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {

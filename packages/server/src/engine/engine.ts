@@ -123,7 +123,7 @@ export class Engine {
     }
   }
 
-  /** Makes the author's world. */
+  /** Makes the author's world (behaviours 21, 24). */
   create(done: Done<undefined>): void {
     this.#request(done, (finish) =>
       this.#author.create(
@@ -204,7 +204,7 @@ export class Engine {
 
   // ——— An agent leaves, drops or is taken out (behaviours 29, 43).
 
-  /** Takes an agent out that asked for it, or whose stream ended. A no-op if it is out already. */
+  /** Takes out an agent that asked to leave, or whose stream ended. A no-op if it is out already. */
   leave(seat: Seat, done: Done<undefined>): void {
     if (seat.state.kind === "gone") {
       done(undefined);
@@ -427,7 +427,7 @@ export class Engine {
   #nextTick: TickActions | undefined;
   /** The actions of the present tick. */
   #tickActions: TickActions = new Map();
-  /** True while a tick is being settled or begun: the clock's next one comes after it. */
+  /** True while a tick begins or ends; the next one that the clock asks for follows it. */
   #isTicking = false;
   /** Agents that the last tick affected; undefined for all. */
   #affected: ReadonlySet<Running> | undefined;

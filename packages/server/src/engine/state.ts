@@ -99,7 +99,7 @@ export interface WorldReset {
   cancelDeadline: Cancel;
 }
 
-/** A destroy that waits for the agents to leave; nobody joins any more. */
+/** A destroy that waits for the agents to leave; further joins are refused. */
 export interface Draining {
   readonly callers: Done<undefined>[];
   cancelDeadline: Cancel | undefined;
@@ -133,7 +133,7 @@ export interface WorldState {
   missedDeadlines: number;
   reset: WorldReset | undefined;
   draining: Draining | undefined;
-  /** Why no sequence begins and nobody joins any more: the server shuts down. */
+  /** Why no sequence begins and joins are refused: the server shuts down. */
   closing: DmEnvRpcError | undefined;
   /** Why the world is gone. */
   gone: DmEnvRpcError | undefined;
@@ -141,7 +141,7 @@ export interface WorldState {
   readonly unanswered: Set<Done<never>>;
 }
 
-/** The state of a world that nobody has joined. */
+/** The state of a world without agents. */
 export function emptyWorld(): WorldState {
   return {
     seats: new Map(),

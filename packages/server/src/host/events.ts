@@ -4,7 +4,7 @@ import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../definition/agent.ts";
 import { tell } from "./tell.ts";
 
-/** A stream was taken: an agent's connection, or that of whoever creates worlds. */
+/** A stream was accepted. */
 export interface ConnectionOpened {
   readonly kind: "connection-opened";
   /** Address and port of the peer. */
@@ -19,7 +19,7 @@ export interface ConnectionClosed {
   readonly error: Error | undefined;
 }
 
-/** `authorize` let a stream not in. */
+/** `authorize` refused a stream. */
 export interface ConnectionRefused {
   readonly kind: "connection-refused";
   readonly address: string;
@@ -40,7 +40,7 @@ export interface WorldDestroyed {
   readonly kind: "world-destroyed";
   readonly worldName: string;
   readonly worldType: string;
-  /** A client asked for it, nobody was in it for `idleWorldMs`, or the server closed. */
+  /** A client requested it, the world had no agents for `idleWorldMs`, or the server closed. */
   readonly why: "requested" | "idle" | "closing";
 }
 
@@ -60,12 +60,12 @@ export interface AgentJoined {
   readonly agent: AgentId;
 }
 
-/** An agent left a world, or was taken out of it. */
+/** An agent left a world or was taken out of it. */
 export interface AgentLeft {
   readonly kind: "agent-left";
   readonly worldName: string;
   readonly agent: AgentId;
-  /** Why, unless it left by itself or its stream ended. */
+  /** The reason; undefined if it asked to leave or its stream ended. */
   readonly error: DmEnvRpcError | undefined;
 }
 
@@ -73,11 +73,11 @@ export interface AgentLeft {
 export interface SeatFailed {
   readonly kind: "seat-failed";
   readonly worldName: string;
-  /** What its function threw. */
+  /** The value that its function threw. */
   readonly error: unknown;
 }
 
-/** A property or an extension threw what is no DmEnvRpcError: whoever asked was told INTERNAL, and all else goes on. */
+/** A property or an extension failed with something other than a DmEnvRpcError; the client received INTERNAL. */
 export interface AnswerFailed {
   readonly kind: "answer-failed";
   /** Undefined for those of the server. */
@@ -94,14 +94,14 @@ export interface SequenceStarted {
   readonly worldName: string;
 }
 
-/** An agent did not step before its clock's deadline: told once for each beginning of a sequence or tick that it is late for. */
+/** An agent did not step before its clock's deadline; emitted once for each beginning or tick that waits for its step. */
 export interface DeadlineMissed {
   readonly kind: "deadline-missed";
   readonly worldName: string;
   readonly agent: AgentId;
 }
 
-/** Something went wrong on the network that no stream could be told of. */
+/** A network error that belongs to no stream. */
 export interface TransportFailed {
   readonly kind: "transport-error";
   readonly error: Error;
@@ -113,7 +113,7 @@ export interface ServerClosing {
   readonly graceMs: number;
 }
 
-/** What a server has to say that nobody asked for. */
+/** Events that a server emits. */
 export type ServerEvent =
   | ConnectionOpened
   | ConnectionClosed
@@ -130,7 +130,7 @@ export type ServerEvent =
   | TransportFailed
   | ServerClosing;
 
-/** Tells an event to whoever listens. */
+/** Emits an event. */
 export type Emit = (event: ServerEvent) => void;
 
 /**

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
-/** Calls back when something has been idle for some time. */
+/** A timer for idleness. */
 export interface IdleTimer {
-  /** It is idle from now on, unless it was already. */
+  /** Starts the timer, unless it runs. */
   start(): void;
-  /** It is idle no more. */
+  /** Stops the timer. */
   stop(): void;
 }
 
-/** Makes a timer that waits for `idleMs`; 0 never calls back. */
+/** Makes a timer that calls back after `idleMs`; 0 never. */
 export function createIdleTimer(time: TimeSource, idleMs: number, onIdle: () => void): IdleTimer {
   let cancel: (() => void) | undefined;
   return {

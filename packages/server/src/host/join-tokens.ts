@@ -8,16 +8,16 @@ import type { TakenSeat, TakeSeat } from "../session/seat-tokens.ts";
 import type { Emit } from "./events.ts";
 
 /**
- * Takes the seat that an agent shows a join token for, before its world is asked.
+ * Takes the seat that a join token is for, before the join reaches its world.
  *
  * @param token The string in the join setting `join_token`, else the bearer token in the stream's metadata
  * (`authorization: Bearer …`); undefined without either.
- * @throws DmEnvRpcError what the client is told, such as UNAUTHENTICATED or PERMISSION_DENIED; everything
- * else is told as INTERNAL.
+ * @throws DmEnvRpcError with which the join is refused, such as UNAUTHENTICATED or PERMISSION_DENIED; all
+ * else refuses it as INTERNAL.
  */
 export type JoinToken = (token: string | undefined, worldName: string) => Awaitable<TakenSeat>;
 
-/** What seats are taken with. */
+/** Options of `createTakeSeat`. */
 export interface SeatTakingOptions {
   /** Without it, every seat is free. */
   readonly joinToken: JoinToken | undefined;
@@ -28,7 +28,7 @@ export interface SeatTakingOptions {
 
 const freeSeat: TakenSeat = { leave() {}, giveBack() {} };
 
-/** Makes the way by which agents take their seats. */
+/** Makes the function that takes the seats of join tokens. */
 export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
   if (joinToken === undefined) {
     return (_token, _worldName, done) => {
@@ -67,7 +67,7 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
   };
 }
 
-/** The same seat, but what goes wrong in it is told. */
+/** The same seat; failures of its functions are reported. */
 function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
   const call = async (run: () => unknown): Promise<void> => {
     try {

@@ -46,12 +46,12 @@ class ServerLimitTable extends ListenLimitTable {
 export interface CallLimits
   extends Pick<LimitsOf<ServerLimitTable>, "createMs" | "joinMs" | "resetMs" | "stepMs"> {}
 
-/** What a server puts up with. Each limit is named in the error of whoever meets it. */
+/** The limits of a server. An error that a limit causes has its name. */
 export interface ServerLimits extends LimitsOf<ServerLimitTable> {}
 
 const table = new ServerLimitTable();
 
-/** The limits of a server that was told nothing else. */
+/** The default limits. */
 export const defaultLimits: ServerLimits = readLimits(table);
 
 /**

@@ -8,7 +8,7 @@ import { Session, type SessionHost } from "../session/session.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
 
-/** An idle stream is looked at this often before it is ended. */
+/** Number of checks within `idleStreamMs`. */
 const idleChecks = 4;
 
 /** What the sessions of a server are made with. */
@@ -20,12 +20,12 @@ export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
   readonly emit: Emit;
 }
 
-/** The streams of a server, from the moment that they come until they are gone. */
+/** The streams of a server, from `accept` until they are closed. */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #host: SessionHost;
   readonly #sessions = new Set<Session>();
-  /** Streams that came and are not gone, sessions or not yet. */
+  /** Open streams, including those without a session yet. */
   #streams = 0;
   #closing: DmEnvRpcError | undefined;
   #cancelSweep: (() => void) | undefined;
@@ -40,7 +40,7 @@ export class Sessions {
     return this.#sessions.size;
   }
 
-  /** Takes a stream, or ends it with the reason why not. */
+  /** Accepts a stream, or aborts it with the reason. */
   accept(stream: ServerStream): void {
     const { maxStreams, admission } = this.#options;
     if (this.#closing !== undefined) {
@@ -86,18 +86,18 @@ export class Sessions {
     for (const told of this.#onEmpty.splice(0)) told();
   }
 
-  /** Ends streams in good order, each as soon as its agent has been told of its sequence's end. */
+  /** Ends each stream as soon as its agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
     for (const session of [...this.#sessions]) session.drain(reason);
   }
 
-  /** Cuts what is left. */
+  /** Aborts the remaining streams. */
   abort(error: Error): void {
     for (const session of [...this.#sessions]) session.abort(error);
   }
 
-  /** Resolves when every stream is gone. */
+  /** Resolves when all streams are closed. */
   async whenEmpty(): Promise<void> {
     if (this.#sessions.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -105,7 +105,7 @@ export class Sessions {
     });
   }
 
-  /** Ends streams that joined nothing and say nothing, while there are any streams. */
+  /** Ends streams that have joined no world and send no requests, while there are any streams. */
   #sweepLater(): void {
     const { idleStreamMs, time } = this.#options;
     if (idleStreamMs === 0 || this.#cancelSweep !== undefined) return;

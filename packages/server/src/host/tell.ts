@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Calls a listener. What it throws never reaches the caller: it is thrown again where it is an uncaught exception. */
+/** Calls a listener. What it throws is rethrown as an uncaught exception and never reaches the caller. */
 export function tell(listener: () => void): void {
   try {
     listener();

@@ -16,7 +16,7 @@ export interface RequestAnswered {
 
 /**
  * The `node:diagnostics_channel` on which every answered request is published, as a
- * RequestAnswered, while somebody subscribes; otherwise nothing is measured.
+ * RequestAnswered, while the channel has subscribers; otherwise nothing is measured.
  */
 export const requestChannelName = "dm-env-rpc:server:request" as const;
 
