@@ -175,6 +175,25 @@ describe("pack", () => {
   });
 });
 
+describe("a tensor that is packed again", () => {
+  test("has the dtype that it is packed as, and data of that dtype", () => {
+    const bools = tensor("bool", [2], Uint8Array.of(0, 1));
+    expect(pack(bools, { dtype: "bool" })).toBe(bools);
+    expect(() => pack(bools, { dtype: "uint8" })).toThrow(refusal("dtype", "a uint8 tensor"));
+    const floats = { dtype: "int8", shape: [1], data: new Float32Array(1) } as never;
+    expect(() => pack(floats)).toThrow(refusal("dtype", "an int8 tensor"));
+  });
+
+  test("has elements and dimensions of the protocol", () => {
+    const twos = { dtype: "bool", shape: [1], data: Uint8Array.of(2) } as const;
+    expect(() => pack(twos)).toThrow(refusal("value", "0 or 1 as element [0]"));
+    expect(() => packFor(twos, t.bool([1]), "x")).toThrow(refusal("value", '"x": expected 0 or 1'));
+    expect(() => packFor(twos.data, t.bool([1]), "x")).toThrow(refusal("value", "0 or 1"));
+    const wide = { dtype: "int8", shape: [-(2 ** 31) - 1], data: new Int8Array(1) } as const;
+    expect(() => pack(wide)).toThrow(refusal("shape", "32-bit integers"));
+  });
+});
+
 describe("the dimensions of a packed shape", () => {
   test("have 31 bits, or 32 where they are variable", () => {
     expect(pack(1, { shape: [-(2 ** 31)] }).shape).toEqual([1]);

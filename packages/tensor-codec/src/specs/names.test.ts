@@ -51,6 +51,20 @@ describe("behaviour 15: nested names", () => {
     expect(() => checkNames(["", ".a"])).toThrow(refusal(`both "" and ".a"`));
   });
 
+  test("a record is a tensor only with a dtype, a shape and data", () => {
+    const data = [1];
+    for (const record of [
+      { dtype: 1, shape: 2 },
+      { dtype: 1, data },
+      { shape: 2, data },
+    ]) {
+      const [first, second] = Object.keys(record);
+      expect(Object.keys(flattenValues({ a: record }))).toEqual([`a.${first}`, `a.${second}`]);
+    }
+    const whole = { dtype: "int8", shape: [], data };
+    expect(flattenValues({ a: whole })).toEqual({ a: whole });
+  });
+
   test("a name that comes twice is an error", () => {
     expect(() =>
       flattenSpecs({ a: { b: t.bool() }, "a.b": t.bool() }, { allowDots: true }),
