@@ -142,6 +142,7 @@ describe("turns", () => {
       const late = two.step({ add: 2 });
       expect(await isBlocked(late)).toBe(true);
       const next = one.step({ add: 4 });
+      expect(await isBlocked(next)).toBe(false);
       expect((await next).observations["total"]).toBe(7);
       expect(log.slice(-2)).toEqual(["tick 1:4", "tick 2:2"]);
       void one.step({ add: 8 });
