@@ -34,6 +34,7 @@ const unnamed = new Set([
     "Picked",
     "ServerLimitTable",
     "SettingTable",
+    "Answer",
     ...["IsUnion", "NameIn", "SpecIn", "Merged", "OwnSpecs"],
   ],
   ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
