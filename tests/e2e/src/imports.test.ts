@@ -18,14 +18,25 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   create: [],
 };
 
-/** The rooms of the server's `src`, and the rooms that each imports (ARCHITECTURE.md). */
-const serverRooms: Readonly<Record<string, readonly string[]>> = {
-  definition: [],
-  clocks: ["definition"],
-  engine: ["clocks", "definition"],
-  properties: ["engine", "definition"],
-  session: ["properties", "engine", "definition"],
-  host: ["session", "properties", "engine", "definition"],
+/** The rooms of a package's `src`, and the rooms that each imports (ARCHITECTURE.md). */
+const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  server: {
+    definition: [],
+    clocks: ["definition"],
+    engine: ["clocks", "definition"],
+    properties: ["engine", "definition"],
+    session: ["properties", "engine", "definition"],
+    host: ["session", "properties", "engine", "definition"],
+  },
+  client: {
+    stream: [],
+    environment: ["stream"],
+    connection: ["environment", "stream"],
+    properties: ["environment", "stream"],
+    recording: ["properties", "connection", "environment", "stream"],
+    realtime: ["environment", "stream"],
+    vector: ["connection", "environment", "stream"],
+  },
 };
 
 function sources(folder: URL): URL[] {
@@ -60,17 +71,17 @@ describe("imports", () => {
   });
 
   it.each(packages)("of %s have no circle, types included", (name) => {
-    const folder = fileURLToPath(new URL(`packages/${name}/`, root));
-    expect(findCircles(readImports(folder))).toEqual([]);
+    const circles = findCircles(readImports(fileURLToPath(new URL(`packages/${name}/`, root))));
+    expect(circles).toEqual([]);
   });
 
-  it("of the server's rooms point one way", () => {
-    const folder = fileURLToPath(new URL("packages/server/", root));
+  it.each(Object.entries(rooms))("of the rooms of %s point one way", (name, allowedOf) => {
+    const folder = fileURLToPath(new URL(`packages/${name}/`, root));
     const roomOf = (file: string): string => /^src\/([^/]+)\//.exec(file)?.[1] ?? "";
     const wrong = [...readImports(folder)].flatMap(([file, imported]) => {
       const room = roomOf(file);
-      if (room === "") return [];
-      const allowed = [room, ...(serverRooms[room] ?? [])];
+      if (room === "" || room === "testing" || file.endsWith(".test.ts")) return [];
+      const allowed = [room, ...(allowedOf[room] ?? [])];
       return imported
         .filter((other) => !allowed.includes(roomOf(other)))
         .map((other) => `${file} → ${other}`);
@@ -78,9 +89,11 @@ describe("imports", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("of the server have a rule for every room", () => {
-    const rooms = readdirSync(new URL("packages/server/src/", root), { withFileTypes: true });
-    const folders = rooms.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-    expect(folders.sort()).toEqual(Object.keys(serverRooms).sort());
+  it.each(Object.entries(rooms))("of %s have a rule for every room", (name, allowedOf) => {
+    const entries = readdirSync(new URL(`packages/${name}/src/`, root), { withFileTypes: true });
+    const folders = entries
+      .filter((entry) => entry.isDirectory() && entry.name !== "testing")
+      .map((entry) => entry.name);
+    expect(folders.sort()).toEqual(Object.keys(allowedOf).sort());
   });
 });

@@ -220,7 +220,11 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
   );
 }
 
-/** True for an error that blames the request, false for one that blames the world. */
+/**
+ * True for an error that blames the request, false for one that blames the world: among those, the errors of
+ * connections of the world's own, which are not this server's answer.
+ */
 export function isRefusal(error: unknown): error is Error {
-  return isDmEnvRpcError(error) || isTensorError(error) || isStepRefusal(error);
+  const isAnswer = isDmEnvRpcError(error) && error.origin === "server";
+  return isAnswer || isTensorError(error) || isStepRefusal(error);
 }

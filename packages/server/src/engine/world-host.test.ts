@@ -103,6 +103,26 @@ describe("a world", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
+  it("fails when a connection of its own is lost, and is not taken to refuse", async () => {
+    const proxy = defineWorld({
+      name: "proxy",
+      actions: {},
+      observations: {},
+      create: () => ({
+        join() {
+          throw new DmEnvRpcError("UNAVAILABLE", "power cut", { origin: "connection" });
+        },
+        step() {},
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [proxy] });
+    const peer = connectPeer(server);
+    const world = await peer.createWorld();
+    await expect(peer.join(world)).rejects.toThrow(/^13: .*"join" failed: power cut/);
+    expect(server.worldNames()).toEqual([]);
+  });
+
   it("behaviour 24: outlives settings of which no specs can be made", async () => {
     const choosy = defineWorld({
       name: "choosy",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { inspect } from "node:util";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Peer, ServerStream } from "@dm-env-rpc/transport";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
@@ -39,7 +39,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       cancel();
       finish();
     };
-    const refuse = (status: ConnectError, error: Error | undefined): void => {
+    const refuse = (status: DmEnvRpcError, error: Error | undefined): void => {
       emit({ kind: "connection-refused", address: stream.peer.address, error });
       stream.abort(status);
       decided(undefined);
@@ -81,16 +81,16 @@ function areRoles(roles: unknown): boolean {
   return Array.isArray(roles) && roles.every((role) => everyRole.has(role));
 }
 
-function unauthenticated(): ConnectError {
-  return new ConnectError(
+function unauthenticated(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "UNAUTHENTICATED",
     "this server does not let you in; check the credentials in the call's metadata, or your certificate",
-    Code.Unauthenticated,
   );
 }
 
-function overdue(authorizeMs: number): ConnectError {
-  return new ConnectError(
+function overdue(authorizeMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
     `who you are could not be found out within ${authorizeMs} ms (limit: authorizeMs); try again later`,
-    Code.DeadlineExceeded,
   );
 }

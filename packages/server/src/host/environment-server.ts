@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { randomBytes } from "node:crypto";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
@@ -186,11 +185,11 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
 }
 
 /** The error of a stream that is still there at the end. Calls of `close` that came later may have shortened the wait. */
-function cutOff(waitedMs: number): ConnectError {
+function cutOff(waitedMs: number): DmEnvRpcError {
   const waited = Math.round(waitedMs);
-  return new ConnectError(
+  return new DmEnvRpcError(
+    "UNAVAILABLE",
     `the server is shutting down${waited > 0 ? ` and waited ${waited} ms` : ""}; connect to another, or to this one later`,
-    Code.Unavailable,
   );
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { Session, type SessionHost } from "../session/session.ts";
@@ -44,14 +43,14 @@ export class Sessions {
   accept(stream: ServerStream): void {
     const { maxStreams, admission } = this.#options;
     if (this.#closing !== undefined) {
-      stream.abort(new ConnectError(this.#closing.message, Code.Unavailable));
+      stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       return;
     }
     if (this.#streams >= maxStreams) {
       stream.abort(
-        new ConnectError(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
           `this server takes ${maxStreams} streams at a time and has them; try again later (limit: maxStreams)`,
-          Code.ResourceExhausted,
         ),
       );
       return;
@@ -64,7 +63,7 @@ export class Sessions {
       }
       this.#streams -= 1;
       if (this.#closing !== undefined) {
-        stream.abort(new ConnectError(this.#closing.message, Code.Unavailable));
+        stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       }
     });
   }
@@ -119,9 +118,9 @@ export class Sessions {
   }
 }
 
-function idleTooLong(idleStreamMs: number): ConnectError {
-  return new ConnectError(
+function idleTooLong(idleStreamMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
     `nothing was asked on this stream for ${idleStreamMs} ms, and it has joined no world; connect again when there is something to ask (limit: idleStreamMs)`,
-    Code.DeadlineExceeded,
   );
 }
