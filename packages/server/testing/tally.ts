@@ -34,7 +34,7 @@ export type TallyOptions = Partial<
 /**
  * A world that a test can foretell: each agent adds to a total that all share.
  * A sequence is TERMINATED after `length` ticks, or INTERRUPTED with `cut`; an
- * agent that adds 100 is TERMINATED alone. Nobody may add 66 to an odd total.
+ * agent that adds 100 is TERMINATED alone. The world refuses 366 while the total is odd.
  */
 export function tally({
   log: all = [],
@@ -110,8 +110,8 @@ export function tally({
           if (width !== undefined) widths.set(agent, width);
         },
         validate(_agent, { add }) {
-          if (add !== 66 || total % 2 === 0) return;
-          throw new DmEnvRpcError("INVALID_ARGUMENT", `66 is not added to ${total}, which is odd`);
+          if (add !== 366 || total % 2 === 0) return;
+          throw new DmEnvRpcError("INVALID_ARGUMENT", `366 is not added to ${total}, which is odd`);
         },
         step(actions) {
           tick += 1;

@@ -56,7 +56,7 @@ const step: fc.Arbitrary<Draft> = fc.record({
   action: fc.oneof(
     { weight: 8, arbitrary: fc.integer({ min: 1, max: 9 }) },
     { weight: 1, arbitrary: fc.constantFrom("none" as const, 100) },
-    { weight: 2, arbitrary: fc.constant(66) },
+    { weight: 2, arbitrary: fc.constant(366) },
     { weight: 1, arbitrary: fc.constantFrom("out-of-range" as const, "unknown" as const) },
   ),
   sleep: fc.constantFrom(0, 0, 1, 2, 3),

@@ -30,7 +30,7 @@ export class TallyModel {
 
   /** Whether the author's code refuses what an agent would do now. */
   refuses({ add }: Actions): boolean {
-    return add === 66 && this.#total % 2 !== 0;
+    return add === 366 && this.#total % 2 !== 0;
   }
 
   tick(actions: ReadonlyMap<AgentModel, Actions>): void {
