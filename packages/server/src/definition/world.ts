@@ -279,10 +279,11 @@ export function defineWorld<
   const W extends SettingSpecs = Record<never, never>,
   const A extends GivenSpecs = Specs,
   const O extends GivenSpecs = Specs,
-  Created extends object = object,
+  Created extends { readonly observe: unknown } = { readonly observe: unknown },
 >(
   definition: WorldRules<S, J, R, W, A, O> & {
     // Without W, which adds nothing, the compiler has not inferred A and O yet where they are functions.
+    // Without a constraint on Created, TypeScript 5 takes the promise of an async create for it.
     create(
       context: WorldContext<SettingValues<S>> & Record<never, W>,
     ): Awaitable<
