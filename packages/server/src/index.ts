@@ -91,6 +91,7 @@ export {
   type SequenceStarted,
   type ServerClosing,
   type ServerEvent,
+  type TicksMissed,
   type TransportFailed,
   type WorldCreated,
   type WorldDestroyed,

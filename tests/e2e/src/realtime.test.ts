@@ -150,8 +150,7 @@ describe.each(["next", "newest"] as const)(
       expect(summed).toBe(last);
     });
 
-    // Holds once the realtime clock keeps the latest value of an action that a step leaves out.
-    it.skip("behaviour 64: holds a key that an agent at 5 frames a second presses", async () => {
+    it("behaviour 64: holds a key that an agent at 5 frames a second presses", async () => {
       await using world = await scene(1_000_000, answer);
       const env = throttle(world.env, 5);
       await blockingReset(env).reset();

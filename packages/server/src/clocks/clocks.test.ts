@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { manualTime } from "@dm-env-rpc/transport/internal";
+import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
+import type { ServerEvent } from "../host/events.ts";
 import { freeRunning } from "./free-running.ts";
 import { realtime } from "./realtime.ts";
 import { turns } from "./turns.ts";
@@ -56,6 +58,18 @@ describe("freeRunning", () => {
     expect((await Promise.all(steps)).map(({ observations }) => observations["total"])).toEqual([
       1, 3,
     ]);
+  });
+});
+
+describe("freeRunning with a deadline", () => {
+  it("behaviour 37: begins without the agents that miss the deadline of first steps", async () => {
+    const clock = freeRunning({ deadlineMs: 100, onMissedDeadline: "default-action" });
+    const { one, two, time } = await setUp(2, { clock });
+    const first = one.step();
+    expect(await isBlocked(first)).toBe(true);
+    time.advance(100);
+    expect((await first).state).toBe("RUNNING");
+    expect((await two.step()).state).toBe("RUNNING");
   });
 });
 
@@ -177,6 +191,184 @@ describe("realtime", () => {
     time.advance(200);
     expect((await one.step({})).observations).toMatchObject({ tick: 2, total: 2, reward: 2 });
     expect((await one.step({})).observations).toMatchObject({ tick: 2, reward: 0 });
+  });
+
+  it.each(["next", "newest"] as const)(
+    "behaviour 64: an action that a step leaves out keeps its value (%s)",
+    async (answer) => {
+      const clock = realtime({ ticksPerSecond: 10, answer });
+      const { one, time, log } = await setUp(1, { clock });
+      const stepped = async (actions: Record<string, number>): Promise<void> => {
+        const step = one.step(actions);
+        await quiet();
+        time.advance(100);
+        await step;
+      };
+      await one.step();
+      await stepped({ add: 2 });
+      await stepped({});
+      await stepped({ sleep: 5 });
+      await stepped({ add: 3 });
+      time.advance(100);
+      expect(ticks(log)).toEqual([2, 2, 2, 3, 3].map((add) => `tick 1:${add}`));
+    },
+  );
+
+  it("behaviour 64: a step without actions ends none, and gives none where actions last a tick", async () => {
+    const clock = realtime({ ticksPerSecond: 10, onMissedDeadline: "default-action" });
+    const { one, time, log } = await setUp(1, { clock });
+    await one.step();
+    const acted = one.step({ add: 2 });
+    await quiet();
+    time.advance(100);
+    await acted;
+    const observed = one.step({});
+    await quiet();
+    time.advance(100);
+    expect((await observed).observations).toMatchObject({ total: 2, tick: 2 });
+    expect(ticks(log)).toEqual(["tick 1:2", "tick "]);
+  });
+
+  it("behaviour 65: begins without an agent that never steps, at first and after every end", async () => {
+    const clock = realtime({ ticksPerSecond: 50 });
+    const { one, time, log, two } = await setUp(2, { clock }, 25);
+    await one.step();
+    const ended: string[] = [];
+    while (ended.length < 5) {
+      const step = one.step({});
+      await quiet();
+      time.advance(20);
+      const { state } = await step;
+      if (state !== "RUNNING") ended.push(state);
+    }
+    const starts = log.filter((event) => event.startsWith("start"));
+    expect(starts).toEqual(Array.from({ length: 6 }, () => "start 1"));
+    expect((await two.step()).state).toBe("RUNNING");
+    expect(log).toContain("enter 2");
+  });
+
+  it("behaviour 65: the next sequence begins by itself, and the last one's end is still delivered", async () => {
+    const { one, two, time, log } = await setUp(2, { clock: realtime({ ticksPerSecond: 10 }) }, 3);
+    await Promise.all([one.step(), two.step()]);
+    const last = one.step({ add: 1 });
+    await quiet();
+    time.advance(400);
+    expect((await last).state).toBe("RUNNING");
+    const begun = log.filter((event) => /^(start|enter)/.test(event));
+    expect(begun).toEqual(["start 1", "enter 2", "start 1,2"]);
+    for (const agent of [one, two]) {
+      expect(await agent.step({ add: 100 })).toMatchObject({
+        state: "TERMINATED",
+        observations: { tick: 3, total: 3, sequence: 1 },
+      });
+    }
+    // Two agents that have just learnt of the end are in the next sequence already.
+    expect(await two.step({ add: 100 })).toMatchObject({
+      state: "RUNNING",
+      observations: { tick: 1, total: 0, sequence: 2 },
+    });
+    expect(log).not.toContain("enter 1");
+  });
+
+  it("behaviour 65: a reset makes the end of an earlier sequence pointless", async () => {
+    const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) }, 2);
+    await one.step();
+    time.advance(300);
+    await one.reset();
+    expect(await one.step()).toMatchObject({ state: "RUNNING", observations: { sequence: 2 } });
+    expect(log).not.toContain("exit 1");
+  });
+
+  it("behaviour 65: an agent that does not know of a sequence is not told its end", async () => {
+    const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) }, 2);
+    await one.step();
+    const last = one.step();
+    await quiet();
+    time.advance(100);
+    expect((await last).state).toBe("RUNNING");
+    time.advance(100);
+    expect((await one.step()).state).toBe("TERMINATED");
+    time.advance(1_000);
+    expect((await one.step()).state).toBe("RUNNING");
+    expect(log.filter((event) => event.startsWith("start")).length).toBeGreaterThan(4);
+  });
+
+  it("behaviour 65: waits for agents.min before the first sequence alone", async () => {
+    const log: TallyEvent[] = [];
+    const time = manualTime();
+    const worlds = [tally({ log, clock: realtime({ ticksPerSecond: 10 }) })];
+    const server = createEnvironmentServer({ worlds, time });
+    const world = await connectPeer(server).createWorld({ length: 2, min_agents: 2 });
+    const [one] = await joinedPeers(server, world, 1);
+    const first = one?.step() ?? Promise.reject();
+    expect(await isBlocked(first)).toBe(true);
+    const [two] = await joinedPeers(server, world, 1);
+    expect((await first).state).toBe("RUNNING");
+    two?.drop();
+    time.advance(200);
+    expect((await one?.step())?.state).toBe("TERMINATED");
+    time.advance(100);
+    expect(log.filter((event) => event.startsWith("start"))).toEqual(["start 1", "start 1"]);
+  });
+
+  it("behaviour 66: keeps its rate for a minute where every timer is late", async () => {
+    const manual = manualTime();
+    const late: TimeSource = {
+      now: () => manual.now(),
+      after: (delayMs, callback) => manual.after(delayMs + 3, callback),
+    };
+    const log: TallyEvent[] = [];
+    const worlds = [tally({ log, clock: realtime({ ticksPerSecond: 60, answer: "newest" }) })];
+    const server = createEnvironmentServer({ worlds, time: late });
+    const [one] = await joinedPeers(
+      server,
+      await connectPeer(server).createWorld({ length: 77 }),
+      1,
+    );
+    await one?.step();
+    for (let second = 0; second < 60; second++) {
+      for (let poll = 0; poll < 10; poll++) {
+        manual.advance(100);
+        await one?.step({}, []);
+      }
+    }
+    expect(Math.abs(ticks(log).length - 3_600)).toBeLessThanOrEqual(4);
+  });
+
+  it("behaviour 66: counts and reports the ticks that it left out, and keeps the times of the others", async () => {
+    const time = manualTime();
+    const events: ServerEvent[] = [];
+    const tickedAt: number[] = [];
+    let finish: () => void = () => {};
+    const slow = defineWorld({
+      name: "slow",
+      actions: {},
+      observations: { tick: t.int32() },
+      clock: realtime({ ticksPerSecond: 10, answer: "newest" }),
+      create: () => ({
+        step: () => {
+          tickedAt.push(time.now());
+          if (tickedAt.length > 1) return;
+          return new Promise<void>((resolve) => {
+            finish = resolve;
+          });
+        },
+        observe: { tick: () => tickedAt.length },
+      }),
+    });
+    const onEvent = (event: ServerEvent): void => void events.push(event);
+    const server = createEnvironmentServer({ worlds: [slow], time, onEvent });
+    const [one] = await joinedPeers(server, await connectPeer(server).createWorld(), 1);
+    await one?.step();
+    const start = time.now();
+    time.advance(430);
+    finish();
+    await quiet();
+    time.advance(170);
+    expect(tickedAt.map((at) => at - start)).toEqual([100, 430, 500, 600]);
+    expect(events.filter(({ kind }) => kind === "ticks-missed")).toEqual([
+      { kind: "ticks-missed", worldName: "slow-1", count: 2 },
+    ]);
   });
 
   it("stops when its agents are gone", async () => {

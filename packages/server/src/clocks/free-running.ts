@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, ClockDriver, ClockSeat, SequenceControl } from "../definition/clock.ts";
+import type {
+  Clock,
+  ClockDriver,
+  ClockSeat,
+  DeadlineOptions,
+  SequenceControl,
+} from "../definition/clock.ts";
 import { gather } from "./gather.ts";
 
 /**
- * Each step advances the world immediately, with that agent's actions alone; no agent waits for another.
+ * Each step advances the world immediately, with that agent's actions alone. Agents wait for one another only
+ * before the first tick of a sequence; the deadline is for those that have not sent their first step by then.
  * In a world of many agents, `affected` keeps the cost of a step independent of their number.
  */
-export function freeRunning(): Clock {
-  return { name: "freeRunning", start: driver };
+export function freeRunning(options: DeadlineOptions = {}): Clock {
+  return { ...options, name: "freeRunning", start: driver };
 }
 
 function driver(sequence: SequenceControl): ClockDriver {

@@ -7,6 +7,7 @@ import type {
   ClockSeat,
   SequenceControl,
 } from "../definition/clock.ts";
+import { mergeActions } from "./merge-actions.ts";
 
 /** Options of a world that runs in real time. */
 export interface RealtimeOptions {
@@ -14,19 +15,23 @@ export interface RealtimeOptions {
   readonly ticksPerSecond: number;
   /**
    * A step is answered with the observation after the `next` tick (default), or at
-   * once with the `newest` there is.
+   * once with the `newest` one.
    */
   readonly answer?: "next" | "newest";
   /**
-   * An agent that does not step in time keeps its latest actions (`repeat-last`,
+   * An agent that does not step before a tick keeps its latest actions (`repeat-last`,
    * default), or has none in that tick (`default-action`).
    */
   readonly onMissedDeadline?: "repeat-last" | "default-action";
 }
 
 /**
- * The world advances at a rate, whether agents step or not, as in Universe. A step
- * sets the agent's latest actions. A tick that comes too late is not made up for.
+ * The world advances at a rate, whether agents step or not, as in Universe.
+ *
+ * A step changes the actions that it gives and keeps the others in force, so that a step without actions only
+ * observes (behaviour 64). The world waits for no agent: a sequence begins when the first agent steps, others
+ * enter it as `lateEntry` says, and the next one begins by itself (behaviour 65). Ticks that come too late by
+ * a whole period are left out, counted and reported as `ticks-missed`; the others keep their times (behaviour 66).
  *
  * @throws RangeError when the rate is not above 0.
  */
@@ -35,7 +40,12 @@ export function realtime(options: RealtimeOptions): Clock {
   if (!(ticksPerSecond > 0)) {
     throw new RangeError(`expected ticksPerSecond above 0, received ${ticksPerSecond}`);
   }
-  return { name: "realtime", onMissedDeadline, start: (sequence) => driver(sequence, options) };
+  return {
+    name: "realtime",
+    continuous: true,
+    onMissedDeadline,
+    start: (sequence) => driver(sequence, options),
+  };
 }
 
 function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDriver {
@@ -43,14 +53,20 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
   const periodMs = 1000 / ticksPerSecond;
   const latest = new Map<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
-  let dueAt = 0;
+  /** When the last tick was due; the next one is a period later, however late the last one was. */
+  let dueAt = Number.NEGATIVE_INFINITY;
 
   const schedule = (): void => {
     const now = sequence.now();
-    dueAt = Math.max(dueAt + periodMs, now);
-    cancelTick = sequence.after(dueAt - now, tick);
+    dueAt += periodMs;
+    const missed = Math.floor((now - dueAt) / periodMs);
+    if (missed > 0) {
+      dueAt += missed * periodMs;
+      sequence.ticksMissed(missed);
+    }
+    cancelTick = sequence.after(Math.max(0, dueAt - now), tick);
   };
-  /** What an agent did before it was out of the sequence is not done when it is back. */
+  /** Actions that an agent gave before it was out of the sequence are not in force once it is back. */
   const forgetGone = (): void => {
     for (const seat of latest.keys()) if (!sequence.running.has(seat)) latest.delete(seat);
   };
@@ -65,21 +81,27 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     if (onMissedDeadline === "default-action") latest.clear();
     sequence.advance(actions);
   };
+  const answerWaiting = (): void => {
+    for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+  };
 
   return {
     opened() {
-      for (const seat of sequence.running) sequence.answer(seat);
-      dueAt = sequence.now();
+      answerWaiting();
+      const now = sequence.now();
+      // A sequence that follows another one keeps the times of its ticks.
+      if (now - dueAt >= periodMs) dueAt = now;
       schedule();
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
-      latest.set(seat, seat.pending?.actions ?? {});
+      const actions = mergeActions(latest.get(seat), seat.pending?.actions);
+      if (actions !== undefined) latest.set(seat, actions);
       if (answer === "newest") sequence.answer(seat);
     },
     advanced() {
       forgetGone();
-      for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+      answerWaiting();
       schedule();
     },
     changed: forgetGone,

@@ -19,7 +19,7 @@ export interface DeadlineOptions {
   readonly onMissedDeadline?: MissedDeadlinePolicy;
 }
 
-/** A RUNNING agent as a clock sees it. One object for as long as the agent is in the sequence. */
+/** An agent in the sequence as a clock sees it. One object for as long as the agent is in the sequence. */
 export interface ClockSeat {
   readonly agent: AgentId;
   /** Its outstanding step; the `first` of a sequence has no actions. */
@@ -36,15 +36,20 @@ export interface Clock extends DeadlineOptions {
   readonly name: string;
   /** Name of an action that the clock reads; the world must declare it. */
   readonly action?: string;
+  /**
+   * True if the world runs on without its agents (behaviours 54, 65): a sequence begins without those that have
+   * not stepped, and the next one begins by itself. Default false.
+   */
+  readonly continuous?: boolean;
   /** Starts the clock of one world. */
   start(sequence: SequenceControl): ClockDriver;
 }
 
 /** Events of a sequence that its clock reacts to. None is reported while the world advances. */
 export interface ClockDriver {
-  /** The sequence opened; every seat in it waits for the answer to its first step. */
+  /** The sequence opened; seats in it with a first step outstanding wait for the answer. On most clocks, all have one. */
   opened(): void;
-  /** An agent entered the open sequence and waits for the answer to its first step. */
+  /** The first step of an agent in the open sequence is outstanding. */
   entered(seat: ClockSeat): void;
   /** The step of a RUNNING agent is outstanding. */
   stepped(seat: ClockSeat): void;
@@ -63,7 +68,7 @@ export interface ClockDriver {
 
 /** What a clock can do with the sequence that it times. */
 export interface SequenceControl {
-  /** The RUNNING agents in the order in which they joined. */
+  /** The agents of the sequence in the order in which they joined. */
   readonly running: ReadonlySet<ClockSeat>;
   /** Number of RUNNING agents with a step outstanding. */
   readonly waiting: number;
@@ -97,4 +102,6 @@ export interface SequenceControl {
    * step, and takes the agent out of the world if the policy is `leave`.
    */
   missed(seat: ClockSeat): void;
+  /** Counts ticks that were due and are left out, and reports them (behaviour 66). */
+  ticksMissed(count: number): void;
 }

@@ -4,7 +4,10 @@ import type { Cancel, Outside } from "./outside.ts";
 import type { WorldState } from "./state.ts";
 
 /** The decisions of a clock, which the engine carries out. */
-export type ClockDecisions = Pick<SequenceControl, "nextTurn" | "advance" | "answer" | "missed">;
+export type ClockDecisions = Pick<
+  SequenceControl,
+  "nextTurn" | "advance" | "answer" | "missed" | "ticksMissed"
+>;
 
 /**
  * A clock's read-only view of its sequence, and its way to decide. A class, because V8 reads getters of an
@@ -17,6 +20,7 @@ export class ClockView implements SequenceControl {
   readonly advance: ClockDecisions["advance"];
   readonly answer: ClockDecisions["answer"];
   readonly missed: ClockDecisions["missed"];
+  readonly ticksMissed: ClockDecisions["ticksMissed"];
 
   constructor(state: Readonly<WorldState>, outside: Outside, decisions: ClockDecisions) {
     this.#state = state;
@@ -25,6 +29,7 @@ export class ClockView implements SequenceControl {
     this.advance = decisions.advance;
     this.answer = decisions.answer;
     this.missed = decisions.missed;
+    this.ticksMissed = decisions.ticksMissed;
   }
 
   get running(): ReadonlySet<ClockSeat> {

@@ -171,6 +171,7 @@ export class Engine {
         specs,
         settings: values,
         state: idle,
+        takesPart: false,
         missedMove: undefined,
         onLeft,
       };
@@ -248,6 +249,20 @@ export class Engine {
     seat.onLeft(reason && keepable(reason));
   }
 
+  /**
+   * Lets an agent out whose request waits for other agents: the request is answered with an error, and the agent
+   * leaves (behaviour 67). A no-op if it waits for nothing but a tick of a continuous clock.
+   */
+  leaveIfWaiting(seat: Seat): void {
+    const reply = outstandingReply(seat.state);
+    if (reply === undefined || (seat.state.kind === "running" && this.#isContinuous)) return;
+    const reason = leftWhileWaiting();
+    this.#become(seat, { kind: "gone", reason });
+    this.#remove(seat, undefined);
+    reply(errorResponse(reason));
+    this.#destroyIfDrained();
+  }
+
   /** Answers the outstanding request of a seat with the reason why it is gone. */
   #dismiss(seat: Seat, reason: DmEnvRpcError): void {
     const reply = outstandingReply(seat.state);
@@ -265,7 +280,7 @@ export class Engine {
       reply(errorResponse(refusal));
       return;
     }
-    const first = state.kind !== "running";
+    const first = state.kind !== "running" || !state.entered;
     let step: OutstandingStep;
     try {
       const requested = specs.readRequested(request);
@@ -277,10 +292,19 @@ export class Engine {
     }
     if (!first && !this.#isAccepted(seat, step)) return;
     seat.missedMove = undefined;
-    if (state.kind === "running") {
+    if (state.kind === "running" && state.undelivered !== undefined) {
+      this.#deliverEnd(state.undelivered, step);
+    } else if (state.kind === "running") {
       state.pending = step;
       this.#state.waiting += 1;
-      made(this.#play).clock.stepped(state);
+      const { clock } = made(this.#play);
+      if (first) {
+        state.entered = true;
+        clock.entered(state);
+      } else {
+        state.lastActions = step.actions;
+        clock.stepped(state);
+      }
     } else if (state.kind === "ended") this.#deliverEnd(state, step);
     else this.#firstStep(seat, step);
   }
@@ -343,10 +367,19 @@ export class Engine {
 
   // ——— A sequence begins: the barrier of first steps (behaviours 28, 60).
 
-  /** Begins a sequence if every agent that it waits for has a first step outstanding. */
+  get #isContinuous(): boolean {
+    return this.#clock.continuous === true;
+  }
+
+  /**
+   * Begins a sequence if every agent that it waits for has a first step outstanding; on a continuous clock,
+   * if there is an agent to begin it with (behaviour 65).
+   */
   #openIfReady(): void {
     const { opening, excused, seats } = this.#state;
-    if (opening === 0 || !this.#mayOpen()) this.#openingDeadline.disarm();
+    if (this.#isContinuous) {
+      if (this.#mayOpen() && this.#members().length > 0) this.#open();
+    } else if (opening === 0 || !this.#mayOpen()) this.#openingDeadline.disarm();
     else if (opening + excused < seats.size) this.#openingDeadline.arm();
     else {
       this.#openingDeadline.disarm();
@@ -365,15 +398,16 @@ export class Engine {
     const state = this.#state;
     const { world, clock } = made(this.#play);
     this.#saveEnds();
-    const agents = [...state.seats.values()].filter(isOpening).map(({ agent }) => agent);
+    const members = this.#members();
+    const agents = members.map(({ agent }) => agent);
     const start = { settings: this.#settings.values, random: this.#settings.random, agents };
     const begun = (): void => {
       state.sequence = "open";
       state.sequences += 1;
       state.moves += 1;
       this.#outside.emit({ kind: "sequence-started" });
-      for (const seat of state.seats.values()) {
-        if (seat.state.kind === "opening") this.#admit(seat, seat.state.step);
+      for (const seat of members) {
+        this.#admit(seat, seat.state.kind === "opening" ? seat.state.step : undefined);
       }
       clock.opened();
     };
@@ -381,15 +415,29 @@ export class Engine {
     this.#outside.call("start", () => world.start?.(start), begun);
   }
 
-  #admit(seat: Seat, step: OutstandingStep): Running {
+  /**
+   * The agents that a sequence begins with, in the order of joining: those with a first step outstanding, and on a
+   * continuous clock those that were in an earlier sequence.
+   */
+  #members(): Seat[] {
+    const playsOn = ({ state, takesPart }: Seat): boolean =>
+      this.#isContinuous && takesPart && (state.kind === "idle" || state.kind === "ended");
+    return [...this.#state.seats.values()].filter((seat) => isOpening(seat) || playsOn(seat));
+  }
+
+  /** @param step Undefined for an agent that does not know of the sequence yet. */
+  #admit(seat: Seat, step: OutstandingStep | undefined): Running {
     const running: Running = {
       kind: "running",
       seat,
       agent: seat.agent,
       pending: step,
       lastActions: undefined,
+      entered: step !== undefined,
+      undelivered: seat.state.kind === "ended" ? seat.state : undefined,
       reward: new RewardSum(),
     };
+    seat.takesPart = true;
     this.#become(seat, running);
     return running;
   }
@@ -414,6 +462,7 @@ export class Engine {
       advance: (actions) => this.#advance(actions),
       answer: (running: Running) => this.#respond(running, RUNNING),
       missed: ({ seat }: Running) => this.#missed(seat),
+      ticksMissed: (count) => this.#ticksMissed(count),
     };
   }
 
@@ -584,6 +633,10 @@ export class Engine {
   /** Delivers the end of its sequence to an agent, now or at its next step. */
   #endFor(running: Running, state: EnvironmentStateType): void {
     const { seat, pending, reward } = running;
+    if (!running.entered) {
+      this.#become(seat, running.undelivered ?? idle);
+      return;
+    }
     if (pending !== undefined && !pending.first) {
       const observations = this.#observe(running, pending);
       this.#become(seat, idle);
@@ -608,7 +661,8 @@ export class Engine {
       this.#failRequest(error, step.reply);
       return;
     }
-    this.#startAnew(seat);
+    if (seat.state.kind === "running") seat.state.undelivered = undefined;
+    else this.#startAnew(seat);
     step.reply({ case: "step", value: { state, observations } });
     this.#finishResetIfTold();
   }
@@ -672,10 +726,10 @@ export class Engine {
       else this.#failRequest(error, reply);
       return;
     }
-    const wasRunning = seat.state.kind === "running";
     const resetting: Resetting = { kind: "resetting", reply, specs };
-    if (!wasRunning) {
-      this.#startAnew(seat);
+    if (seat.state.kind !== "running" || !seat.state.entered) {
+      if (seat.state.kind === "running") seat.state.undelivered = undefined;
+      else this.#startAnew(seat);
       this.#answerReset(seat, resetting);
       this.#finishResetIfTold();
       return;
@@ -779,6 +833,11 @@ export class Engine {
     this.#outside.emit({ kind: "deadline-missed", agent: seat.agent });
     const { deadlineMs, onMissedDeadline } = this.#clock;
     if (onMissedDeadline === "leave") this.#evict(seat, tooSlow(deadlineMs));
+  }
+
+  #ticksMissed(count: number): void {
+    this.#state.missedTicks += count;
+    this.#outside.emit({ kind: "ticks-missed", count });
   }
 
   // ——— The end of the world: drained, destroyed or failed (behaviours 24, 30).
@@ -939,7 +998,7 @@ export class Engine {
         if (next.pending !== undefined) state.waiting += 1;
         return;
       case "ended":
-        state.unsaved.add(next);
+        if (next.saved === undefined) state.unsaved.add(next);
     }
   }
 }
@@ -998,6 +1057,13 @@ function alreadyOutstanding(): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
     "this agent has a step or a reset outstanding; wait for its answer",
+  );
+}
+
+function leftWhileWaiting(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "CANCELLED",
+    "this agent left while its request waited for other agents; the request had no effect",
   );
 }
 

@@ -53,6 +53,8 @@ export interface JoinedWorld extends HostedWorld {
   step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void;
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
   leave(seat: Readonly<Seat>, done: Done<undefined>): void;
+  /** Takes an agent out whose request waits for other agents, and answers that request with an error (behaviour 67). */
+  leaveIfWaiting(seat: Readonly<Seat>): void;
   /** Calls an author's function for one request, when no other transition is in progress. */
   call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
 }

@@ -17,6 +17,7 @@ export type WorldEvent =
     }
   | { readonly kind: "sequence-started" }
   | { readonly kind: "deadline-missed"; readonly agent: AgentId }
+  | { readonly kind: "ticks-missed"; readonly count: number }
   /** The last agent left. */
   | { readonly kind: "emptied" }
   /** The author's code failed; `gone` follows, unless the world was gone already. */

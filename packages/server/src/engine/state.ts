@@ -36,12 +36,19 @@ export interface Opening {
   readonly step: OutstandingStep;
 }
 
-/** RUNNING, in the world's sequence. */
+/** In the world's sequence: RUNNING, or about to be once it steps. */
 export interface Running extends ClockSeat {
   readonly kind: "running";
   readonly seat: Seat;
   pending: OutstandingStep | undefined;
   lastActions: ActionValues | undefined;
+  /**
+   * True once the agent's first step in this sequence has arrived. Before that, the agent does not know of the
+   * sequence: only on a continuous clock does one begin without its step.
+   */
+  entered: boolean;
+  /** The end of an earlier sequence, which the agent learns first. Only on a continuous clock. */
+  undelivered: Ended | undefined;
   /** Reward since the last response. */
   readonly reward: RewardSum;
 }
@@ -83,6 +90,8 @@ export interface Seat {
   /** The settings of the join, with those of later resets. */
   settings: Readonly<Record<string, unknown>>;
   state: SeatState;
+  /** True once the agent has been in a sequence: on a continuous clock the next one begins with it. */
+  takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
   /** Called once, when the agent is out of the world for whatever reason. */
@@ -131,6 +140,8 @@ export interface WorldState {
   /** Beginnings, ticks and ends of sequences so far: what agents wait for. */
   moves: number;
   missedDeadlines: number;
+  /** Ticks that the clock could not keep. */
+  missedTicks: number;
   reset: WorldReset | undefined;
   draining: Draining | undefined;
   /** Why no sequence begins and joins are refused: the server shuts down. */
@@ -157,6 +168,7 @@ export function emptyWorld(): WorldState {
     ticks: 0,
     moves: 0,
     missedDeadlines: 0,
+    missedTicks: 0,
     reset: undefined,
     draining: undefined,
     closing: undefined,
@@ -167,5 +179,6 @@ export function emptyWorld(): WorldState {
 
 /** True while an agent is RUNNING as far as it knows: its next step may bring it the end of its sequence. */
 export function expectsEnd({ state }: Readonly<Seat>): boolean {
-  return state.kind === "running" || state.kind === "ended";
+  if (state.kind !== "running") return state.kind === "ended";
+  return state.entered || state.undelivered !== undefined;
 }

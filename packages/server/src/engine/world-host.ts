@@ -72,6 +72,10 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.leave(seat, done));
   }
 
+  leaveIfWaiting(seat: Readonly<Seat>): void {
+    this.#calls.operate(() => this.#engine.leaveIfWaiting(seat));
+  }
+
   /** Without a closure where the turnstile is free: most steps are. */
   step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void {
     if (!this.#turnstile.tryEnter()) {

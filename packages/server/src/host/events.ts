@@ -101,6 +101,14 @@ export interface DeadlineMissed {
   readonly agent: AgentId;
 }
 
+/** A real-time world left out ticks because its machine or its author's code was too slow (behaviour 66). */
+export interface TicksMissed {
+  readonly kind: "ticks-missed";
+  readonly worldName: string;
+  /** Number of ticks left out in a row. */
+  readonly count: number;
+}
+
 /** A network error that belongs to no stream. */
 export interface TransportFailed {
   readonly kind: "transport-error";
@@ -127,6 +135,7 @@ export type ServerEvent =
   | AnswerFailed
   | SequenceStarted
   | DeadlineMissed
+  | TicksMissed
   | TransportFailed
   | ServerClosing;
 

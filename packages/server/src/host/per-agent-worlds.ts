@@ -107,6 +107,7 @@ export class PerAgentWorlds implements HostedWorld {
         emit({ ...event, agent });
         return;
       case "sequence-started":
+      case "ticks-missed":
       case "failed":
         emit(event);
         return;

@@ -131,6 +131,7 @@ export class WorldRegistry implements Worlds {
           emit({ ...event, worldName });
           return;
         case "deadline-missed":
+        case "ticks-missed":
           emit({ ...event, worldName });
           return;
         case "emptied":

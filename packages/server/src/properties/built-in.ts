@@ -21,6 +21,7 @@ export interface WorldFacts {
     readonly ticks: number;
     readonly sequences: number;
     readonly missedDeadlines: number;
+    readonly missedTicks: number;
   };
 }
 
@@ -57,6 +58,10 @@ export function worldProperties(facts: WorldFacts): PropertyTree {
       missed_deadlines: count(
         "Steps that did not come before their deadline",
         () => facts.state.missedDeadlines,
+      ),
+      missed_ticks: count(
+        "Ticks of a real-time clock that were left out because they came too late",
+        () => facts.state.missedTicks,
       ),
     },
   };

@@ -47,6 +47,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** True while the stream asks the session to wait for `onDrain`. */
   #full = false;
   #pumping = false;
+  /** Number of leaves in the queue. */
+  #leaves = 0;
   #ended = false;
   #closed = false;
   /** True if the stream ends once its agent knows that its sequence is over. */
@@ -108,6 +110,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     this.#queue.add(owned(message), bytes);
+    if (message.case === "leaveWorld") {
+      this.#leaves += 1;
+      this.#letOut();
+    }
     this.#pump();
     if (this.#queue.isFull && !this.#paused) {
       this.#paused = true;
@@ -129,6 +135,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     if (this.#closed) return;
     this.#closed = true;
     this.#queue.clear();
+    this.#leaves = 0;
     this.#stopTaking();
     this.#leave(() => {});
     this.#host.onClosed(this, error);
@@ -141,7 +148,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
     while (!this.#busy && !this.#full) {
       const request = this.#queue.take();
       if (request === undefined) break;
+      if (request.case === "leaveWorld") this.#leaves -= 1;
       this.#begin(request);
+      this.#letOut();
     }
     this.#pumping = false;
     if (this.#queue.size > 0) return;
@@ -150,6 +159,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
       this.#stream.resume();
     }
     this.#rest();
+  }
+
+  /** Does not let a request that waits for other agents hold up a leave behind it (behaviour 67). */
+  #letOut(): void {
+    if (this.#busy && this.#leaves > 0) this.#place?.world.leaveIfWaiting(this.#place.seat);
   }
 
   /** The queue is empty: ends the stream if that is due and no answer is outstanding. */

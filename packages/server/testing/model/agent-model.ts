@@ -36,6 +36,10 @@ export class AgentModel {
   running = false;
   /** Whether it takes part in the sequence that the world is in. */
   playing = false;
+  /** True once its first step in this sequence has arrived. */
+  entered = false;
+  /** True once it has been in a sequence: in real time the next one begins with it. */
+  takesPart = false;
   step: OutstandingStep | undefined;
   /** Whether its reset is outstanding. */
   resetting = false;
@@ -55,6 +59,11 @@ export class AgentModel {
   /** Whether its first step is outstanding and waits for a sequence. */
   get opening(): boolean {
     return this.step !== undefined && !this.playing;
+  }
+
+  /** Whether nothing is outstanding, and it is in no sequence. */
+  get idle(): boolean {
+    return this.step === undefined && !this.playing && !this.resetting;
   }
 
   /** It is answered, which starts a new sum of rewards. */

@@ -22,6 +22,8 @@ export interface Sequenced {
 
 /** When a world advances and who is answered, told simply. */
 export interface ClockModel {
+  /** Whether the world runs on without its agents. */
+  readonly isContinuous: boolean;
   opened(): void;
   entered(agent: AgentModel): void;
   stepped(agent: AgentModel): void;
@@ -93,6 +95,7 @@ function lockstepModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockMod
     world.progress();
   });
   return {
+    isContinuous: false,
     opened: () => answerWaiting(world),
     entered: (agent) => world.answer(agent),
     stepped() {},
@@ -131,6 +134,7 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
     world.progress();
   });
   return {
+    isContinuous: false,
     opened: pass,
     entered() {},
     stepped() {},
@@ -178,6 +182,7 @@ function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel
     world.progress();
   });
   return {
+    isContinuous: false,
     opened: () => answerWaiting(world),
     entered: (agent) => world.answer(agent),
     stepped: (agent) => sleep(agent, agent.step?.actions),
@@ -216,8 +221,10 @@ function realtimeModel(
 ): ClockModel {
   const latest = new Map<AgentModel, Actions>();
   let cancel: (() => void) | undefined;
+  let dueAt = Number.NEGATIVE_INFINITY;
   const schedule = (): void => {
-    cancel = world.alarm.after(periodMs, () => {
+    dueAt += periodMs;
+    cancel = world.alarm.after(Math.max(0, dueAt - world.alarm.now), () => {
       if (world.blocked) {
         schedule();
         return;
@@ -229,13 +236,17 @@ function realtimeModel(
     });
   };
   return {
+    isContinuous: true,
     opened() {
       answerWaiting(world);
+      const { now } = world.alarm;
+      if (now - dueAt >= periodMs) dueAt = now;
       schedule();
     },
     entered: (agent) => world.answer(agent),
     stepped(agent) {
-      latest.set(agent, agent.step?.actions ?? {});
+      const given = agent.step?.actions ?? {};
+      if (Object.keys(given).length > 0) latest.set(agent, { ...latest.get(agent), ...given });
       if (newest) world.answer(agent);
     },
     ticked() {
@@ -256,6 +267,7 @@ function realtimeModel(
 function freeRunningModel(world: Sequenced): ClockModel {
   let acting: AgentModel | undefined;
   return {
+    isContinuous: false,
     opened: () => answerWaiting(world),
     entered: (agent) => world.answer(agent),
     stepped() {},

@@ -46,6 +46,7 @@ export type Request<W extends NamedWorld = NamedWorld> =
 
 /** The codes of google.rpc.Status that the model speaks of. */
 export const codes = {
+  cancelled: 1,
   invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,

@@ -57,15 +57,22 @@ export class SequenceModel implements Sequenced {
     this.#tally.startAt = total;
   }
 
-  /** Begins with the agents whose first steps wait for it. */
+  /** The agents that the next one begins with: in real time also those that go on. */
+  get members(): readonly AgentModel[] {
+    const goesOn = (agent: AgentModel): boolean =>
+      this.clock.isContinuous && agent.takesPart && agent.idle;
+    return this.#host.agents.filter((agent) => agent.opening || goesOn(agent));
+  }
+
+  /** Begins with the agents that are ready. */
   begin(): void {
-    const opening = this.#host.agents.filter((agent) => agent.opening);
+    const { members } = this;
     this.#host.call("start");
-    this.#host.log(`start ${opening.map(({ id }) => id).join(",")}`);
+    this.#host.log(`start ${members.map(({ id }) => id).join(",")}`);
     this.open = true;
     this.everOpened = true;
     this.#tally.start();
-    for (const agent of opening) admit(agent);
+    for (const agent of members) admit(agent);
     this.clock.opened();
   }
 
@@ -108,6 +115,7 @@ export class SequenceModel implements Sequenced {
 
   #end(agent: AgentModel, state: "TERMINATED" | "INTERRUPTED"): void {
     agent.playing = false;
+    if (!agent.entered) return;
     if (agent.running && agent.step !== undefined) {
       agent.answerStep(state, this.#tally.observe(agent));
       return;
@@ -140,6 +148,8 @@ export class SequenceModel implements Sequenced {
 
 function admit(agent: AgentModel): void {
   agent.playing = true;
+  agent.entered = agent.step !== undefined;
+  agent.takesPart = true;
   agent.reward = 0;
   agent.last = undefined;
 }

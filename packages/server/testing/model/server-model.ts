@@ -87,7 +87,21 @@ export class ServerModel {
 
   send(connection: ConnectionModel, request: ModelRequest): void {
     connection.queue.push(request);
+    if (request.kind === "leave") this.#letOut(connection);
     this.#next(connection);
+  }
+
+  /** A request that waits for other agents does not hold up a leave behind it. */
+  #letOut(connection: ConnectionModel): void {
+    const { agent, world, busy, queue, gone } = connection;
+    if (agent === undefined || world === undefined || gone !== undefined) return;
+    if (!busy || !queue.some(({ kind }) => kind === "leave")) return;
+    world.turn(() =>
+      world.letOut(agent, () => {
+        connection.agent = undefined;
+        connection.world = undefined;
+      }),
+    );
   }
 
   halfClose(connection: ConnectionModel): void {
@@ -117,6 +131,7 @@ export class ServerModel {
       if (request === undefined) break;
       connection.busy = true;
       this.#take(connection, request);
+      this.#letOut(connection);
     }
     connection.taking = false;
     if (connection.busy || connection.closed || !connection.ended) return;

@@ -7,6 +7,8 @@ interface Timer {
 
 /** Something that calls back later. */
 export interface Alarm {
+  /** Milliseconds since the model began. */
+  readonly now: number;
   /** Calls back once, `delayMs` from now; the result cancels it. */
   after(delayMs: number, due: () => void): () => void;
 }

@@ -35,6 +35,10 @@ export class Turns implements Alarm {
     this.#fail = fail;
   }
 
+  get now(): number {
+    return this.#alarm.now;
+  }
+
   /** @param ended Answers whoever asked when the world ends first; without it the turn still comes. */
   take(operation: () => void, ended?: (code: number) => void): void {
     this.#waiting.push({ operation, ended });

@@ -123,18 +123,22 @@ export class WorldModel implements SequenceHost {
     const bad = request.action === "out-of-range" || request.action === "unknown";
     const step = outstanding(request);
     const refused = bad || this.#sequence.refuses(step.actions);
-    if (request.requested === "unknown" || (refused && agent.playing)) {
+    if (request.requested === "unknown" || (refused && agent.playing && agent.entered)) {
       agent.asker.answer({ kind: "error", code: codes.invalidArgument });
       return;
     }
     agent.step = step;
     if (agent.untold !== undefined) {
-      const { state, observations } = agent.untold;
+      const { untold, playing, reward } = agent;
       agent.startAnew();
-      agent.answerStep(state, observations);
+      agent.answerStep(untold.state, untold.observations);
+      if (playing) Object.assign(agent, { playing, reward });
       this.#told(agent);
-    } else if (agent.playing) {
+    } else if (agent.playing && agent.entered) {
       this.#sequence.clock.stepped(agent);
+    } else if (agent.playing) {
+      agent.entered = true;
+      this.#sequence.clock.entered(agent);
     } else {
       agent.outside = false;
       const enters = this.#sequence.open && this.policies.lateEntry === "now";
@@ -152,9 +156,11 @@ export class WorldModel implements SequenceHost {
       this.log(`reset ${agent.id}`);
       agent.width = width;
     }
-    const waits = agent.playing && this.policies.onReset === "wait";
-    if (agent.playing && !waits) this.log(`exit ${agent.id}`);
-    agent.startAnew();
+    const isRunning = agent.playing && agent.entered;
+    const waits = isRunning && this.policies.onReset === "wait";
+    if (isRunning && !waits) this.log(`exit ${agent.id}`);
+    if (isRunning || !agent.playing) agent.startAnew();
+    else agent.untold = undefined;
     agent.resetting = true;
     if (!waits) agent.answerReset();
     this.#told(agent);
@@ -203,6 +209,16 @@ export class WorldModel implements SequenceHost {
     if (this.#draining.length > 0 && this.agents.length === 0) this.#destroy();
   }
 
+  /** Lets out an agent whose request waits for others, `left` before anything that follows from it. */
+  letOut(agent: AgentModel, left: () => void): void {
+    if (agent.step === undefined && !agent.resetting) return;
+    if (agent.playing && this.#sequence.clock.isContinuous) return;
+    agent.step = undefined;
+    agent.resetting = false;
+    this.leave(agent, left);
+    agent.asker.answer({ kind: "error", code: codes.cancelled });
+  }
+
   /** Takes out an agent that was too slow. */
   evict(agent: AgentModel): void {
     this.#dismiss(agent, codes.deadlineExceeded);
@@ -245,12 +261,13 @@ export class WorldModel implements SequenceHost {
   }
 
   #mayOpen(): boolean {
-    const wanted = this.agents.some((agent) => agent.opening);
+    const wanted = this.#sequence.members.length > 0;
     return wanted && !this.stuck && this.#reset === undefined;
   }
 
   /** The agents that the next sequence waits for. */
   #missing(): readonly AgentModel[] {
+    if (this.#sequence.clock.isContinuous) return [];
     return this.agents.filter((agent) => !agent.opening && !agent.outside);
   }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ActionValues } from "../definition/clock.ts";
+
+/**
+ * Changes the actions in force by those of a step, name by name, nested ones too: what the step leaves out stays.
+ *
+ * @returns The actions in force from then on; undefined if there are none.
+ */
+export function mergeActions(
+  inForce: ActionValues | undefined,
+  given: ActionValues = {},
+): ActionValues | undefined {
+  const names = Object.keys(given);
+  if (names.length === 0) return inForce;
+  if (inForce === undefined) return given;
+  const merged: Record<string, unknown> = { ...inForce };
+  for (const name of names) {
+    const [before, after] = [merged[name], given[name]];
+    merged[name] = isGroup(before) && isGroup(after) ? mergeActions(before, after) : after;
+  }
+  return merged;
+}
+
+/** True for nested actions, false for the value of one, which may be a tensor. */
+function isGroup(value: unknown): value is ActionValues {
+  if (typeof value !== "object" || value === null) return false;
+  return !("data" in value && "dtype" in value && typeof value.dtype === "string");
+}
