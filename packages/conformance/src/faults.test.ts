@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { faults } from "../testing/faults.ts";
 import { serveWithFault } from "../testing/faulty-server.ts";
 import { meadowConfig } from "../testing/meadow.ts";
+import type { MeadowClock } from "../testing/meadow-clocks.ts";
 import { runConformance } from "./run.ts";
 
 /** Enough on most days, where some faults are only found by waiting. */
@@ -11,24 +12,31 @@ const hasty = { timeoutMs: 6_000, quietMs: 100 };
 /** Enough on a machine that is busy, or stands still for a while. */
 const patient = { timeoutMs: 60_000, quietMs: 2_000 };
 
-async function failuresOf(address: string, pace: typeof hasty): Promise<readonly string[]> {
-  const config = { ...meadowConfig, ...pace };
+async function failuresOf(
+  address: string,
+  pace: typeof hasty,
+  clock: MeadowClock,
+): Promise<readonly string[]> {
+  const config = { ...meadowConfig, clock, ...pace };
   const { results } = await runConformance({ address, config });
   return results.filter(({ outcome }) => outcome.kind === "failed").map(({ id }) => id);
 }
 
 describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
-  it("has nothing to complain about as it is", async () => {
-    await using server = await serveWithFault();
-    const pace = { ...hasty, timeoutMs: patient.timeoutMs };
-    expect(await failuresOf(server.address, pace)).toEqual([]);
-  });
+  it.each(["lockstep", "realtime"] as const)(
+    "has nothing to complain about as it is, %s",
+    async (clock) => {
+      await using server = await serveWithFault(undefined, clock);
+      const pace = { ...hasty, timeoutMs: patient.timeoutMs };
+      expect(await failuresOf(server.address, pace, clock)).toEqual([]);
+    },
+  );
 
   it.each(Object.entries(faults))("with %s is found out", async (_what, fault) => {
-    const { foundBy, alsoBy = [] } = fault;
+    const { foundBy, alsoBy = [], clock = "lockstep" } = fault;
     const judge = async (pace: typeof hasty) => {
       await using server = await serveWithFault(fault);
-      const failures = await failuresOf(server.address, pace);
+      const failures = await failuresOf(server.address, pace, clock);
       const others = failures.filter((id) => id !== foundBy && !alsoBy.includes(id));
       return { isFound: failures.includes(foundBy), others };
     };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { MeadowClock } from "./meadow-clocks.ts";
+
 /** A mistake in the code of the server, and the checks that find it. */
 export interface Fault {
   /** What stands once in the server's sources, however it is broken into lines. */
@@ -9,6 +11,8 @@ export interface Fault {
   readonly foundBy: string;
   /** Other checks that cannot pass either, because what they play needs the same. */
   readonly alsoBy?: readonly string[];
+  /** Clock of the meadows that it is looked for in. Default `lockstep`. */
+  readonly clock?: MeadowClock;
 }
 
 /** The checks that look for a name in an error. */
@@ -218,5 +222,12 @@ export const faults: Readonly<Record<string, Fault>> = {
     replace: "opening + excused < seats.size",
     by: "false",
     foundBy: "60.first-steps-together",
+  },
+  "a world in real time that waits for silent agents": {
+    replace: 'name: "realtime", continuous: true,',
+    by: 'name: "realtime",',
+    foundBy: "65.silent-agent",
+    alsoBy: ["3.in-flight"],
+    clock: "realtime",
   },
 };

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Fault } from "./faults.ts";
+import type { MeadowClock } from "./meadow-clocks.ts";
 
 const serverPackage = fileURLToPath(new URL("../../server/", import.meta.url));
 const program = fileURLToPath(new URL("./serve-meadow.ts", import.meta.url));
@@ -19,6 +20,7 @@ const program = fileURLToPath(new URL("./serve-meadow.ts", import.meta.url));
  */
 export async function serveWithFault(
   fault?: Fault,
+  clock: MeadowClock = fault?.clock ?? "lockstep",
 ): Promise<{ readonly address: string } & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), "faulty-server-"));
   let child: ChildProcess | undefined;
@@ -29,7 +31,7 @@ export async function serveWithFault(
   try {
     await copySources(folder);
     if (fault !== undefined) await plant(fault, join(folder, "src"));
-    child = spawn(process.execPath, [program, join(folder, "src/index.ts")], {
+    child = spawn(process.execPath, [program, join(folder, "src/index.ts"), clock], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });

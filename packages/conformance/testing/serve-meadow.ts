@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves meadows with the server whose module is given, and prints the address.
+// Serves meadows with the server whose module is given, on the clock that is named, and prints the
+// address.
 import { pathToFileURL } from "node:url";
 import { meadow } from "./meadow.ts";
+import { meadowClock } from "./meadow-clocks.ts";
 
-const { lockstep, serve }: typeof import("@dm-env-rpc/server") = await import(
-  pathToFileURL(process.argv[2] ?? "").href
-);
-const server = await serve({ worlds: [meadow(lockstep())] });
+const [, , path = "", clock = "lockstep"] = process.argv;
+const module: typeof import("@dm-env-rpc/server") = await import(pathToFileURL(path).href);
+const server = await module.serve({
+  worlds: [meadow(meadowClock(module, clock))],
+});
 process.stdout.write(`${server.host}:${server.port}\n`);

@@ -7,12 +7,14 @@ import { requests } from "../requests.ts";
 import { strangeUid, uidsOf } from "../samples.ts";
 import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
 
-/** Behaviours 60–62: sequences that agents share. */
+/** Behaviours 60–62 and 65: sequences that agents share. */
 export const sequenceChecks: readonly Check[] = [
   ...checksOf(60, 'behaviours.md, "Sequences that agents share"', {
     "first-steps-together": {
       title: "A sequence begins when every agent that has joined has sent its first step.",
-      notFor: needsSeveral(2),
+      notFor: needsAll(needsSeveral(2), ({ clock }) =>
+        clock === "realtime" ? "in real time a sequence begins with whoever is there" : undefined,
+      ),
       async run(stage) {
         const { agents } = await stage.agents(2);
         const first = agents[0]?.keepStepping() ?? Promise.resolve();
@@ -70,6 +72,28 @@ export const sequenceChecks: readonly Check[] = [
         await stage.drive(all, () => all.every(({ states }) => states.length >= 3));
         const [first] = late.states;
         expectThat(first === "RUNNING", "RUNNING on its first step", `${first}`);
+      },
+    },
+  }),
+  ...checksOf(65, 'behaviours.md, "Real time and refusals"', {
+    "silent-agent": {
+      title: "In real time nobody waits for a silent agent: sequences begin and end without it.",
+      notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime")),
+      async run(stage) {
+        const { create } = stage.config.shortSequence ?? { create: {} };
+        const { agents } = await stage.agents(2, await stage.world(create));
+        const [busy] = agents as [AgentConnection];
+        const isEnd = (state: string): boolean => state !== "RUNNING";
+        const deadline = performance.now() + stage.timeoutMs;
+        while (busy.states.filter(isEnd).length < 2) {
+          const steps = busy.states.length;
+          expectThat(
+            performance.now() < deadline,
+            "two ends beside a silent agent",
+            `${steps} steps`,
+          );
+          await busy.step();
+        }
       },
     },
   }),
