@@ -159,5 +159,27 @@ describe.each(["next", "newest"] as const)(
       while (world.log.ticks < ticks + 40) await env.step([{ turn: 1 }]);
       expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
     });
+
+    it("behaviour 65: goes on beside an agent that never steps, and no sequence goes unseen", async () => {
+      await using world = await scene(25, answer);
+      const silent = await connect(world.server.url);
+      try {
+        const [name = ""] = world.server.worldNames();
+        await silent.join(name);
+        const env = throttle(world.env, 5);
+        await blockingReset(env).reset();
+        const { ticks } = world.log;
+        let seen = 0;
+        // Four seconds of the world.
+        while (world.log.ticks < ticks + 200) {
+          const { doneN } = await env.step([{ key: true }]);
+          if (doneN[0] === true) seen++;
+        }
+        expect(seen).toBeGreaterThanOrEqual(4);
+        expect(world.log.sequences - seen).toBeLessThanOrEqual(2);
+      } finally {
+        await silent.close();
+      }
+    });
   },
 );
