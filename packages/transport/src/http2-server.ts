@@ -116,13 +116,17 @@ const http2Preface = Buffer.from("PRI");
 /**
  * A server in plain text that tells HTTP/2 from HTTP/1.1 by the first bytes of a connection. Over TLS the
  * handshake does that (ALPN).
+ *
+ * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s; 0 for 10 s.
  */
 export function createSniffingServer(
   http2: (socket: Socket) => void,
   http1: (socket: Socket) => void,
+  idleConnectionMs: number,
 ): Server {
+  const silentMs = idleConnectionMs > 0 ? Math.min(idleConnectionMs, handshakeMs) : handshakeMs;
   return createNetServer((socket) => {
-    socket.setTimeout(handshakeMs, () => socket.destroy());
+    socket.setTimeout(silentMs, () => socket.destroy());
     let first: Buffer = Buffer.alloc(0);
     const onReadable = (): void => {
       const chunk: Buffer | null = socket.read();

@@ -4,7 +4,7 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 
 /** The limits of a listener. The server's table extends it. */
 export class ListenLimitTable {
-  /** HTTP/2 connections at a time. One more is told so and closed. Default 10,000. */
+  /** HTTP/2 connections and WebSockets at a time. One more is told so and closed. Default 10,000. */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /** Streams at a time on one HTTP/2 connection; clients wait with one more, or are refused. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
@@ -30,7 +30,7 @@ export class ListenLimitTable {
   readonly maxBufferedBytesPerConnection: Limit = { default: 128 * 1024 * 1024, unit: "bytes" };
   /** Milliseconds after which a stream that has sent a part of a message, and nothing more, is ended with DEADLINE_EXCEEDED; 0 never. Default 60,000. */
   readonly stalledMessageMs: Limit = { default: 60_000, unit: "ms", zero: "never" };
-  /** Milliseconds between pings of each HTTP/2 connection; one that has not answered the last is closed, and its agents leave; 0 never. Default 30,000. */
+  /** Milliseconds between pings of each HTTP/2 connection and WebSocket; one that has not answered the last is closed, and its agents leave; 0 never. Default 30,000. */
   readonly pingIntervalMs: Limit = { default: 30_000, unit: "ms", zero: "never" };
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
   readonly idleConnectionMs: Limit = { default: 300_000, unit: "ms", zero: "never" };

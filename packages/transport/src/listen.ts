@@ -16,7 +16,7 @@ import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts"
 import { originCheck } from "./origins.ts";
 import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
-import { createRoutes } from "./routes.ts";
+import { createRoutes, type Routes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
 import { acceptWebSockets } from "./websocket/accept.ts";
 
@@ -58,8 +58,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
   const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
-  const connections = new ServerConnections({
+  const connections: ServerConnections = new ServerConnections({
     maxConnections,
+    others: () => webSockets.size,
     pingIntervalMs,
     idleConnectionMs,
     onError,
@@ -147,6 +148,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       ? createSniffingServer(
           (socket) => http2.emit("connection", socket),
           (socket) => routes.handleHttp1(socket),
+          idleConnectionMs,
         )
       : http2;
   server.maxConnections = maxConnections + spareSockets;
@@ -158,7 +160,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     path === undefined ? { host, port: options.port ?? 0 } : { path },
   );
   server.on("error", onError);
-  const close = createClose(server, connections, sockets, () => {
+  const close = createClose(server, connections, routes, sockets, () => {
     buffered.stop();
     webSockets.stop();
   });
@@ -202,6 +204,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
 function createClose(
   server: Server,
   connections: ServerConnections,
+  routes: Pick<Routes, "drain">,
   sockets: ReadonlySet<Socket>,
   stop: () => void,
 ): Listener["close"] {
@@ -235,6 +238,7 @@ function createClose(
         }
       });
       connections.drain();
+      routes.drain();
     });
     const timer = setTimeout(cut, Math.min(options.graceMs ?? defaultGraceMs, maxTimeoutMs));
     return closed.finally(() => clearTimeout(timer));

@@ -20,7 +20,8 @@ export function originCheck(allowed: readonly string[], isSecure: boolean): Orig
     const { origin } = request;
     const host = request.host ?? request[":authority"];
     if (origin === undefined || origins.has("*") || origins.has(origin)) return true;
-    if (host === undefined || origin !== `${isSecure ? "https" : "http"}://${host}`) return false;
+    if (host === undefined || !URL.canParse(origin)) return false;
+    if (origin !== `${isSecure ? "https" : "http"}://${host}`) return false;
     const { hostname } = new URL(origin);
     return isSecure || hostname === "localhost" || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
   };

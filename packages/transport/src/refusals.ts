@@ -35,6 +35,17 @@ export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeader
   refuse(http2, headers, error, 404);
 }
 
+/** Answers a request of a page that may not use this server. */
+export function refuseOrigin(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  const error = new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(headers));
+  refuse(http2, headers, error, 403);
+}
+
+/** The error of a page whose origin is not allowed. */
+export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
+  return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
+}
+
 /** Answers a request that there is no room for, in the way its client understands. */
 export function refuseForNow(
   http2: ServerHttp2Stream,

@@ -31,8 +31,11 @@ import { goodbyeMs } from "./limits.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
 import { processPath } from "./process-path.ts";
 
-import { refuseForNow, refusePath, unknownPath } from "./refusals.ts";
+import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
+
+/** A connection of HTTP/1.1 has this long to send the head of a request. */
+const requestHeadMs = 10_000;
 
 /** What is served beside the gRPC calls of Process. */
 export interface RoutesOptions {
@@ -61,6 +64,8 @@ export interface Routes {
   ): void;
   /** Takes a connection whose client speaks HTTP/1.1. */
   handleHttp1(socket: Socket): void;
+  /** Takes no new request of HTTP/1.1; each connection closes with its response. */
+  drain(): void;
 }
 
 /**
@@ -116,7 +121,36 @@ export function createRoutes(options: RoutesOptions): Routes {
           `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
         );
 
-  const http1 = createServer((request, response) => {
+  /** Connections of HTTP/1.1 without a request, and the end of the wait for one: node:http has none unless it listens. */
+  const idle = new Map<Socket, NodeJS.Timeout>();
+  let draining = false;
+  const requests = new WeakMap<Socket, number>();
+  const awaitRequest = (socket: Socket): void => {
+    if (draining || socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    idle.set(socket, setTimeout(() => socket.destroy(), requestHeadMs).unref());
+  };
+  const endWait = (socket: Socket): void => {
+    clearTimeout(idle.get(socket));
+    idle.delete(socket);
+  };
+
+  const http1 = createServer({ shouldUpgradeCallback: isWebSocket }, (request, response) => {
+    const { socket } = request;
+    endWait(socket);
+    requests.set(socket, (requests.get(socket) ?? 0) + 1);
+    response.once("close", () => {
+      const left = (requests.get(socket) ?? 1) - 1;
+      requests.set(socket, left);
+      if (left === 0) awaitRequest(socket);
+    });
+    if (!options.isAllowed(request.headers)) {
+      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${refusedOrigin(request.headers)}\n`);
+      return;
+    }
     if (request.method === "OPTIONS") {
       response.writeHead(204, preflightHeaders(request.headers, options.isAllowed)).end();
       return;
@@ -138,8 +172,15 @@ export function createRoutes(options: RoutesOptions): Routes {
     setPeer(values, peerOf(peerOfSocket(request.socket), request.headers));
     answer(handler, request, response, values).catch(options.onError);
   });
-  http1.on("upgrade", options.onUpgrade);
-  http1.setTimeout(options.idleConnectionMs);
+  http1.on("upgrade", (request, network, head) => {
+    endWait(request.socket);
+    if (draining) network.destroy();
+    else options.onUpgrade(request, network, head);
+  });
+  // A connection is idle only without a request; a call may be silent for long.
+  http1.setTimeout(options.idleConnectionMs, (socket) => {
+    if (idle.has(socket)) socket.destroy();
+  });
   http1.on("clientError", (error, socket) => {
     options.onError(error);
     // Tells a client that speaks TLS to a port in plain text what it is talking to.
@@ -161,6 +202,10 @@ export function createRoutes(options: RoutesOptions): Routes {
 
   return {
     handle(http2, headers, rawHeaders, connection) {
+      if (!options.isAllowed(headers)) {
+        refuseOrigin(http2, headers);
+        return;
+      }
       if (headers[":method"] === "OPTIONS") {
         const preflight = preflightHeaders(headers, options.isAllowed);
         http2.respond({ ":status": 204, ...preflight }, { endStream: true });
@@ -192,9 +237,20 @@ export function createRoutes(options: RoutesOptions): Routes {
       answer(handler, request, response, values).catch(options.onError);
     },
     handleHttp1(socket) {
+      socket.once("close", () => endWait(socket));
+      awaitRequest(socket);
       http1.emit("connection", socket);
     },
+    drain() {
+      draining = true;
+      for (const socket of idle.keys()) socket.destroy();
+    },
   };
+}
+
+/** True for a request to become a WebSocket; others, such as h2c, are answered as if they did not ask. */
+function isWebSocket(request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === "websocket";
 }
 
 function setHeaders(

@@ -32,6 +32,8 @@ export interface ServerConnection {
 /** The limits on a listener's connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;
+  /** Connections that are not HTTP/2, which count as well. */
+  readonly others: () => number;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
   /** Is told why a connection was lost or refused. */
@@ -73,8 +75,8 @@ export class ServerConnections {
 
   /** Takes in a connection that was accepted. */
   add(session: ServerHttp2Session): void {
-    const { maxConnections } = this.#limits;
-    const refused = this.#entries.size >= maxConnections;
+    const { maxConnections, others } = this.#limits;
+    const refused = this.#entries.size + others() >= maxConnections;
     const { address, certificate } = peerOfSocket(session.socket);
     const entry: Entry = {
       session,

@@ -10,7 +10,7 @@ import { toError } from "../internal/index.ts";
 import type { Peer, ServerStream } from "../message-stream.ts";
 import { type HttpPeer, metadataOf } from "../process-call.ts";
 import { processPath } from "../process-path.ts";
-import { unknownPath } from "../refusals.ts";
+import { refusedOrigin, unknownPath } from "../refusals.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -19,7 +19,7 @@ import {
   subprotocol,
 } from "./protocol.ts";
 import { WebSocketStream } from "./websocket-stream.ts";
-import { maxPayloadFor, wsOptions, wsSocket } from "./ws-socket.ts";
+import { maxPayloadFor, terminateSoon, wsOptions, wsSocket } from "./ws-socket.ts";
 
 /** How WebSockets become streams. */
 export interface WebSocketOptions {
@@ -33,7 +33,7 @@ export interface WebSocketOptions {
   /** Why there is no room for another connection; undefined where there is. */
   readonly refusal: () => DmEnvRpcError | undefined;
   readonly onStream: (stream: ServerStream) => void;
-  /** Counts a stream as open until the function that it returns is called. */
+  /** Counts one stream; the function that it returns is called when the stream closes. */
   readonly count: () => () => void;
   readonly onError: (error: Error) => void;
 }
@@ -91,10 +91,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   /** @throws DmEnvRpcError that says why the WebSocket is refused. */
   const peerOf = (webSocket: WebSocket, request: IncomingMessage, from: HttpPeer): Peer => {
     if (!options.isAllowed(request.headers)) {
-      throw new DmEnvRpcError(
-        "PERMISSION_DENIED",
-        `pages of ${request.headers.origin} may not use this server; allow their origin (option allowedOrigins)`,
-      );
+      throw new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(request.headers));
     }
     if (webSocket.protocol !== subprotocol) {
       throw new DmEnvRpcError(
@@ -125,17 +122,18 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       webSocket.on("error", () => {}); // It is being closed already.
       webSocket.send(statusMessageOf(error));
       webSocket.close(closeCodeOf(error), closeReasonOf(error));
+      terminateSoon(webSocket);
       return;
     }
     const life = { pinged: false };
-    const isCounted = options.count();
+    const uncount = options.count();
     open.set(webSocket, life);
     webSocket.on("pong", () => {
       life.pinged = false;
     });
     webSocket.once("close", () => {
       open.delete(webSocket);
-      isCounted();
+      uncount();
     });
     const stream = new WebSocketStream({
       socket: wsSocket(webSocket, network),
@@ -156,8 +154,10 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     upgrade(request, network, head, from) {
       if (request.url?.split("?", 1)[0] !== processPath) {
         const body = `${unknownPath(request.url)}\n`;
+        network.on("error", () => network.destroy());
         network.end(
           `HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+          () => network.destroy(),
         );
         return;
       }

@@ -47,6 +47,7 @@ export function webSocket(webSocket: WebSocket): Socket {
     pause() {},
     resume() {},
     close: (code, reason) => webSocket.close(code, reason),
+    terminateSoon() {},
     later: (task) => void setTimeout(task, 0),
   };
 }

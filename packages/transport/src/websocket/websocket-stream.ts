@@ -21,6 +21,9 @@ const resumesPerTurn = 64;
 /** Messages delivered from the inbox before other work gets its turn. */
 const messagesPerTurn = 256;
 
+/** What a queued message costs beside its bytes, so that empty ones are bounded too. */
+const messageOverheadBytes = 128;
+
 /** An open WebSocket, of whatever library or platform. */
 export interface Socket {
   /** Bytes sent and not yet handed to the network. */
@@ -37,6 +40,8 @@ export interface Socket {
   resume(): void;
   /** Starts the closing handshake, after everything sent. */
   close(code: number, reason: string): void;
+  /** Cuts the connection if the peer does not answer the close within a second, where the platform can. */
+  terminateSoon(): void;
   /** Runs a task in a later turn of the event loop, after pending input. */
   later(task: () => void): void;
 }
@@ -184,6 +189,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.#socket.sendText(statusMessageOf(error));
     }
     this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
+    this.#socket.terminateSoon();
     this.#finish(error);
   }
 
@@ -218,7 +224,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     if (this.#isBlocked() || this.#inbox.length > 0) {
       this.#inbox.push(bytes);
-      this.#inboxBytes += bytes.length;
+      this.#inboxBytes += bytes.length + messageOverheadBytes;
       this.#keepAccount();
       if (this.#reading && this.#inboxBytes >= holdBytes) {
         this.#reading = false;
@@ -263,7 +269,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
         break;
       }
       this.#next += 1;
-      this.#inboxBytes -= bytes.length;
+      this.#inboxBytes -= bytes.length + messageOverheadBytes;
       this.#hand(bytes);
     }
     this.#delivering = false;

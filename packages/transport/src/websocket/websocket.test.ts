@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { connect as connectTcp } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, test } from "vitest";
@@ -179,6 +181,138 @@ describe("who may open a WebSocket", () => {
 
   test("an address where no WebSocket is answered says so", async () => {
     await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(/nobody listens on 127.0.0.1:1/);
+  });
+});
+
+describe("hostile WebSockets", () => {
+  test.each([
+    ["[", "http://["],
+    ["", "http://"],
+    ["a b", "http://a b"],
+    ["x:99999", "http://x:99999"],
+  ])("a host %j that no URL has is refused, and the server lives", async (host, origin) => {
+    await using server = await serving();
+    const socket = connectTcp(server.listener.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.resume();
+    socket.write(`OPTIONS /x HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\n\r\n`);
+    await new Promise((resolve) => socket.once("data", resolve));
+    socket.destroy();
+    await using stream = await openStream(`ws://${server.address}`);
+    const client = record(stream);
+    echo(await server.next());
+    stream.send(named("still here"));
+    await client.seen("message");
+  });
+
+  test("an upgrade elsewhere leaves no socket behind", async () => {
+    await using server = await serving();
+    for (let i = 0; i < 5; i++) {
+      const socket = connectTcp({
+        port: server.listener.port,
+        host: "127.0.0.1",
+        allowHalfOpen: true,
+      });
+      socket.on("error", () => {});
+      socket.resume();
+      socket.write(
+        "GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\njunk",
+      );
+      await new Promise((resolve) => socket.once("end", resolve));
+      while (server.listener.connections > 0) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      socket.destroy();
+    }
+  });
+
+  test("another kind of upgrade is answered as a plain request", async () => {
+    await using server = await serving();
+    const response = await new Promise<string>((resolve) => {
+      const socket = connectTcp(server.listener.port, "127.0.0.1");
+      socket.once("data", (bytes) => {
+        resolve(String(bytes));
+        socket.destroy();
+      });
+      socket.write(
+        "GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
+      );
+    });
+    expect(response).toMatch(/^HTTP\/1.1 404 /);
+    expect(response).toContain("nothing is served at /x");
+  });
+
+  test("half a message is ended, whatever pings come beside it", async () => {
+    await using server = await serving({ stalledMessageMs: 100 });
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    socket.send(bytesOf(named("first part")), { fin: false, binary: true });
+    const pings = setInterval(() => socket.ping("still here"), 5);
+    try {
+      expect(await served.closed).toMatchObject({ code: "DEADLINE_EXCEEDED" });
+      await closed;
+    } finally {
+      clearInterval(pings);
+    }
+  });
+
+  test("pings are no part of a message: a quiet stream is not stalled", async () => {
+    await using server = await serving({ stalledMessageMs: 20, pingIntervalMs: 5 });
+    const { socket, open } = bare(server);
+    const served = record(await server.next());
+    await open;
+    let pings = 0;
+    await new Promise<void>((resolve) => {
+      socket.on("ping", () => {
+        pings += 1;
+        if (pings === 20) resolve();
+      });
+    });
+    expect(served.events).toEqual([]);
+    socket.terminate();
+    await served.closed;
+  });
+
+  test("empty messages behind a pause are bounded, too", async () => {
+    await using server = await serving({ maxBufferedBytes: 1024 * 1024 });
+    const { socket, open } = bare(server);
+    const stream = await server.next();
+    record(stream);
+    stream.pause();
+    await open;
+    const empty = new Uint8Array(0);
+    let sent = 0;
+    while (socket.bufferedAmount < 1024 * 1024 && sent < 5_000_000) {
+      for (let i = 0; i < 1_000; i++) socket.send(empty, { binary: true });
+      sent += 1_000;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(sent).toBeLessThan(5_000_000);
+    socket.terminate();
+  });
+
+  test("HTTP/2 connections and WebSockets share maxConnections", async () => {
+    await using server = await serving({ maxConnections: 1 });
+    const { open } = bare(server);
+    record(await server.next());
+    await open;
+    await expect(
+      openStream(server.address).then(async (stream) => {
+        throw (await record(stream).closed) ?? new Error("accepted");
+      }),
+    ).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  });
+
+  test("an idle connection of HTTP/1.1 does not hold up a close", async () => {
+    await using server = await serving();
+    const socket = connectTcp(server.listener.port, "127.0.0.1");
+    socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    await new Promise((resolve) => socket.once("data", resolve));
+    socket.resume();
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    await server.listener.close({ graceMs: 100_000 });
+    await closed;
   });
 });
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import { goodbyeMs } from "../limits.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /** Options of the library `ws` that both sides share. */
@@ -17,6 +18,12 @@ export const wsOptions = {
  */
 export function maxPayloadFor(maxMessageBytes: number): number {
   return maxMessageBytes + 64 * 1024;
+}
+
+/** Cuts a WebSocket that is being closed because of an error, should its peer not answer the close. */
+export function terminateSoon(webSocket: WebSocket): void {
+  const timer = setTimeout(() => webSocket.terminate(), goodbyeMs).unref();
+  webSocket.once("close", () => clearTimeout(timer));
 }
 
 /**
@@ -59,10 +66,19 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
         else started.onText(data.toString());
       });
       let seen = 0;
-      // Behind the library's own listener: the messages of a chunk have been told by now.
+      let controlBytes = 0;
+      // A frame of a client has a header of 2 bytes and a mask of 4; pings and pongs are no part of a message.
+      const onControl = (data: Buffer): void => {
+        controlBytes += data.length + 6;
+      };
+      webSocket.on("ping", onControl);
+      webSocket.on("pong", onControl);
+      // This listener runs after the library's own, so `messages` counts those that this chunk completed.
       network.on("data", (chunk: Buffer) => {
-        partialBytes = messages === seen ? partialBytes + chunk.length : 0;
+        const grown = Math.max(0, partialBytes + chunk.length - controlBytes);
+        partialBytes = messages === seen ? grown : 0;
         seen = messages;
+        controlBytes = 0;
         started.onPartial();
       });
       webSocket.on("error", () => {}); // Its "close" follows, with the code.
@@ -82,6 +98,7 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
     pause: () => webSocket.pause(),
     resume: () => webSocket.resume(),
     close: (code, reason) => webSocket.close(code, reason),
+    terminateSoon: () => terminateSoon(webSocket),
     later: (task) => void setImmediate(task),
   };
 }
