@@ -311,6 +311,17 @@ describe("realtime", () => {
     expect(log.filter((event) => event.startsWith("start"))).toEqual(["start 1", "start 1"]);
   });
 
+  it("behaviour 66: ticks in time beside an agent that is reset all the time", async () => {
+    const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) });
+    await one.step();
+    for (let i = 0; i < 50; i++) {
+      await one.reset();
+      await one.step();
+      time.advance(10);
+    }
+    expect(ticks(log)).toHaveLength(5);
+  });
+
   it("behaviour 66: keeps its rate for a minute where every timer is late", async () => {
     const manual = manualTime();
     const late: TimeSource = {

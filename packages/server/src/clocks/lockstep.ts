@@ -29,7 +29,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
   const deadline = deadlineOf(sequence, options, () => {
     const late = [...sequence.running].filter((seat) => seat.pending === undefined);
     for (const seat of late) sequence.missed(seat);
-    // Where the late ones were taken out, the tick has come about by that.
+    // With the policy `leave`, the removal of the late agents has ticked already.
     if (goesOn(options)) tick();
   });
   const check = (): void => {

@@ -28,17 +28,17 @@ export interface RealtimeOptions {
 /**
  * The world advances at a rate, whether agents step or not, as in Universe.
  *
- * A step changes the actions that it gives and keeps the others in force, so that a step without actions only
+ * A step replaces the actions that it names; the agent's other actions stay in force, so that a step without actions only
  * observes (behaviour 64). The world waits for no agent: a sequence begins when the first agent steps, others
  * enter it as `lateEntry` says, and the next one begins by itself (behaviour 65). Ticks that come too late by
  * a whole period are left out, counted and reported as `ticks-missed`; the others keep their times (behaviour 66).
  *
- * @throws RangeError when the rate is not above 0.
+ * @throws RangeError when the rate is not a finite number above 0.
  */
 export function realtime(options: RealtimeOptions): Clock {
   const { ticksPerSecond, onMissedDeadline = "repeat-last" } = options;
-  if (!(ticksPerSecond > 0)) {
-    throw new RangeError(`expected ticksPerSecond above 0, received ${ticksPerSecond}`);
+  if (!(ticksPerSecond > 0 && Number.isFinite(ticksPerSecond))) {
+    throw new RangeError(`expected a finite ticksPerSecond above 0, received ${ticksPerSecond}`);
   }
   return {
     name: "realtime",
@@ -53,18 +53,21 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
   const periodMs = 1000 / ticksPerSecond;
   const latest = new Map<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
-  /** When the last tick was due; the next one is a period later, however late the last one was. */
+  /** When the next tick is due; until that is known, when the last one was. */
   let dueAt = Number.NEGATIVE_INFINITY;
 
-  const schedule = (): void => {
-    const now = sequence.now();
+  const arm = (): void => {
+    cancelTick = sequence.after(Math.max(0, dueAt - sequence.now()), tick);
+  };
+  /** Schedules the tick a period after the last one was due, however late that one was. */
+  const scheduleNext = (): void => {
     dueAt += periodMs;
-    const missed = Math.floor((now - dueAt) / periodMs);
+    const missed = Math.floor((sequence.now() - dueAt) / periodMs);
     if (missed > 0) {
       dueAt += missed * periodMs;
       sequence.ticksMissed(missed);
     }
-    cancelTick = sequence.after(Math.max(0, dueAt - now), tick);
+    arm();
   };
   /** Actions that an agent gave before it was out of the sequence are not in force once it is back. */
   const forgetGone = (): void => {
@@ -73,11 +76,15 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
   const tick = (): void => {
     cancelTick = undefined;
     if (sequence.blocked) {
-      schedule();
+      scheduleNext();
       return;
     }
     const actions = new Map<AgentId, ActionValues>();
-    for (const [seat, values] of latest) actions.set(seat.agent, values);
+    // In the order of joining, so that a seed reproduces a sequence however requests interleave.
+    for (const seat of sequence.running) {
+      const values = latest.get(seat);
+      if (values !== undefined) actions.set(seat.agent, values);
+    }
     if (onMissedDeadline === "default-action") latest.clear();
     sequence.advance(actions);
   };
@@ -90,8 +97,9 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       answerWaiting();
       const now = sequence.now();
       // A sequence that follows another one keeps the times of its ticks.
-      if (now - dueAt >= periodMs) dueAt = now;
-      schedule();
+      if (now - dueAt >= periodMs) dueAt = now + periodMs;
+      else if (now >= dueAt) dueAt += periodMs;
+      arm();
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
@@ -102,7 +110,7 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     advanced() {
       forgetGone();
       answerWaiting();
-      schedule();
+      scheduleNext();
     },
     changed: forgetGone,
     closed() {

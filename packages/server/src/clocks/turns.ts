@@ -45,7 +45,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     sequence.missed(current);
     if (goesOn(options)) play(current);
   });
-  /** The deadline is that of an agent which could move, from the moment that another waits for it. */
+  /** The deadline runs for the agent whose turn it is, while another agent waits. */
   const arm = (): void => {
     const others = sequence.waiting - (current?.pending === undefined ? 0 : 1);
     if (sequence.blocked || others === 0) deadline.disarm();

@@ -50,9 +50,8 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   const tick = (): void => {
     deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
-    for (const seat of fresh) {
-      if (sequence.running.has(seat)) gather(actions, seat, options);
-    }
+    // In the order of joining, so that a seed reproduces a sequence however requests interleave.
+    for (const seat of sequence.running) if (fresh.has(seat)) gather(actions, seat, options);
     fresh = new Set();
     sequence.advance(actions);
   };
@@ -75,7 +74,7 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       if (onMissedDeadline === "default-action") sleep(seat, undefined);
       if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
     }
-    // Where the late ones were taken out, the tick has come about by that.
+    // With the policy `leave`, the removal of the late agents has ticked already.
     if (goesOn(options)) inTurn();
   });
   const check = (): void => {

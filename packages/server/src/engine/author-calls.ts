@@ -221,8 +221,8 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 }
 
 /**
- * True for an error that blames the request, false for one that blames the world: among those, the errors of
- * connections of the world's own, which are not this server's answer.
+ * True if the request is to blame. An error that the world received on a connection of its own blames the world,
+ * whatever its type.
  */
 export function isRefusal(error: unknown): error is Error {
   const isAnswer = isDmEnvRpcError(error) && error.origin === "server";

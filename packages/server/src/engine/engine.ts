@@ -62,8 +62,8 @@ interface Play {
  * The rules of the protocol for one world: every transition of its seats and sequences, and the only
  * writer of its state.
  *
- * Each public method is one transition. `Outside` runs them one at a time and passes what they throw
- * to `fail`. A step enters by `step`; the clock that it is handed to answers it, now or later, through
+ * Each public method is one transition. `WorldHost` runs one at a time and passes what they throw to `fail`; only
+ * `destroyNow` and `fail` may run while another one is pending. A step enters by `step`; the clock that it is handed to answers it, now or later, through
  * `SequenceControl`.
  */
 export class Engine {
@@ -255,11 +255,16 @@ export class Engine {
    */
   leaveIfWaiting(seat: Seat): void {
     const reply = outstandingReply(seat.state);
-    if (reply === undefined || (seat.state.kind === "running" && this.#isContinuous)) return;
+    if (reply === undefined) return;
+    const ticksByItself = this.#isContinuous && this.#state.vacancies === 0;
+    if (seat.state.kind === "running" && ticksByItself) return;
     const reason = leftWhileWaiting();
     this.#become(seat, { kind: "gone", reason });
-    this.#remove(seat, undefined);
-    reply(errorResponse(reason));
+    try {
+      this.#remove(seat, undefined);
+    } finally {
+      reply(errorResponse(reason)); // The world may have failed: the seat is no longer among those it answers.
+    }
     this.#destroyIfDrained();
   }
 
@@ -502,10 +507,10 @@ export class Engine {
   }
 
   /**
-   * Validates the actions of a tick that were not validated since the world last moved: those that a missed
-   * deadline repeats are left out if they are refused now, and a step is answered with the refusal.
+   * Validates again the actions of a tick that were validated before the world last moved. Repeated actions that are
+   * refused are left out; a step that is refused is answered with the refusal.
    *
-   * @returns False if the tick was for that step alone.
+   * @returns False if the tick is for one refused step alone: there is no tick then.
    */
   #isStillAccepted(): boolean {
     const state = this.#state;
@@ -514,7 +519,8 @@ export class Engine {
       const running = state.seats.get(agent)?.state;
       if (running?.kind !== "running") continue;
       const step = running.pending?.first ? undefined : running.pending;
-      if (step?.move === state.moves) continue;
+      // On a continuous clock the actions in force may be more than those of the step.
+      if (step?.move === state.moves && !this.#isContinuous) continue;
       const refused = this.#validate(agent, actions);
       if (refused === undefined) continue;
       const isAlone = step !== undefined && this.#tickActions.size === 1;
@@ -999,6 +1005,7 @@ export class Engine {
         return;
       case "ended":
         if (next.saved === undefined) state.unsaved.add(next);
+        if (next.excused) state.excused += 1;
     }
   }
 }

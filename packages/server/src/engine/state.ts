@@ -137,7 +137,7 @@ export interface WorldState {
   sequences: number;
   /** Ticks so far. */
   ticks: number;
-  /** Beginnings, ticks and ends of sequences so far: what agents wait for. */
+  /** Counts each time that a sequence begins, ticks or ends. While it is the same, the world has not moved. */
   moves: number;
   missedDeadlines: number;
   /** Ticks that the clock could not keep. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
+import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld } from "../definition/world.ts";
@@ -80,6 +81,43 @@ describe("behaviour 67: an agent whose request waits for others can leave at onc
     expect((await one.step()).state).toBe("RUNNING");
     const [again, others] = await Promise.all([one.step({ add: 1 }), two.step({ add: 1 })]);
     expect([again.observations["total"], others.observations["total"]]).toEqual([2, 2]);
+  });
+});
+
+describe("behaviour 67: and whatever else goes wrong", () => {
+  it("from a real-time world that waits for another agent to join", async () => {
+    const { one, two } = await setUp({
+      clock: realtime({ ticksPerSecond: 1_000 }),
+      onLeave: "block",
+    });
+    await Promise.all([one.step(), two.step()]);
+    await two.leave();
+    const [step, left] = await outcomes([one.step(), one.leave()]);
+    expect(step).toMatch(cancelled);
+    expect(left).toBe("done");
+  });
+
+  it("where the author's leave throws: the world fails, and both requests are answered", async () => {
+    const broken = defineWorld({
+      name: "broken",
+      actions: {},
+      observations: {},
+      create: () => ({
+        leave() {
+          throw new Error("never leaves");
+        },
+        step() {},
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [broken] });
+    const world = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await Promise.all([one.step(), two.step()]);
+    const [step, left] = await outcomes([one.step(), one.leave()]);
+    expect(step).toMatch(cancelled);
+    expect(left).toBe("done");
+    await expect(two.step()).rejects.toThrow(/failed and is gone/);
   });
 });
 

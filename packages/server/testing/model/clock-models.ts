@@ -223,9 +223,9 @@ function realtimeModel(
   let cancel: (() => void) | undefined;
   let dueAt = Number.NEGATIVE_INFINITY;
   const schedule = (): void => {
-    dueAt += periodMs;
     cancel = world.alarm.after(Math.max(0, dueAt - world.alarm.now), () => {
       if (world.blocked) {
+        dueAt += periodMs;
         schedule();
         return;
       }
@@ -240,7 +240,8 @@ function realtimeModel(
     opened() {
       answerWaiting(world);
       const { now } = world.alarm;
-      if (now - dueAt >= periodMs) dueAt = now;
+      if (now - dueAt >= periodMs) dueAt = now + periodMs;
+      else if (now >= dueAt) dueAt += periodMs;
       schedule();
     },
     entered: (agent) => world.answer(agent),
@@ -251,6 +252,7 @@ function realtimeModel(
     },
     ticked() {
       answerWaiting(world);
+      dueAt += periodMs;
       schedule();
     },
     progress: () => false,

@@ -137,6 +137,7 @@ export class WorldModel implements SequenceHost {
     } else if (agent.playing && agent.entered) {
       this.#sequence.clock.stepped(agent);
     } else if (agent.playing) {
+      agent.outside = false;
       agent.entered = true;
       this.#sequence.clock.entered(agent);
     } else {
@@ -212,7 +213,7 @@ export class WorldModel implements SequenceHost {
   /** Lets out an agent whose request waits for others, `left` before anything that follows from it. */
   letOut(agent: AgentModel, left: () => void): void {
     if (agent.step === undefined && !agent.resetting) return;
-    if (agent.playing && this.#sequence.clock.isContinuous) return;
+    if (agent.playing && this.#sequence.clock.isContinuous && !this.blocked) return;
     agent.step = undefined;
     agent.resetting = false;
     this.leave(agent, left);
