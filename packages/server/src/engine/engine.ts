@@ -251,13 +251,15 @@ export class Engine {
 
   /**
    * Lets an agent out whose request waits for other agents: the request is answered with an error, and the agent
-   * leaves (behaviour 67). A no-op if it waits for nothing but a tick of a continuous clock.
+   * leaves (behaviour 67). A no-op if the world moves without them: every agent has a step outstanding, or the clock
+   * is continuous.
    */
   leaveIfWaiting(seat: Seat): void {
     const reply = outstandingReply(seat.state);
     if (reply === undefined) return;
-    const ticksByItself = this.#isContinuous && this.#state.vacancies === 0;
-    if (seat.state.kind === "running" && ticksByItself) return;
+    const { vacancies, waiting, running } = this.#state;
+    const movesByItself = vacancies === 0 && (this.#isContinuous || waiting === running.size);
+    if (seat.state.kind === "running" && movesByItself) return;
     const reason = leftWhileWaiting();
     this.#become(seat, { kind: "gone", reason });
     try {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
@@ -133,6 +134,27 @@ describe("behaviour 3: a leave does not overtake requests that wait for nothing 
     ];
     expect(await outcomes(requests)).toEqual(["done", "done", "done", "done"]);
     expect((await two.step()).observations).toMatchObject({ total: 3 });
+  });
+
+  it("nor does it interrupt a step on wakeUp while other worlds have their turn", async () => {
+    const log: TallyEvent[] = [];
+    const clock = wakeUp({ action: "sleep" });
+    const time = manualTime();
+    const jumpy = { now: () => time.now(), after: time.after };
+    const server = createEnvironmentServer({ worlds: [tally({ log, clock })], time: jumpy });
+    const world = await connectPeer(server).createWorld({ length: 100_000 });
+    const [one] = (await joinedPeers(server, world, 1)) as [Peer];
+    // Time jumps now and then, so that the clock rests between ticks.
+    let looks = 0;
+    jumpy.now = () => {
+      looks += 1;
+      if (looks % 3 === 0) time.advance(100);
+      return time.now();
+    };
+    await one.step();
+    const requests = [one.step({ sleep: 5 }), one.step({ sleep: 5 }), one.leave()];
+    expect(await outcomes(requests)).toEqual(["done", "done", "done"]);
+    expect(log.filter((event) => event.startsWith("tick"))).toHaveLength(10);
   });
 
   it("nor does it interrupt a step whose author's promise is pending", async () => {
