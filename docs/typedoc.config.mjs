@@ -47,7 +47,9 @@ function exportsWhatItNames(app) {
     for (const reflection of Object.values(reflections)) {
       const visitor = makeRecursiveVisitor({
         reference(type) {
-          if (type.reflection || type.isIntentionallyBroken() || !names.has(type.package)) return;
+          if (type.reflection || type.isIntentionallyBroken() || !names.has(type.package)) {
+            return;
+          }
           const name = type.qualifiedName;
           if (!seen.has(name) && !unnamed.has(name)) {
             const path = `${type.package}/${type.symbolId?.packagePath}`;
@@ -59,11 +61,15 @@ function exportsWhatItNames(app) {
       });
       const { type, default: otherwise, extendedTypes = [], implementedTypes = [] } = reflection;
       for (const each of [type, otherwise, ...extendedTypes, ...implementedTypes]) {
-        if (each instanceof Type) each.visit(visitor);
+        if (each instanceof Type) {
+          each.visit(visitor);
+        }
       }
     }
     for (const name of unnamed) {
-      if (!seen.has(name)) app.logger.validationWarning(`nothing that is exported names ${name}`);
+      if (!seen.has(name)) {
+        app.logger.validationWarning(`nothing that is exported names ${name}`);
+      }
     }
   });
 }

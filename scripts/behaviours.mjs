@@ -18,7 +18,9 @@ const enforced = [
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const tests = new Map();
-for (const top of ["packages", "apps", "examples", "tests"]) collect(join(root, top));
+for (const top of ["packages", "apps", "examples", "tests"]) {
+  collect(join(root, top));
+}
 
 const promises = readPromises();
 let missing = 0;
@@ -26,14 +28,22 @@ for (const [number, text] of promises) {
   const names = tests.get(number) ?? [];
   tests.delete(number);
   const must = enforced.some(({ from, to }) => number >= from && number <= to);
-  if (names.length === 0 && must) missing += 1;
+  if (names.length === 0 && must) {
+    missing += 1;
+  }
   process.stdout.write(`${String(number).padStart(2)}. ${shorten(text)}\n`);
-  if (names.length === 0) process.stdout.write(`      ${must ? "NO TEST" : "no test yet"}\n`);
-  for (const name of names) process.stdout.write(`      ${name}\n`);
+  if (names.length === 0) {
+    process.stdout.write(`      ${must ? "NO TEST" : "no test yet"}\n`);
+  }
+  for (const name of names) {
+    process.stdout.write(`      ${name}\n`);
+  }
 }
 for (const [number, names] of tests) {
   process.stdout.write(`there is no promise ${number}, but:\n`);
-  for (const name of names) process.stdout.write(`      ${name}\n`);
+  for (const name of names) {
+    process.stdout.write(`      ${name}\n`);
+  }
 }
 process.stdout.write(`${promises.size} promises, ${missing} without a test\n`);
 process.exitCode = missing > 0 || tests.size > 0 ? 1 : 0;
@@ -42,17 +52,23 @@ function readPromises() {
   const found = new Map();
   for (const line of readFileSync(join(root, "docs/behaviours.md"), "utf8").split("\n")) {
     const [, number, text] = /^(\d+)\. (.*)$/.exec(line) ?? [];
-    if (number !== undefined) found.set(Number(number), text);
+    if (number !== undefined) {
+      found.set(Number(number), text);
+    }
   }
   return new Map([...found].sort(([a], [b]) => a - b));
 }
 
 function collect(folder) {
-  if (!existsSync(folder)) return;
+  if (!existsSync(folder)) {
+    return;
+  }
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) {
-      if (!["node_modules", "dist", "reports"].includes(entry.name)) collect(path);
+      if (!["node_modules", "dist", "reports"].includes(entry.name)) {
+        collect(path);
+      }
     } else if (entry.name.endsWith(".test.ts")) {
       add(path, /(["'`])((?:(?!\1).)*?\bbehaviours? \d(?:(?!\1).)*)\1/g, 2);
     } else if (/^test_.*\.py$/.test(entry.name)) {
@@ -64,10 +80,14 @@ function collect(folder) {
 function add(path, pattern, group) {
   const source = readFileSync(path, "utf8");
   for (const match of source.matchAll(pattern)) {
-    if (/\.(skip|todo)\(\s*$/.test(source.slice(0, match.index))) continue;
+    if (/\.(skip|todo)\(\s*$/.test(source.slice(0, match.index))) {
+      continue;
+    }
     const name = match[group];
     for (const number of numbersOf(name.replaceAll("_", " "))) {
-      if (!tests.has(number)) tests.set(number, []);
+      if (!tests.has(number)) {
+        tests.set(number, []);
+      }
       tests.get(number).push(`${relative(root, path)}: ${name}`);
     }
   }

@@ -17,8 +17,9 @@ if (summaries.length === 0) {
 } else {
   print("coverage", kinds);
   const reached = summaries.filter(({ total }) => total.lines.covered > 0);
-  for (const { folder, total } of summaries)
+  for (const { folder, total } of summaries) {
     print(folder, total.lines.covered > 0 ? shares([total]) : ["  tested in other processes"]);
+  }
   print("all", shares(reached.map(({ total }) => total)));
 }
 

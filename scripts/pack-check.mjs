@@ -24,8 +24,12 @@ try {
 } finally {
   rmSync(scratch, { recursive: true });
 }
-for (const problem of problems) process.stderr.write(`${manifest.name}: ${problem}\n`);
-if (problems.length === 0) process.stdout.write(`${manifest.name}: fit to publish\n`);
+for (const problem of problems) {
+  process.stderr.write(`${manifest.name}: ${problem}\n`);
+}
+if (problems.length === 0) {
+  process.stdout.write(`${manifest.name}: fit to publish\n`);
+}
 process.exitCode = problems.length > 0 ? 1 : 0;
 
 function checkManifest() {
@@ -40,7 +44,9 @@ function checkManifest() {
   };
   for (const [field, value] of Object.entries(wanted)) {
     const [expected, found] = [JSON.stringify(value), JSON.stringify(manifest[field])];
-    if (found !== expected) problems.push(`package.json: ${field} is ${found}, not ${expected}`);
+    if (found !== expected) {
+      problems.push(`package.json: ${field} is ${found}, not ${expected}`);
+    }
   }
   if (!/^>=22\.\d+$/.test(manifest.engines?.node)) {
     problems.push(
@@ -55,8 +61,9 @@ function checkManifest() {
     problems.push(".changeset/config.json: the fixed group does not have it");
   }
   for (const script of ["preinstall", "install", "postinstall", "prepare"]) {
-    if (manifest.scripts[script])
+    if (manifest.scripts[script]) {
       problems.push(`package.json: ${script} runs where it is installed`);
+    }
   }
 }
 
@@ -64,10 +71,14 @@ function checkManifest() {
 function checkFiles(files) {
   const inside = new Set(files);
   for (const file of ["LICENSE", "README.md", "package.json"]) {
-    if (!inside.delete(file)) problems.push(`${file} is missing from the package`);
+    if (!inside.delete(file)) {
+      problems.push(`${file} is missing from the package`);
+    }
   }
   for (const file of inside) {
-    if (file.startsWith("template/")) continue;
+    if (file.startsWith("template/")) {
+      continue;
+    }
     if (/\.(test|test-d)\.|(^|\/)(testing|fuzz|golden|reports)\//.test(file)) {
       problems.push(`${file} is for the developers of the package: leave it out with "files"`);
     } else if (file.startsWith("dist/")) {
@@ -85,5 +96,7 @@ function checkFiles(files) {
 
 function lint(program, ...args) {
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
-  if (status !== 0) problems.push(`${program} found faults\n${stdout}${stderr}`);
+  if (status !== 0) {
+    problems.push(`${program} found faults\n${stdout}${stderr}`);
+  }
 }

@@ -13,7 +13,9 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 const args = process.argv.slice(2);
 const folder = args[0] === "--in" ? args.splice(0, 2)[1] : "tests/interop";
 const isPrevious = args[0] === "--previous";
-if (isPrevious) args.shift();
+if (isPrevious) {
+  args.shift();
+}
 const venv = isPrevious ? `${folder}/.venv-previous` : `${folder}/.venv`;
 const python = `${venv}/bin/python`;
 const stamp = `${venv}/requirements.txt`;
@@ -47,7 +49,9 @@ function previousTo(pinned) {
 
 function run(program, programArgs, help) {
   const { status, error } = spawnSync(program, programArgs, { stdio: "inherit" });
-  if (status === 0) return;
+  if (status === 0) {
+    return;
+  }
   process.stderr.write(`${help}${error === undefined ? "" : ` (${error.message})`}\n`);
   process.exit(1);
 }

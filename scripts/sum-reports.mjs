@@ -30,8 +30,12 @@ const checks = logs === undefined ? [] : filesOf(logs).sort((a, b) => age(a) - a
 for (const check of checks) {
   const log = readFileSync(check, "utf8");
   const tasks = failedTasks(log);
-  if (tasks.length === 0) printTail(check.slice(logs.length + 1), log);
-  for (const { name, output } of tasks) printTail(name, output);
+  if (tasks.length === 0) {
+    printTail(check.slice(logs.length + 1), log);
+  }
+  for (const { name, output } of tasks) {
+    printTail(name, output);
+  }
 }
 const failures = reports.flatMap(({ suite, failures }) =>
   failures.map((failure) => ({ suite, ...failure })),
@@ -39,22 +43,32 @@ const failures = reports.flatMap(({ suite, failures }) =>
 const most = Math.max(1, Math.min(messageLines, Math.floor(allMessagesLines / failures.length)));
 for (const { suite, name, message } of failures) {
   print(`\nFAILED ${suite}: ${name}`);
-  for (const line of ends(linesOf(message), most)) print(`    ${line}`);
+  for (const line of ends(linesOf(message), most)) {
+    print(`    ${line}`);
+  }
 }
-if (checks.length + failures.length > 0) print("");
+if (checks.length + failures.length > 0) {
+  print("");
+}
 
 const total = { passed: 0, failed: checks.length, skipped: 0 };
 for (const { suite, counts } of reports) {
   print(`${suite.padEnd(28)} ${sumOf(counts)}`);
-  for (const key of Object.keys(total)) total[key] += counts[key];
+  for (const key of Object.keys(total)) {
+    total[key] += counts[key];
+  }
 }
 print(sumOf(total));
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
 /** The counts of a report and its failures; undefined of a file that is none. */
 function read(file) {
-  if (file.endsWith(".xml")) return readJUnit(readFileSync(file, "utf8"));
-  if (!file.endsWith(".json")) return undefined;
+  if (file.endsWith(".xml")) {
+    return readJUnit(readFileSync(file, "utf8"));
+  }
+  if (!file.endsWith(".json")) {
+    return undefined;
+  }
   let report;
   try {
     report = JSON.parse(readFileSync(file, "utf8"));
@@ -136,7 +150,9 @@ function packageName(suite) {
 }
 
 function filesOf(folder) {
-  if (!existsSync(folder)) return [];
+  if (!existsSync(folder)) {
+    return [];
+  }
   return readdirSync(folder)
     .sort()
     .map((name) => `${folder}/${name}`);
@@ -148,7 +164,9 @@ function age(file) {
 
 function printTail(name, output) {
   print(`\nThe end of what "${name}" printed, which failed:`);
-  for (const line of linesOf(output).slice(-lastLines)) print(`    ${line}`);
+  for (const line of linesOf(output).slice(-lastLines)) {
+    print(`    ${line}`);
+  }
 }
 
 /** Without what tells nothing here: colours, empty lines, and frames of other people's code. */
@@ -160,7 +178,9 @@ function linesOf(text) {
 
 /** So many lines at most: its first, which say what is wrong, and some of its last, which say where. */
 function ends(lines, count) {
-  if (lines.length <= count) return lines;
+  if (lines.length <= count) {
+    return lines;
+  }
   const last = Math.floor(count / 3);
   return [...lines.slice(0, count - last), ...lines.slice(lines.length - last)];
 }

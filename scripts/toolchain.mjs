@@ -22,12 +22,18 @@ const onWindows = process.platform === "win32";
 
 const args = process.argv.slice(2);
 const build = args[0] === "--build";
-if (build) args.shift();
+if (build) {
+  args.shift();
+}
 // npm swallows the `--` before a script's own arguments, pnpm passes it on.
 const separator = args.indexOf("--");
-if (separator > 0) args.splice(separator, 1);
+if (separator > 0) {
+  args.splice(separator, 1);
+}
 const [command, ...commandArgs] = args;
-if (command === undefined) fail("usage: node scripts/toolchain.mjs [--build] COMMAND [ARGS...]");
+if (command === undefined) {
+  fail("usage: node scripts/toolchain.mjs [--build] COMMAND [ARGS...]");
+}
 
 const env = { ...process.env, TURBO_TELEMETRY_DISABLED: "1", DO_NOT_TRACK: "1" };
 env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PATH]
@@ -36,7 +42,9 @@ env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PAT
 
 // The install says nothing unless it has something to do or goes wrong.
 prepare("pnpm", "install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only");
-if (build) prepare("turbo", "run", "build", "--output-logs=errors-only", "--log-order=grouped");
+if (build) {
+  prepare("turbo", "run", "build", "--output-logs=errors-only", "--log-order=grouped");
+}
 // A Ctrl-C is for the command, which may have something to say before it ends.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => child.kill("SIGTERM"));
@@ -48,14 +56,18 @@ child.on("exit", (status, signal) => {
 
 /** The folder to put before PATH, or undefined when the machine's own tools will do. */
 function toolchainPath() {
-  if (nodeWillDo() && pnpmWillDo()) return undefined;
+  if (nodeWillDo() && pnpmWillDo()) {
+    return undefined;
+  }
   const bin = join(folder, "node_modules", ".bin");
   const stamp = join(folder, "package.json");
   const wanted = JSON.stringify({
     private: true,
     dependencies: { node: nodeVersion, pnpm: pnpmVersion },
   });
-  if (existsSync(bin) && readFileSync(stamp, "utf8") === wanted) return bin;
+  if (existsSync(bin) && readFileSync(stamp, "utf8") === wanted) {
+    return bin;
+  }
   process.stderr.write(`bringing node ${nodeVersion} and pnpm ${pnpmVersion} from npm …\n`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(stamp, wanted);
@@ -94,8 +106,12 @@ function prepare(program, ...programArgs) {
     encoding: "utf8",
     maxBuffer: 256 * 1024 * 1024,
   });
-  if (error) fail(`could not run ${program}: ${error.message}`);
-  if (status === 0) return;
+  if (error) {
+    fail(`could not run ${program}: ${error.message}`);
+  }
+  if (status === 0) {
+    return;
+  }
   process.stderr.write(stdout);
   process.stderr.write(stderr);
   fail(`${program} ${programArgs.join(" ")} failed with exit code ${status}`);

@@ -29,7 +29,9 @@ async function advertised(): Promise<string> {
   for (;;) {
     const { status } = await gameServer();
     const port = status?.ports?.[0]?.port;
-    if (status?.address && port !== undefined) return `${status.address}:${port}`;
+    if (status?.address && port !== undefined) {
+      return `${status.address}:${port}`;
+    }
     await delay(500);
   }
 }
@@ -38,12 +40,15 @@ async function gameServer(): Promise<GameServer> {
   for (let tries = 1; ; tries += 1) {
     try {
       const response = await fetch(`${sdkUrl}/gameserver`);
-      if (response.ok) return (await response.json()) as GameServer;
+      if (response.ok) {
+        return (await response.json()) as GameServer;
+      }
       throw new Error(`status ${response.status}`);
     } catch (cause) {
       // The SDK server is a container beside this one, and may start after it.
-      if (tries === 60)
+      if (tries === 60) {
         throw new Error(`Agones' SDK server at ${sdkUrl} does not answer`, { cause });
+      }
       await delay(500);
     }
   }
@@ -55,7 +60,9 @@ async function tell(what: "ready" | "allocate" | "health"): Promise<boolean> {
     const headers = { "content-type": "application/json" };
     const options = { method: "POST", headers, body: "{}", signal: AbortSignal.timeout(5_000) };
     const response = await fetch(`${sdkUrl}/${what}`, options);
-    if (response.ok) return true;
+    if (response.ok) {
+      return true;
+    }
     throw new Error(`status ${response.status}`);
   } catch (error) {
     process.stderr.write(`Agones did not take "${what}": ${String(error)}\n`);
@@ -71,11 +78,15 @@ let telling = false;
 
 /** Tells how it is now; what changes meanwhile is told next, and what was not taken with the next health. */
 async function tellState(): Promise<void> {
-  if (telling || !serves) return;
+  if (telling || !serves) {
+    return;
+  }
   telling = true;
   for (;;) {
     const state = agents === 0 ? "ready" : "allocate";
-    if (state === told || closing || !(await tell(state))) break;
+    if (state === told || closing || !(await tell(state))) {
+      break;
+    }
     told = state;
   }
   telling = false;
@@ -107,7 +118,9 @@ while (!closing) {
     await tellState();
     await tell("health");
   } catch (error) {
-    if (serves && !closing) process.stderr.write(`${String(error)}\n`);
+    if (serves && !closing) {
+      process.stderr.write(`${String(error)}\n`);
+    }
   }
   await delay(serves ? healthEveryMs : 500, undefined, { ref: false });
 }

@@ -12,7 +12,9 @@ const serving = 1;
 /** Field 1 of a HealthCheckRequest, behind gRPC's prefix of five bytes. */
 function requestOf(service: string): Buffer {
   const name = Buffer.from(service);
-  if (name.length > 127) throw new Error("a service's name of 127 bytes at most was expected");
+  if (name.length > 127) {
+    throw new Error("a service's name of 127 bytes at most was expected");
+  }
   const message = name.length === 0 ? name : Buffer.concat([Buffer.of(0x0a, name.length), name]);
   return Buffer.concat([Buffer.of(0, 0, 0, 0, message.length), message]);
 }
@@ -51,10 +53,13 @@ async function check(url: string, service: string): Promise<void> {
       stream.on("close", resolve);
       stream.end(requestOf(service));
     });
-    if (code !== "0") throw new Error(`${url} refused to say: gRPC status ${code || "none"}`);
+    if (code !== "0") {
+      throw new Error(`${url} refused to say: gRPC status ${code || "none"}`);
+    }
     const status = statusOf(Buffer.concat(chunks));
-    if (status !== serving)
+    if (status !== serving) {
       throw new Error(`${url} does not serve: its health is ${status}, not 1`);
+    }
   } finally {
     session.destroy();
   }
@@ -62,7 +67,9 @@ async function check(url: string, service: string): Promise<void> {
 
 const [url, service = ""] = process.argv.slice(2);
 try {
-  if (url === undefined) throw new Error("usage: node health.ts URL [SERVICE]");
+  if (url === undefined) {
+    throw new Error("usage: node health.ts URL [SERVICE]");
+  }
   await check(url, service);
 } catch (error) {
   const { message, cause } = error instanceof Error ? error : new Error(String(error));

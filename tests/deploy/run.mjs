@@ -17,7 +17,9 @@ const modules = {
 
 run("node", ["scripts/python.mjs", "--in", folder, "--version"]);
 for (const [file, module] of Object.entries(modules)) {
-  if (existsSync(resolve(bin, file))) continue;
+  if (existsSync(resolve(bin, file))) {
+    continue;
+  }
   process.stderr.write(`building ${module} …\n`);
   const env = { ...process.env, GOBIN: bin, GOTOOLCHAIN: "local", GOFLAGS: "-trimpath" };
   run(resolve(bin, "go"), ["install", module], env);
@@ -26,6 +28,10 @@ run("vitest", ["run", "--project", "deploy", `--outputFile.json=${folder}/report
 
 function run(program, args, env = process.env) {
   const { status, error } = spawnSync(program, args, { stdio: "inherit", env });
-  if (error !== undefined) process.stderr.write(`${program}: ${error.message}\n`);
-  if (status !== 0) process.exit(status ?? 1);
+  if (error !== undefined) {
+    process.stderr.write(`${program}: ${error.message}\n`);
+  }
+  if (status !== 0) {
+    process.exit(status ?? 1);
+  }
 }

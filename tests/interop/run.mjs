@@ -69,8 +69,14 @@ for (const [program, ...args] of parts) {
   const line = [program, ...args].join(" ");
   process.stdout.write(`\n> ${line}\n`);
   const { status, error } = spawnSync(program, args, { stdio: "inherit" });
-  if (error !== undefined) process.stderr.write(`${error.message}\n`);
-  if (status !== 0) failed.push(line);
+  if (error !== undefined) {
+    process.stderr.write(`${error.message}\n`);
+  }
+  if (status !== 0) {
+    failed.push(line);
+  }
 }
-for (const line of failed) process.stderr.write(`failed: ${line}\n`);
+for (const line of failed) {
+  process.stderr.write(`failed: ${line}\n`);
+}
 process.exitCode = failed.length === 0 ? 0 : 1;

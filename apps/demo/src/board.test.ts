@@ -86,7 +86,9 @@ describe("the screen", () => {
 
   it("shows nothing too soon after the last, and draws over it after that", () => {
     const { screen, written } = screenOf(terminal);
-    for (let i = 0; i < 5; i++) screen.show([board], "a line below");
+    for (let i = 0; i < 5; i++) {
+      screen.show([board], "a line below");
+    }
     expect(written).toHaveLength(1);
     screen.say("a line that stays");
     const lines = written[0]?.split("\n").length ?? 0;

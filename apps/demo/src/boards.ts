@@ -41,11 +41,14 @@ export function createBoards(): Boards {
         worlds.set(address, world);
       }
       world.agents.set(slotOf(step), { name: `agent ${agent}`, reward: step.reward ?? 0 });
-      if (agent !== world.eye) return false;
+      if (agent !== world.eye) {
+        return false;
+      }
       const frame = readBoard(step, world.agents);
       // Until everybody has been heard of, a name is missing.
-      if (frame.foragers.some(({ onBoard, slot }) => onBoard && world?.agents.has(slot) !== true))
+      if (frame.foragers.some(({ onBoard, slot }) => onBoard && world?.agents.has(slot) !== true)) {
         return false;
+      }
       world.frame = frame;
       return true;
     },

@@ -39,7 +39,9 @@ async function main(): Promise<void> {
     process.on(signal, () => {
       const interruption = new Interruption(signal);
       // Asked twice, it does not wait for anybody.
-      if (ended.signal.aborted) process.exit(interruption.exitCode);
+      if (ended.signal.aborted) {
+        process.exit(interruption.exitCode);
+      }
       ended.abort(interruption);
     });
   }
@@ -106,8 +108,9 @@ async function play(
 try {
   await main();
 } catch (error) {
-  if (error instanceof Interruption) process.exitCode = error.exitCode;
-  else {
+  if (error instanceof Interruption) {
+    process.exitCode = error.exitCode;
+  } else {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;
   }

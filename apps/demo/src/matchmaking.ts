@@ -53,12 +53,16 @@ export async function tell(
     for await (const { change } of operator.watch({}, { signal })) {
       if (change.case === "server") {
         const { id, address, state, capacity } = change.value;
-        if (state !== ServerState.SERVING || addresses.has(id)) continue;
+        if (state !== ServerState.SERVING || addresses.has(id)) {
+          continue;
+        }
         addresses.set(id, address);
         say(`server registered: ${address}, with room for ${capacity?.maxWorlds ?? 0} world`);
       } else if (change.case === "match") {
         const { id, state, teams, worldName, serverId } = change.value;
-        if (state !== MatchState.LIVE || matches.has(id)) continue;
+        if (state !== MatchState.LIVE || matches.has(id)) {
+          continue;
+        }
         matches.add(id);
         const tickets = teams.reduce((sum, { ticketIds }) => sum + ticketIds.length, 0);
         say(
@@ -68,6 +72,8 @@ export async function tell(
     }
   } catch (error) {
     // Without its process the demo ends, and says why.
-    if (!signal.aborted) say(`the matchmaker says no more: ${ConnectError.from(error).rawMessage}`);
+    if (!signal.aborted) {
+      say(`the matchmaker says no more: ${ConnectError.from(error).rawMessage}`);
+    }
   }
 }

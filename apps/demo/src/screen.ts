@@ -37,7 +37,9 @@ export function createScreen(output: Output): Screen {
   return {
     show(boards, status) {
       const now = performance.now();
-      if (now - shownAt < (live ? terminalEveryMs : plainEveryMs)) return;
+      if (now - shownAt < (live ? terminalEveryMs : plainEveryMs)) {
+        return;
+      }
       shownAt = now;
       const blocks = boards.map(({ title, frame }) => [
         title,
@@ -66,7 +68,9 @@ function fitting(
   for (let count = blocks.length; count > 0; count--) {
     const some = blocks.slice(0, count);
     for (const lines of [beside(some), some.flat()]) {
-      if (lines.length <= rows && lines.every((line) => widthOf(line) < columns)) return lines;
+      if (lines.length <= rows && lines.every((line) => widthOf(line) < columns)) {
+        return lines;
+      }
     }
   }
   return [];

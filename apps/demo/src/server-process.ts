@@ -47,7 +47,9 @@ export async function startServer(
   lines.on("line", () => {});
   let isOver = false;
   const lost = ended.then((how) => {
-    if (isOver) return new Promise<never>(() => {});
+    if (isOver) {
+      return new Promise<never>(() => {});
+    }
     throw new Error(`the ${app} at ${address} ended with ${how}, and the demo with it`);
   });
   // Whoever waits for it is told; nobody need.

@@ -127,7 +127,9 @@ export function readFlags(args: readonly string[]): Flags {
   const values = parse(args);
   const clock = oneOf("--clock", values.clock, clockNames);
   for (const flag of paceFlags) {
-    if (values[flag] === undefined || clocks[clock].flag === flag) continue;
+    if (values[flag] === undefined || clocks[clock].flag === flag) {
+      continue;
+    }
     const takers = either.format(clockNames.filter((name) => clocks[name].flag === flag));
     throw new Error(`--${flag} goes with --clock ${takers}, not ${clock}; see --help`);
   }
@@ -177,7 +179,9 @@ function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undef
   const { matchmaker: matchmakers, advertise, host } = values;
   if (matchmakers === undefined) {
     const alone = onlyWithMatchmaker.find((flag) => values[flag] !== undefined);
-    if (alone === undefined) return undefined;
+    if (alone === undefined) {
+      return undefined;
+    }
     throw new Error(`--${alone} goes with --matchmaker, which is missing; see --help`);
   }
   if (advertise === undefined && everywhere.has(host)) {
@@ -199,15 +203,21 @@ function tlsFiles(
   key: string | undefined,
   ca: string | undefined,
 ): TlsFiles | undefined {
-  if (cert !== undefined && key !== undefined) return { cert, key, ca };
-  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) {
+    return { cert, key, ca };
+  }
+  if (cert === undefined && key === undefined && ca === undefined) {
+    return undefined;
+  }
   const missing = cert === undefined ? "--tls-cert" : "--tls-key";
   throw new Error(`TLS takes --tls-cert and --tls-key, and ${missing} is missing; see --help`);
 }
 
 function oneOf<const T extends string>(flag: string, text: string, known: readonly T[]): T {
   const found = known.find((name) => name === text);
-  if (found !== undefined) return found;
+  if (found !== undefined) {
+    return found;
+  }
   throw new Error(`${flag} takes one of ${known.join(", ")}, received "${text}"; see --help`);
 }
 
@@ -225,6 +235,8 @@ function checkedAddress(flag: string, text: string): string {
 
 function integer(flag: string, text: string, min: number, max: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= min && value <= max) return value;
+  if (value >= min && value <= max) {
+    return value;
+  }
   throw new Error(`${flag} takes an integer from ${min} to ${max}, received "${text}"; see --help`);
 }

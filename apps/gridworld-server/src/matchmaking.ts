@@ -45,7 +45,9 @@ function createLog(): (event: RegistrationEvent) => void {
       event.kind === "registered"
         ? `registered with ${event.matchmaker}`
         : `not registered: ${event.error.message.replaceAll("\n", " ")}; trying again`;
-    if (text === last) return;
+    if (text === last) {
+      return;
+    }
     last = text;
     const output = event.kind === "registered" ? process.stdout : process.stderr;
     output.write(`${text}\n`);

@@ -95,7 +95,11 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
         exit: (agent) => foraging.remove(agent),
         step(actions) {
           const moves = new Map<number, number>();
-          for (const [agent, { move }] of actions) if (move !== undefined) moves.set(agent, move);
+          for (const [agent, { move }] of actions) {
+            if (move !== undefined) {
+              moves.set(agent, move);
+            }
+          }
           foraging.step(moves);
         },
         status: () => foraging.status,
@@ -189,7 +193,9 @@ const codes: Readonly<Record<ForagingErrorReason, StatusCode>> = {
 function foodLeft(food: Int32Array): number {
   let left = 0;
   for (let level = foodFields - 1; level < food.length; level += foodFields) {
-    if (food[level] !== 0) left += 1;
+    if (food[level] !== 0) {
+      left += 1;
+    }
   }
   return left;
 }
@@ -199,7 +205,9 @@ function refusing<T>(call: () => T): T {
   try {
     return call();
   } catch (error) {
-    if (!isForagingError(error)) throw error;
+    if (!isForagingError(error)) {
+      throw error;
+    }
     throw new DmEnvRpcError(codes[error.reason], error.message, { cause: error });
   }
 }

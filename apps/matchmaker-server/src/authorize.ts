@@ -18,7 +18,9 @@ export function authorizeBy({
   serverToken,
   certificates,
 }: Proofs): AuthorizeCall | undefined {
-  if (operatorToken === undefined && serverToken === undefined && !certificates) return undefined;
+  if (operatorToken === undefined && serverToken === undefined && !certificates) {
+    return undefined;
+  }
   const [ofOperator, ofServer] = [operatorToken, serverToken].map((token) =>
     token === undefined ? undefined : digest(`Bearer ${token}`),
   );

@@ -95,7 +95,9 @@ function readSettings(text: (flag: string) => string | undefined): Partial<Match
   const settings: { -readonly [K in Setting]?: number } = {};
   for (const [name, flag] of settingFlags) {
     const given = text(flag);
-    if (given === undefined) continue;
+    if (given === undefined) {
+      continue;
+    }
     if (!/^\d+$/.test(given)) {
       throw new Error(`--${flag} takes a number, received "${given}"; see --help`);
     }
@@ -117,15 +119,21 @@ export function readFlags(
   const flags = new Map<string, unknown>(Object.entries(values));
   const text = (flag: string): string | undefined => {
     const given = flags.get(flag);
-    if (typeof given === "string") return given;
+    if (typeof given === "string") {
+      return given;
+    }
     const named = environment[`MATCHMAKER_${flag.toUpperCase().replaceAll("-", "_")}`];
     return named === "" ? undefined : named;
   };
   const port = (flag: "port" | "metrics-port"): number | undefined => {
     const given = text(flag);
-    if (given === undefined) return undefined;
+    if (given === undefined) {
+      return undefined;
+    }
     const value = /^\d+$/.test(given) ? Number(given) : Number.NaN;
-    if (value <= 65_535) return value;
+    if (value <= 65_535) {
+      return value;
+    }
     throw new Error(`--${flag} takes an integer from 0 to 65535, received "${given}"; see --help`);
   };
   const tls = [text("tls-cert"), text("tls-key")] as const;

@@ -30,5 +30,7 @@ export function logEvent(logger: Logger, { kind, ...facts }: MatchmakerEvent): v
   if ("error" in facts) {
     const { error, ...others } = facts;
     logger[levels[kind]]({ ...others, err: error }, kind);
-  } else logger[levels[kind]](facts, kind);
+  } else {
+    logger[levels[kind]](facts, kind);
+  }
 }

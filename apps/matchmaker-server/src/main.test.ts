@@ -20,7 +20,9 @@ async function filesIn(
   files: Readonly<Record<string, string>>,
 ): Promise<AsyncDisposable & { at(name: string): string }> {
   const folder = await mkdtemp(join(tmpdir(), "matchmaker-server-"));
-  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(folder, name), text);
+  }
   return {
     at: (name) => join(folder, name),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
@@ -28,7 +30,9 @@ async function filesIn(
 }
 
 const noOpenssl = opensslMissing();
-if (noOpenssl !== undefined) process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
+if (noOpenssl !== undefined) {
+  process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
+}
 
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
   return new Program(process.execPath, [main, ...args], { env: { ...process.env, ...env } });
@@ -85,7 +89,9 @@ describe("matchmaker-server", () => {
       yield { messageRequest: { case: "listServices", value: "" } } as const;
     }
     for await (const { messageResponse } of reflection.serverReflectionInfo(questions())) {
-      if (messageResponse.case !== "listServicesResponse") throw new Error("a list was expected");
+      if (messageResponse.case !== "listServicesResponse") {
+        throw new Error("a list was expected");
+      }
       const names = messageResponse.value.service.map(({ name }) => name);
       expect(names).toEqual(
         expect.arrayContaining([

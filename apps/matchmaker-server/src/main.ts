@@ -98,11 +98,15 @@ async function main(): Promise<void> {
   process.once("SIGINT", stop);
   // Whoever reads that it is there may send a signal at once.
   process.stdout.write(`listening on ${server.url}\n`);
-  if (exporter !== undefined) process.stdout.write(`metrics at ${exporter.url}\n`);
+  if (exporter !== undefined) {
+    process.stdout.write(`metrics at ${exporter.url}\n`);
+  }
 }
 
 function listenTls({ tlsCert, tlsKey, operatorCa }: Flags): ListenTls | undefined {
-  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    return undefined;
+  }
   return {
     cert: readFileSync(tlsCert, "utf8"),
     key: readFileSync(tlsKey, "utf8"),
@@ -124,7 +128,9 @@ function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
 
 function tokenIn(text: string, flag: string, file: string | undefined): string {
   const token = text.trim();
-  if (/^\S+$/.test(token)) return token;
+  if (/^\S+$/.test(token)) {
+    return token;
+  }
   throw new Error(`${flag} takes a file with a token in it, received ${file}`);
 }
 

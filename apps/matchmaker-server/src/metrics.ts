@@ -72,7 +72,9 @@ export function createMetrics(): Metrics {
           break;
         case "assigned":
           assignments.inc({ profile: event.profile }, event.tickets);
-          for (const ms of event.waitedMs) waits.observe({ profile: event.profile }, ms / 1_000);
+          for (const ms of event.waitedMs) {
+            waits.observe({ profile: event.profile }, ms / 1_000);
+          }
           break;
         case "ticked":
           ticks.observe(event.tookMs / 1_000);
@@ -123,7 +125,9 @@ export function createMetrics(): Metrics {
         registers,
         collect() {
           const { tickets: byState } = matchmaker.counts();
-          for (const [state, count] of Object.entries(byState)) this.set({ state }, count);
+          for (const [state, count] of Object.entries(byState)) {
+            this.set({ state }, count);
+          }
         },
       });
       for (const what of ["servers", "worlds", "matches"] as const) {

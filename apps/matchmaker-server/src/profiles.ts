@@ -14,7 +14,9 @@ export function readProfiles(text: string, file: string): MatchProfile[] {
   } catch (error) {
     throw new Error(`${file}: expected JSON: ${error instanceof Error ? error.message : error}`);
   }
-  if (!Array.isArray(json)) throw new Error(`${file}: expected a list of match profiles`);
+  if (!Array.isArray(json)) {
+    throw new Error(`${file}: expected a list of match profiles`);
+  }
   return json.map((profile, index) => {
     try {
       return fromJson(MatchProfileSchema, profile);

@@ -11,7 +11,9 @@ interface Place {
 
 /** What went wrong and what to do, in one line. */
 export function fault(error: unknown, { address, world, matchmakers }: Place): string {
-  if (matchmakers.length === 0) return oneLine(textOf(error, address, world));
+  if (matchmakers.length === 0) {
+    return oneLine(textOf(error, address, world));
+  }
   const names = matchmakers.join(", ");
   if (isNobodyThere(error)) {
     return `nobody listens at ${names}; start a matchmaker there, or say where one is with --matchmaker`;
@@ -20,16 +22,24 @@ export function fault(error: unknown, { address, world, matchmakers }: Place): s
 }
 
 function textOf(error: unknown, address: string, world: string | undefined): string {
-  if (isNobodyThere(error))
+  if (isNobodyThere(error)) {
     return `nobody listens at ${address}; start a server there, or say where one is with --address`;
-  if (isTensorError(error))
+  }
+  if (isTensorError(error)) {
     return `the server at ${address} sent what does not fit its specs: ${error.message}`;
-  if (!isDmEnvRpcError(error)) return messageOf(error);
-  if (worldFate(error) !== undefined)
+  }
+  if (!isDmEnvRpcError(error)) {
+    return messageOf(error);
+  }
+  if (worldFate(error) !== undefined) {
     return `the server at ${address} was lost in mid-play; see what it says, start it again and play again (${error.message})`;
-  if (error.origin !== "server") return error.message;
-  if (error.code === "NOT_FOUND" && world !== undefined)
+  }
+  if (error.origin !== "server") {
+    return error.message;
+  }
+  if (error.code === "NOT_FOUND" && world !== undefined) {
     return `there is no world "${world}" at ${address}: ${error.message}; leave --world out to create one`;
+  }
   return `the server at ${address} refused: ${error.message} (${error.code})`;
 }
 
@@ -38,14 +48,17 @@ function messageOf(error: unknown): string {
 }
 
 function isNobodyThere(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!(error instanceof Error)) {
+    return false;
+  }
   return causes(error).some((cause) => "code" in cause && cause.code === "ECONNREFUSED");
 }
 
 function causes(error: Error): Error[] {
   const chain = [error];
-  for (let cause = error.cause; cause instanceof Error && chain.length < 8; cause = cause.cause)
+  for (let cause = error.cause; cause instanceof Error && chain.length < 8; cause = cause.cause) {
     chain.push(cause);
+  }
   return chain;
 }
 

@@ -64,8 +64,9 @@ test("a world without room for all agents is one line on stderr, and the end of 
   await using peer = await startPeer({
     ...world,
     onRequest: ({ case: kind }) => {
-      if (kind === "joinWorld" && ++joins > 4)
+      if (kind === "joinWorld" && ++joins > 4) {
         throw new DmEnvRpcError("RESOURCE_EXHAUSTED", "the world has room for 4 agents");
+      }
       return undefined;
     },
   });
@@ -80,7 +81,9 @@ test("a server that dies in mid-step is one line on stderr", async () => {
   await using peer = await startPeer({
     ...world,
     onRequest: ({ case: kind }) => {
-      if (kind !== "step" || ++steps < 5) return undefined;
+      if (kind !== "step" || ++steps < 5) {
+        return undefined;
+      }
       peer.crash();
       return "silence";
     },
@@ -101,7 +104,9 @@ test.each(["SIGINT", "SIGTERM"] as const)("%s ends it with the summary", async (
   await using peer = await startPeer({
     ...world,
     onRequest: ({ case: kind }) => {
-      if (kind === "step") started();
+      if (kind === "step") {
+        started();
+      }
       return undefined;
     },
   });

@@ -58,7 +58,9 @@ async function main(): Promise<number> {
 /** Shows the progress until the function that it returns is called: a bar on a terminal, plain lines otherwise. */
 function show(progress: Progress, quiet: boolean): () => void {
   const terminal = process.stderr.isTTY;
-  if (quiet && !terminal) return () => undefined;
+  if (quiet && !terminal) {
+    return () => undefined;
+  }
   const began = performance.now();
   const line = (): string => progressLine(progress, (performance.now() - began) / 1_000, terminal);
   const draw = terminal
@@ -68,7 +70,9 @@ function show(progress: Progress, quiet: boolean): () => void {
   return () => {
     clearInterval(timer);
     draw();
-    if (terminal) process.stderr.write("\n");
+    if (terminal) {
+      process.stderr.write("\n");
+    }
   };
 }
 

@@ -81,6 +81,7 @@ test("the help names every flag", () => {
     "json",
     "help",
     "version",
-  ])
+  ]) {
     expect(help).toContain(`--${flag} `.trimEnd());
+  }
 });

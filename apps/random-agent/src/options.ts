@@ -56,39 +56,58 @@ export function parseCommand(args: readonly string[]): Command {
   const matchmakers: string[] = [];
   const { tokens } = parseArgs({ args: [...args], options: flags, strict: false, tokens: true });
   for (const token of tokens) {
-    if (token.kind === "positional") return wrong(`expected flags only, received "${token.value}"`);
-    if (token.kind !== "option") continue;
+    if (token.kind === "positional") {
+      return wrong(`expected flags only, received "${token.value}"`);
+    }
+    if (token.kind !== "option") {
+      continue;
+    }
     const { name, rawName, value } = token;
-    if (!isFlag(name)) return wrong(`unknown flag ${rawName}`);
-    if (flags[name].type === "string" && value === undefined)
+    if (!isFlag(name)) {
+      return wrong(`unknown flag ${rawName}`);
+    }
+    if (flags[name].type === "string" && value === undefined) {
       return wrong(`expected a value after ${rawName}, received none`);
-    if (flags[name].type === "boolean" && value !== undefined)
+    }
+    if (flags[name].type === "boolean" && value !== undefined) {
       return wrong(`expected no value for ${rawName}, received "${value}"`);
+    }
     given[name] = value ?? "";
-    if (name === "matchmaker") matchmakers.push(given[name]);
+    if (name === "matchmaker") {
+      matchmakers.push(given[name]);
+    }
   }
-  if (given.help !== undefined) return { kind: "help" };
-  if (given.version !== undefined) return { kind: "version" };
+  if (given.help !== undefined) {
+    return { kind: "help" };
+  }
+  if (given.version !== undefined) {
+    return { kind: "version" };
+  }
   const { address = "127.0.0.1:8980", world } = given;
-  if (given.matchmaker !== undefined && (given.address ?? world) !== undefined)
+  if (given.matchmaker !== undefined && (given.address ?? world) !== undefined) {
     return wrong("expected --matchmaker, or --address and --world, received both");
+  }
   for (const [flag, addresses] of [
     ["--address", [address]],
     ["--matchmaker", matchmakers],
   ] as const) {
     const bad = addresses.find((each) => !isAddress(each));
-    if (bad !== undefined)
+    if (bad !== undefined) {
       return wrong(expected(flag, "HOST:PORT with a port from 1 to 65535", bad));
+    }
   }
   const agents = wholeNumber(given.agents ?? "1", 1, maxAgents);
-  if (agents === undefined)
+  if (agents === undefined) {
     return wrong(expected("--agents", `a whole number from 1 to ${maxAgents}`, given.agents));
+  }
   const steps = wholeNumber(given.steps ?? "1000", 1, Number.MAX_SAFE_INTEGER);
-  if (steps === undefined)
+  if (steps === undefined) {
     return wrong(expected("--steps", "a whole number of at least 1", given.steps));
+  }
   const seed = given.seed === undefined ? undefined : wholeSeed(given.seed);
-  if (seed === null)
+  if (seed === null) {
     return wrong(expected("--seed", "a whole number from 0 to 2^64 - 1", given.seed));
+  }
   const json = given.json !== undefined;
   return { kind: "play", address, agents, world, matchmakers, steps, seed, json };
 }

@@ -42,7 +42,9 @@ export async function playAll(
     void vector.close({ timeoutMs: closeTimeoutMs });
   };
   const fail = (error: unknown): void => {
-    if (!ended) failure = { error };
+    if (!ended) {
+      failure = { error };
+    }
     end();
   };
   type Step = TimeStep<DynamicObservation>;
@@ -51,11 +53,17 @@ export async function playAll(
     step: Step,
     watched: Promise<void> | undefined,
   ): Promise<void> => {
-    if (watched !== undefined) await watched;
-    if (!ended) await next(agent, step);
+    if (watched !== undefined) {
+      await watched;
+    }
+    if (!ended) {
+      await next(agent, step);
+    }
   };
   const next = (agent: number, step: Step): Promise<void> | undefined => {
-    if ((tallies[agent] as Tally).steps >= options.steps) return vector.leave([agent]);
+    if ((tallies[agent] as Tally).steps >= options.steps) {
+      return vector.leave([agent]);
+    }
     vector.send([(policies[agent] as Policy)(step)], [agent]);
     open++;
     return undefined;
@@ -64,14 +72,18 @@ export async function playAll(
     tallies[agent]?.add(step);
     const watched = options.onTimeStep?.(agent, step);
     const other = watched === undefined && !ended ? next(agent, step) : goOn(agent, step, watched);
-    if (other === undefined) return;
+    if (other === undefined) {
+      return;
+    }
     const done = other.catch(fail).finally(() => others.delete(done));
     others.add(done);
   };
 
   signal?.addEventListener("abort", end, { once: true });
   try {
-    if (signal?.aborted === true) end();
+    if (signal?.aborted === true) {
+      end();
+    }
     vector.sendReset();
     open = tallies.length;
     while (open > 0 || others.size > 0) {
@@ -83,8 +95,11 @@ export async function playAll(
       open -= ids.length;
       for (const [row, agent] of ids.entries()) {
         const step = timeSteps[row];
-        if (step) stepped(agent, step);
-        else throw failures[row] ?? new Error(`agent ${agent} made no step`);
+        if (step) {
+          stepped(agent, step);
+        } else {
+          throw failures[row] ?? new Error(`agent ${agent} made no step`);
+        }
       }
     }
   } catch (error) {
@@ -93,5 +108,7 @@ export async function playAll(
     signal?.removeEventListener("abort", end);
   }
   await Promise.all(others);
-  if (failure !== undefined) throw failure.error;
+  if (failure !== undefined) {
+    throw failure.error;
+  }
 }

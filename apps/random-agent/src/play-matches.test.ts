@@ -29,7 +29,9 @@ function pairWorld(failsAt: (world: number) => number) {
         step() {
           tick += 1;
           ticks += 1;
-          if (ticks === failure) throw new Error("the ground gave way");
+          if (ticks === failure) {
+            throw new Error("the ground gave way");
+          }
         },
         status: () => (tick < 3 ? "running" : "terminated"),
         observe: { tick: () => tick, reward: () => 1 },
@@ -122,7 +124,9 @@ test("a signal ends the search and the play, with a summary and no ticket left",
     seed: 1n,
     signal: ended.signal,
     onTimeStep: (_agent, step) => {
-      if (step.last()) ended.abort();
+      if (step.last()) {
+        ended.abort();
+      }
       return undefined;
     },
   });
@@ -144,7 +148,9 @@ test("a signal ends the wait for agents who never come", async () => {
   });
   // The other one has a seat, and does not take it.
   await matchmakerClient(url).findMatch();
-  while (server.worlds()[0]?.agents !== 1) await new Promise((resolve) => setImmediate(resolve));
+  while (server.worlds()[0]?.agents !== 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   ended.abort();
   expect(await playing).toMatchObject({ steps: 0, endedEarly: true });
 });

@@ -61,7 +61,9 @@ export async function playMatches(options: PlayMatchesOptions): Promise<MatchesS
   });
   const outcomes = await Promise.allSettled(playing);
   const failure = outcomes.find((outcome) => outcome.status === "rejected");
-  if (failure !== undefined) throw failure.reason;
+  if (failure !== undefined) {
+    throw failure.reason;
+  }
   const seconds = (performance.now() - began) / 1_000;
   return { worlds: [...worlds.values()], ...played(tallies, seed, seconds, steps * agents) };
 }
@@ -88,13 +90,19 @@ async function playOn(matchmaker: MatchmakerClient, agent: MatchedAgent): Promis
       match = await matchmaker.findMatch({}, { signal, unreachableMs });
       await play(match, agent);
     } catch (error) {
-      if (signal.aborted) break;
+      if (signal.aborted) {
+        break;
+      }
       // The first step of a sequence has no action.
       fruitless = tally.steps > before + 1 ? 0 : fruitless + 1;
       // Without a match it is the matchmaker who refuses; worlds come and go.
-      if (match === undefined || isTensorError(error) || fruitless === maxFruitless) throw error;
+      if (match === undefined || isTensorError(error) || fruitless === maxFruitless) {
+        throw error;
+      }
     } finally {
-      if (match !== undefined) await release(matchmaker, match.ticketId);
+      if (match !== undefined) {
+        await release(matchmaker, match.ticketId);
+      }
     }
   }
 }
@@ -120,7 +128,9 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
     for (;;) {
       tally.add(step);
       await options.onTimeStep?.(tally.agent, step, match);
-      if (tally.steps >= options.steps || signal.aborted) return;
+      if (tally.steps >= options.steps || signal.aborted) {
+        return;
+      }
       step = await environment.step(policy(step));
     }
   } finally {

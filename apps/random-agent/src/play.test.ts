@@ -29,7 +29,9 @@ test("each agent makes its steps in a world of their own, which is destroyed at 
   );
   const [host, ...agents] = peer.requests;
   expect(host?.map((request) => request.case)).toEqual(["createWorld", "destroyWorld"]);
-  for (const requests of agents) expect(requests.at(-1)?.case).toBe("leaveWorld");
+  for (const requests of agents) {
+    expect(requests.at(-1)?.case).toBe("leaveWorld");
+  }
 });
 
 test("a world that is named is joined, and left as it is", async () => {
@@ -50,8 +52,12 @@ test("all agents have joined before the first of them steps", async () => {
     actions,
     sequenceLength: 4,
     onRequest: ({ case: kind }) => {
-      if (kind === "joinWorld") joined++;
-      if (kind === "step") joinedAtStep.push(joined);
+      if (kind === "joinWorld") {
+        joined++;
+      }
+      if (kind === "step") {
+        joinedAtStep.push(joined);
+      }
       return undefined;
     },
   });
@@ -106,7 +112,9 @@ test("a promise of onTimeStep is awaited before that agent's next step", async (
     seed: 1n,
     onTimeStep: (agent) => {
       stepsOf[agent] = (stepsOf[agent] ?? 0) + 1;
-      if (agent === 1 && stepsOf[1] === 5) release();
+      if (agent === 1 && stepsOf[1] === 5) {
+        release();
+      }
       return agent === 0 ? held : undefined;
     },
   });
@@ -127,7 +135,9 @@ test("a signal ends the play early, and the summary says what was played", async
     seed: 1n,
     signal: controller.signal,
     onTimeStep: () => {
-      if (++steps === 10) controller.abort();
+      if (++steps === 10) {
+        controller.abort();
+      }
     },
   });
   expect(summary.endedEarly).toBe(true);
@@ -141,7 +151,9 @@ test("a signal ends a step that would never be answered", async () => {
     actions,
     sequenceLength: 4,
     onRequest: ({ case: kind }) => {
-      if (kind !== "step") return undefined;
+      if (kind !== "step") {
+        return undefined;
+      }
       controller.abort();
       return "silence";
     },
@@ -162,7 +174,9 @@ test("a server that dies in mid-play is an error, at once for all agents", async
     actions,
     sequenceLength: 4,
     onRequest: ({ case: kind }) => {
-      if (kind === "step" && ++steps === 9) peer.crash();
+      if (kind === "step" && ++steps === 9) {
+        peer.crash();
+      }
       return undefined;
     },
   });
@@ -176,7 +190,9 @@ test("one agent's failure ends the others, and is the error", async () => {
     actions,
     sequenceLength: 4,
     onRequest: ({ case: kind }, agent) => {
-      if (kind === "step" && agent === 2) throw new DmEnvRpcError("NOT_FOUND", "the world is gone");
+      if (kind === "step" && agent === 2) {
+        throw new DmEnvRpcError("NOT_FOUND", "the world is gone");
+      }
       return undefined;
     },
   });

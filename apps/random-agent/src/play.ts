@@ -70,7 +70,9 @@ export interface MatchesSummary extends Played {
 export async function playRandomly(options: PlayOptions): Promise<Summary> {
   const { address, signal } = options;
   await using host = await connect(address, { signal });
-  if (options.world !== undefined) return await playIn(options.world, options);
+  if (options.world !== undefined) {
+    return await playIn(options.world, options);
+  }
   const world = await host.createWorld({ signal });
   let summary: Summary;
   try {

@@ -34,7 +34,9 @@ export function randomPolicy(environment: Environment, random: Random): Policy {
     const action: Record<string, Tensor> = {};
     for (const [name, spec] of entries) {
       const legal = masks === undefined ? undefined : maskOf(name, spec, masks, isOnly);
-      if (legal?.data.every((isLegal) => isLegal === 0)) continue;
+      if (legal?.data.every((isLegal) => isLegal === 0)) {
+        continue;
+      }
       action[name] = sample(spec, random, { legal });
     }
     return action;
@@ -50,11 +52,20 @@ function maskOf(
   masks: Masks,
   isOnly: boolean,
 ): Tensor<"bool"> | undefined {
-  if (!isDiscrete(spec)) return undefined;
+  if (!isDiscrete(spec)) {
+    return undefined;
+  }
   let found: Masks | undefined = masks;
-  if (!isTensor(masks)) for (const key of name.split(".")) found = under(found, key);
-  else if (!isOnly) return undefined;
-  if (!isTensor(found) || found.dtype !== "bool") return undefined;
+  if (!isTensor(masks)) {
+    for (const key of name.split(".")) {
+      found = under(found, key);
+    }
+  } else if (!isOnly) {
+    return undefined;
+  }
+  if (!isTensor(found) || found.dtype !== "bool") {
+    return undefined;
+  }
   return found.data.length === legalActions(spec).shape[0] ? found : undefined;
 }
 
@@ -69,10 +80,18 @@ function isTensor(value: Masks | undefined): value is Tensor {
 
 /** A server's reward may have any dtype and shape: a number is itself, of a tensor the elements add up. */
 export function rewardOf({ value }: SignalContext): number {
-  if (value === undefined || typeof value === "string") return 0;
-  if (typeof value !== "object") return Number(value);
-  if (!("data" in value) || value.dtype === "string" || value.dtype === "proto") return 0;
+  if (value === undefined || typeof value === "string") {
+    return 0;
+  }
+  if (typeof value !== "object") {
+    return Number(value);
+  }
+  if (!("data" in value) || value.dtype === "string" || value.dtype === "proto") {
+    return 0;
+  }
   let sum = 0;
-  for (const element of value.data) sum += Number(element);
+  for (const element of value.data) {
+    sum += Number(element);
+  }
   return sum;
 }

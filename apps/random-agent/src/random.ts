@@ -25,6 +25,8 @@ export function randomSource(seed: bigint, stream: number): Random {
     return sum >>> 0;
   };
   // The author's own warm-up: after it every bit of the seed has reached every bit of the state.
-  for (let i = 0; i < 15; i++) next32();
+  for (let i = 0; i < 15; i++) {
+    next32();
+  }
   return () => ((next32() >>> 5) * 0x4000000 + (next32() >>> 6)) / 0x20000000000000;
 }

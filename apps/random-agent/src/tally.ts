@@ -46,9 +46,13 @@ export class Tally implements AgentTally {
 
   add(step: TimeStep<unknown>): void {
     this.steps++;
-    if (step.first()) this.#reward = 0;
+    if (step.first()) {
+      this.#reward = 0;
+    }
     this.#reward += step.reward ?? 0;
-    if (!step.last()) return;
+    if (!step.last()) {
+      return;
+    }
     this.sequences++;
     this.#returns += this.#reward;
   }

@@ -18,7 +18,9 @@ async function play(name: string, choose: (angle: number, velocity: number) => n
   );
   for await (const step of steps) {
     total += step.reward ?? 0;
-    if (!step.last()) continue;
+    if (!step.last()) {
+      continue;
+    }
     console.log(`${name}: ${step.state} after ${total} steps`);
     total = 0;
   }

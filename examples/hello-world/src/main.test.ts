@@ -11,7 +11,9 @@ it("runs a sequence to its end", () => {
   const lines = output.trim().split("\n");
   expect(lines.length).toBeGreaterThan(3);
   expect(lines.at(-1)).toMatch(/^at 1[2-4], reward 1$/);
-  for (const line of lines.slice(0, -1)) expect(line).toMatch(/reward 0$/);
+  for (const line of lines.slice(0, -1)) {
+    expect(line).toMatch(/reward 0$/);
+  }
 });
 
 it("is what the README shows", () => {

@@ -52,7 +52,9 @@ async function play(name: string, strength: number, tags: readonly string[]): Pr
   const match = await client.findMatch(tags.length > 0 ? { tags } : { doubles: { strength } });
   await using environment = await joinMatch(match, { as: tug });
   let step = await environment.reset();
-  while (!step.last()) step = await environment.step({ pull: strength });
+  while (!step.last()) {
+    step = await environment.step({ pull: strength });
+  }
   // Who has played, or has had enough, gives the ticket up.
   await client.cancel(match.ticketId);
   return `${name} in ${match.worldName}: ${(step.reward ?? 0) > 0 ? "won" : "lost"}`;
@@ -66,4 +68,6 @@ const results = await Promise.all([
   play("Eve", 4, []),
   play("Finn", 9, []),
 ]);
-for (const line of results.sort()) console.log(line);
+for (const line of results.sort()) {
+  console.log(line);
+}

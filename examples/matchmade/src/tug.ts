@@ -20,7 +20,9 @@ export const tug = defineWorld({
         middle = 0;
       },
       step(actions) {
-        for (const [agent, { pull = 0 }] of actions) middle += pull * (sides.get(agent) ?? 0);
+        for (const [agent, { pull = 0 }] of actions) {
+          middle += pull * (sides.get(agent) ?? 0);
+        }
       },
       status: () => (isOver() ? "terminated" : "running"),
       observe: {

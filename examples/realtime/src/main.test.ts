@@ -10,5 +10,7 @@ it("behaviour 56: runs Universe's loop over worlds that do not wait for it", () 
   // Without a key a stone falls for 34 ticks, a sixtieth of a second each, however slow the agent is.
   const idle = lines.filter((line) => line.startsWith("stone 1"));
   expect(idle.length).toBeGreaterThan(0);
-  for (const line of idle) expect(line).toBe("stone 1 lasted 0.6 s");
+  for (const line of idle) {
+    expect(line).toBe("stone 1 lasted 0.6 s");
+  }
 });

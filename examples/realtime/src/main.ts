@@ -48,7 +48,9 @@ while (done < 4) {
   const step = await environment.step(actionN);
   observationN = step.observationN;
   for (const [index, { sequence }] of step.info.n.entries()) {
-    if (!step.doneN[index] || sequence === null) continue;
+    if (!step.doneN[index] || sequence === null) {
+      continue;
+    }
     done += 1;
     console.log(`stone ${index} lasted ${sequence.return.toFixed(1)} s`);
   }

@@ -27,7 +27,9 @@ export const catching = defineEnvironment({
       step({ move = 1 }) {
         paddle = Math.min(columns - 1, Math.max(0, paddle + move - 1));
         ball = { ...ball, row: ball.row + 1 };
-        if (ball.row < rows - 1) return { observation: observe() };
+        if (ball.row < rows - 1) {
+          return { observation: observe() };
+        }
         const reward = ball.column === paddle ? 1 : -1;
         return { observation: observe(), reward, state: "terminated" };
       },

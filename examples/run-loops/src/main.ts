@@ -9,7 +9,9 @@ const agent = {
   return: 0,
   step(timeStep: TimeStep<unknown>): { move: number } {
     this.return += timeStep.reward ?? 0;
-    if (timeStep.last()) this.sequences += 1;
+    if (timeStep.last()) {
+      this.sequences += 1;
+    }
     return { move: Math.floor(Math.random() * 3) };
   },
 };
@@ -50,7 +52,9 @@ for (let sequence = 0; sequence < 5; sequence++) {
   for (let stepCounter = 1; ; stepCounter++) {
     const action = agent.step(timeStep);
     timeStep = await environment.step(action);
-    if (stepCounter === stepLimit) timeStep = { ...timeStep, stepType: "last" };
+    if (stepCounter === stepLimit) {
+      timeStep = { ...timeStep, stepType: "last" };
+    }
     if (timeStep.last()) {
       agent.step(timeStep);
       break;

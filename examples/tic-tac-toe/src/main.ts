@@ -15,7 +15,9 @@ async function play(name: string, fields: readonly number[]) {
   for (const field of fields) {
     try {
       step = await environment.step({ field });
-      if (step.last()) break;
+      if (step.last()) {
+        break;
+      }
     } catch (error) {
       console.log(`${name}: ${error instanceof Error ? error.message : error}`);
     }

@@ -26,11 +26,17 @@ export const ticTacToe = defineWorld({
     return {
       start: () => board.clear(),
       validate(_agent, { field }) {
-        if (field !== undefined && board.isFree(field)) return;
+        if (field !== undefined && board.isFree(field)) {
+          return;
+        }
         throw new DmEnvRpcError("INVALID_ARGUMENT", `expected a free field, received ${field}`);
       },
       step(actions) {
-        for (const [agent, { field }] of actions) if (field !== undefined) board.take(field, agent);
+        for (const [agent, { field }] of actions) {
+          if (field !== undefined) {
+            board.take(field, agent);
+          }
+        }
       },
       status: () => (board.winner() !== 0 || board.isFull() ? "terminated" : "running"),
       observe: {

@@ -38,7 +38,9 @@ let sequences = 0;
 for (let i = 0; i < 50; i++) {
   batch = await environments.step(batch.ids.map(() => ({ dx: 1 })));
   for (const info of batch.finalInfo) {
-    if (info === null) continue;
+    if (info === null) {
+      continue;
+    }
     sequences += 1;
     returns += info.return;
   }

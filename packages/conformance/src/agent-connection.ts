@@ -45,9 +45,13 @@ export class AgentConnection {
       stream.start({
         onMessage: (message) => {
           const waiting = this.#waiting.shift();
-          if (waiting === undefined) this.unasked += 1;
-          else if (message.case === "malformed") waiting.reject(message.value);
-          else waiting.resolve(message);
+          if (waiting === undefined) {
+            this.unasked += 1;
+          } else if (message.case === "malformed") {
+            waiting.reject(message.value);
+          } else {
+            waiting.resolve(message);
+          }
         },
         onEnd: () => undefined,
         onDrain: () => undefined,
@@ -86,8 +90,11 @@ export class AgentConnection {
       });
     });
     answer.catch(() => undefined);
-    if (this.gone === undefined) this.#stream.send(toRequest(request));
-    else this.#waiting.pop()?.reject(new Mismatch("an open stream", "one that has ended"));
+    if (this.gone === undefined) {
+      this.#stream.send(toRequest(request));
+    } else {
+      this.#waiting.pop()?.reject(new Mismatch("an open stream", "one that has ended"));
+    }
     return answer;
   }
 
@@ -99,7 +106,9 @@ export class AgentConnection {
   async #inKind<K extends Kind>(request: RequestOf<K>): Promise<ResponseOf<K>["value"]> {
     const response = await this.send(request as AnyRequest);
     const { case: kind } = request as { case: string };
-    if (response.case === kind) return response.value as ResponseOf<K>["value"];
+    if (response.case === kind) {
+      return response.value as ResponseOf<K>["value"];
+    }
     throw new Mismatch(`a ${kind} response`, textOf(response));
   }
 
@@ -123,7 +132,9 @@ export class AgentConnection {
   /** Resets, and takes over the specs if there are any. */
   async reset(settings: Settings = {}): Promise<void> {
     const { specs } = await this.accepted<"reset">(requests.reset(settings));
-    if (specs !== undefined) this.learn(specs);
+    if (specs !== undefined) {
+      this.learn(specs);
+    }
   }
 
   resetWorld(world: string, settings: Settings = {}): Promise<unknown> {
@@ -169,13 +180,17 @@ export class AgentConnection {
 
   /** Takes over the specs of a response. */
   learn(specs: Parameters<typeof unpackSpecs>[0] | undefined): void {
-    if (specs === undefined) throw new Mismatch("specs in the response", "none");
+    if (specs === undefined) {
+      throw new Mismatch("specs in the response", "none");
+    }
     try {
       const { actions, observations } = unpackSpecs(specs);
       this.actions = actions;
       this.observations = observations;
     } catch (error) {
-      if (!isTensorError(error)) throw error;
+      if (!isTensorError(error)) {
+        throw error;
+      }
       throw new Mismatch("specs that are sound", error.message);
     }
   }
@@ -192,8 +207,11 @@ export class AgentConnection {
 
   /** Leaves in good order if nothing is outstanding, and is gone in any case. */
   async close(): Promise<void> {
-    if (this.outstanding) this.drop();
-    else this.end();
+    if (this.outstanding) {
+      this.drop();
+    } else {
+      this.end();
+    }
     const timer = setTimeout(() => this.drop(), Math.min(this.#timeoutMs, 2_000));
     await this.closed;
     clearTimeout(timer);
@@ -219,7 +237,11 @@ function stateName(state: number): StateName {
 
 /** A response in a few words. */
 export function textOf(response: ProcessResponse): string {
-  if (response.case === undefined) return "a response without a payload";
-  if (response.case !== "error") return `a ${response.case} response`;
+  if (response.case === undefined) {
+    return "a response without a payload";
+  }
+  if (response.case !== "error") {
+    return `a ${response.case} response`;
+  }
   return `error ${response.value.code}: ${response.value.message}`;
 }

@@ -31,7 +31,9 @@ export async function sendBadFrame(
       });
       let status: string | undefined;
       const note = (headers: Readonly<Record<string, unknown>>): void => {
-        if (headers["grpc-status"] !== undefined) status = String(headers["grpc-status"]);
+        if (headers["grpc-status"] !== undefined) {
+          status = String(headers["grpc-status"]);
+        }
       };
       stream.on("response", note);
       stream.on("trailers", note);

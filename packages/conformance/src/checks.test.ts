@@ -11,6 +11,7 @@ it("has a check for every behaviour of a server, or the reason why there is none
 it("has an id of its own for every check, which begins with its behaviour", () => {
   const ids = allChecks.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
-  for (const { id, behaviour } of allChecks)
+  for (const { id, behaviour } of allChecks) {
     expect(id).toMatch(new RegExp(`^${behaviour}\\.[a-z-]+$`));
+  }
 });

@@ -59,11 +59,19 @@ export function parseCommand(args: readonly string[]): Command {
       version: { type: "boolean", default: false },
     },
   });
-  if (values.help) return { kind: "help" };
-  if (values.version) return { kind: "version" };
-  if (values.list) return { kind: "list" };
+  if (values.help) {
+    return { kind: "help" };
+  }
+  if (values.version) {
+    return { kind: "version" };
+  }
+  if (values.list) {
+    return { kind: "list" };
+  }
   const { address, config, filter, json, junit, all } = values;
-  if (address === undefined) throw new Error("expected --address HOST:PORT, received none");
+  if (address === undefined) {
+    throw new Error("expected --address HOST:PORT, received none");
+  }
   const protocol = protocols.find((name) => name === values.protocol);
   if (protocol === undefined) {
     throw new Error(

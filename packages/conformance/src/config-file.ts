@@ -27,7 +27,9 @@ const counted: Reader = (value, where): Counted =>
   record({ create: settings, count }, value, where) as unknown as Counted;
 
 const agents: Reader = (value, where) => {
-  if (!isObject(value)) return count(value, where);
+  if (!isObject(value)) {
+    return count(value, where);
+  }
   const { min = 1, max } = record({ min: count, max: count }, value, where) as Partial<AgentCounts>;
   return max !== undefined && min <= max
     ? { min, max }
@@ -70,7 +72,9 @@ function record(
   value: Json,
   where: string,
 ): Record<string, unknown> {
-  if (!isObject(value)) return wrong(where, "an object", value);
+  if (!isObject(value)) {
+    return wrong(where, "an object", value);
+  }
   const read: Record<string, unknown> = {};
   for (const [key, entry] of Object.entries(value)) {
     const reader = Object.hasOwn(known, key) ? known[key] : undefined;
@@ -84,14 +88,18 @@ function record(
 
 /** Settings nest; an object whose only key is a dtype is a value with that dtype. */
 function settings(value: Json, where: string): Settings {
-  if (!isObject(value)) return wrong(where, "an object of settings", value);
+  if (!isObject(value)) {
+    return wrong(where, "an object of settings", value);
+  }
   return Object.fromEntries(
     Object.entries(value).map(([name, entry]) => [name, setting(entry, `${where}.${name}`)]),
   );
 }
 
 function setting(value: Json, where: string): PackValue | Settings {
-  if (!isObject(value)) return value as PackValue;
+  if (!isObject(value)) {
+    return value as PackValue;
+  }
   const [key, ...more] = Object.keys(value);
   if (key === undefined || more.length > 0 || !Object.hasOwn(dtypes, key)) {
     return settings(value, where);

@@ -41,7 +41,9 @@ describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
       return { isFound: failures.includes(foundBy), others };
     };
     const verdict = { isFound: true, others: [] };
-    if (isDeepStrictEqual(await judge(hasty), verdict)) return;
+    if (isDeepStrictEqual(await judge(hasty), verdict)) {
+      return;
+    }
     expect(await judge(patient)).toEqual(verdict);
   });
 

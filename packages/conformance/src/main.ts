@@ -36,16 +36,26 @@ async function main(): Promise<number> {
     config,
     ...(filter === undefined ? {} : { filter }),
     onCheck: ({ id }, done, total) => {
-      if (bar) process.stderr.write(`\r\u001b[K${progressText(done, total, id)}`);
+      if (bar) {
+        process.stderr.write(`\r\u001b[K${progressText(done, total, id)}`);
+      }
     },
     onResult: (result, done, total) => {
-      if (!bar) process.stderr.write(`${progressLine(result, done, total)}\n`);
+      if (!bar) {
+        process.stderr.write(`${progressLine(result, done, total)}\n`);
+      }
     },
   });
-  if (bar) process.stderr.write("\r\u001b[K");
+  if (bar) {
+    process.stderr.write("\r\u001b[K");
+  }
   process.stdout.write(reportText(report, all));
-  if (json !== undefined) writeFileSync(json, jsonReport(report));
-  if (junit !== undefined) writeFileSync(junit, junitReport(report));
+  if (json !== undefined) {
+    writeFileSync(json, jsonReport(report));
+  }
+  if (junit !== undefined) {
+    writeFileSync(junit, junitReport(report));
+  }
   return report.ok ? 0 : 1;
 }
 

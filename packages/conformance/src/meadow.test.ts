@@ -49,7 +49,9 @@ function describeMeadow(
   });
 }
 
-for (const clock of Object.keys(clocks) as ClockName[]) describeMeadow(clock, { clock });
+for (const clock of Object.keys(clocks) as ClockName[]) {
+  describeMeadow(clock, { clock });
+}
 for (const clock of Object.keys(clocks) as ClockName[]) {
   const create = { ...meadowConfig.create, min_agents: 3 };
   const shortSequence = { create: { length: 4, min_agents: 3 }, count: 4 };
@@ -58,7 +60,9 @@ for (const clock of Object.keys(clocks) as ClockName[]) {
     config: { agents: { min: 3, max: 8 }, create, shortSequence },
   });
 }
-for (const protocol of ["connect", "grpc-web"] as const) describeMeadow(protocol, { protocol });
+for (const protocol of ["connect", "grpc-web"] as const) {
+  describeMeadow(protocol, { protocol });
+}
 
 describeMeadow("that blocks, drains and has resets wait", {
   policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },

@@ -19,6 +19,8 @@ export function expectThat(
   expected: string,
   received: string | (() => string),
 ): asserts condition {
-  if (condition) return;
+  if (condition) {
+    return;
+  }
   throw new Mismatch(expected, typeof received === "string" ? received : received());
 }

@@ -11,6 +11,8 @@ export class NothingToCheck extends Error {
  * @throws NothingToCheck when there are none.
  */
 export function needed<T>(entries: readonly T[], what: string): readonly T[] {
-  if (entries.length === 0) throw new NothingToCheck(`the world has no ${what}`);
+  if (entries.length === 0) {
+    throw new NothingToCheck(`the world has no ${what}`);
+  }
   return entries;
 }

@@ -34,7 +34,9 @@ export function codecsWithRaw(): CallCodecs {
       size: (request) => rawOf(request)?.length ?? codec.size(request),
       write(request, target, offset) {
         const raw = rawOf(request);
-        if (raw === undefined) return codec.write(request, target, offset);
+        if (raw === undefined) {
+          return codec.write(request, target, offset);
+        }
         target.set(raw, offset);
         return offset + raw.length;
       },

@@ -84,7 +84,9 @@ export async function runConformance(options: RunOptions): Promise<ConformanceRe
     results.push(result);
     onResult?.(result, results.length, selected.length);
   }
-  if (filter === undefined) results.push(...unseen.map(unseenResult));
+  if (filter === undefined) {
+    results.push(...unseen.map(unseenResult));
+  }
   const counts = countOf(results);
   const ok = counts.failed === 0 && counts["unexpected-pass"] === 0;
   return { address, protocol, results, counts, ok };
@@ -119,13 +121,17 @@ async function play(check: Check, stage: Stage): Promise<Outcome> {
   try {
     await stage.clear();
   } catch (error) {
-    if (outcome.kind === "passed") outcome = failure(error);
+    if (outcome.kind === "passed") {
+      outcome = failure(error);
+    }
   }
   return outcome;
 }
 
 function failure(error: unknown): Outcome {
-  if (error instanceof NothingToCheck) return { kind: "not-applicable", reason: error.message };
+  if (error instanceof NothingToCheck) {
+    return { kind: "not-applicable", reason: error.message };
+  }
   if (error instanceof Mismatch) {
     return { kind: "failed", expected: error.expected, received: error.received };
   }
@@ -137,14 +143,20 @@ function inLightOf(
   id: string,
   outcome: Outcome,
 ): Outcome {
-  if (!knownFailing.includes(id)) return outcome;
-  if (outcome.kind === "passed") return { kind: "unexpected-pass" };
+  if (!knownFailing.includes(id)) {
+    return outcome;
+  }
+  if (outcome.kind === "passed") {
+    return { kind: "unexpected-pass" };
+  }
   return outcome.kind === "failed" ? { ...outcome, kind: "known-failure" } : outcome;
 }
 
 function checkKnownFailing({ knownFailing = [] }: ConformanceConfig): void {
   for (const id of knownFailing) {
-    if (checks.some((check) => check.id === id)) continue;
+    if (checks.some((check) => check.id === id)) {
+      continue;
+    }
     throw new Error(`"knownFailing" of the config has "${id}", which is no check; see --list`);
   }
 }
@@ -197,6 +209,8 @@ function countOf(results: readonly CheckResult[]): Record<Outcome["kind"], numbe
     "unexpected-pass": 0,
     "not-applicable": 0,
   };
-  for (const { outcome } of results) counts[outcome.kind] += 1;
+  for (const { outcome } of results) {
+    counts[outcome.kind] += 1;
+  }
   return counts;
 }

@@ -51,7 +51,9 @@ export function valueFor(spec: TensorSpec): Tensor {
 export function filler(spec: TensorSpec): Tensor | undefined {
   const value = valueFor(spec);
   const [first] = value.data;
-  if (value.data.length === 0 || [...value.data].some((one) => one !== first)) return undefined;
+  if (value.data.length === 0 || [...value.data].some((one) => one !== first)) {
+    return undefined;
+  }
   return { ...value, data: value.data.slice(0, 1) } as Tensor;
 }
 
@@ -70,7 +72,9 @@ export function ofAnotherDType(spec: TensorSpec): Tensor {
 /** A UID that is in neither table, beyond 2^53 so that a number does not hold it. */
 export function strangeUid(...tables: readonly SpecTable[]): bigint {
   let uid = 2n ** 53n + 1n;
-  while (tables.some(({ byUid }) => byUid.has(uid))) uid += 2n;
+  while (tables.some(({ byUid }) => byUid.has(uid))) {
+    uid += 2n;
+  }
   return uid;
 }
 
@@ -96,7 +100,9 @@ export function* boundaries(spec: TensorSpec): Generator<Boundary> {
     [spec.min, -1],
     [spec.max, 1],
   ] as const) {
-    if (bound === undefined) continue;
+    if (bound === undefined) {
+      continue;
+    }
     for (let at = 0; at < value.data.length; at++) {
       const limit = typeof bound === "object" ? (bound[bound.length === 1 ? 0 : at] ?? 0) : bound;
       const next = beyondOf(spec.dtype, limit, sign);

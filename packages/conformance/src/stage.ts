@@ -48,7 +48,9 @@ export class Stage {
   /** A world to play in: a new one, or the one that the server comes with. */
   async world(settings?: Settings, by?: AgentConnection): Promise<string> {
     const { worlds = "many", premade, create = {} } = this.config;
-    if (worlds === "none") return premade ?? "";
+    if (worlds === "none") {
+      return premade ?? "";
+    }
     const creator = by ?? (await this.connect());
     const world = await creator.createWorld(settings ?? create);
     this.#worlds.push(world);
@@ -84,7 +86,9 @@ export class Stage {
     world: string,
   ): Promise<{ world: string; agents: AgentConnection[] }> {
     const agents: AgentConnection[] = [];
-    while (agents.length < count) agents.push(await this.#join(world));
+    while (agents.length < count) {
+      agents.push(await this.#join(world));
+    }
     return { world, agents };
   }
 
@@ -131,11 +135,15 @@ export class Stage {
         // All of it within the time that the first step may take.
         const share = count === 1 + companions ? 2 : 2 * mostAgents;
         const waited = delay(this.timeoutMs / share, "waited");
-        if ((await Promise.race([...steps, waited])) !== "waited") return count;
+        if ((await Promise.race([...steps, waited])) !== "waited") {
+          return count;
+        }
         agents.push(await this.#join(world));
       }
     } catch (error) {
-      if (!(error instanceof Mismatch)) throw error;
+      if (!(error instanceof Mismatch)) {
+        throw error;
+      }
     }
     return undefined;
   }
@@ -153,12 +161,16 @@ export class Stage {
       do {
         await companion.step();
         // Where a reset waits for the end of the sequence, an agent that only steps puts it off.
-        if (this.config.onReset === "wait") await companion.reset();
+        if (this.config.onReset === "wait") {
+          await companion.reset();
+        }
         await delay(companionPauseMs);
       } while (this.#companions.get(world)?.has(companion) === true);
     } catch (error) {
       // What goes wrong for it goes wrong for the agents of the check, which say so.
-      if (!(error instanceof Mismatch)) throw error;
+      if (!(error instanceof Mismatch)) {
+        throw error;
+      }
     }
   }
 
@@ -172,8 +184,11 @@ export class Stage {
     const firstSteps = Promise.all(agents.map((agent) => agent.keepStepping()));
     firstSteps.catch(() => undefined);
     const { clock } = this.config;
-    if (clock === undefined) await Promise.race([firstSteps, delay(this.quietMs)]);
-    else if (clock !== "turns") await firstSteps;
+    if (clock === undefined) {
+      await Promise.race([firstSteps, delay(this.quietMs)]);
+    } else if (clock !== "turns") {
+      await firstSteps;
+    }
     // With turns an agent must move before the next one is answered.
     await this.drive(agents, () => agents.every(({ states }) => states.length > 0));
     for (const { states } of agents) {
@@ -208,11 +223,15 @@ export class Stage {
       settled = true;
       stop();
     };
-    if (typeof until !== "function") until.then(settle, settle);
+    if (typeof until !== "function") {
+      until.then(settle, settle);
+    }
     const over = typeof until === "function" ? until : () => settled;
     await Promise.all(
       agents.map(async (agent) => {
-        while (!over()) await Promise.race([agent.keepStepping(), stopped]);
+        while (!over()) {
+          await Promise.race([agent.keepStepping(), stopped]);
+        }
         stop();
       }),
     );
@@ -227,7 +246,9 @@ export class Stage {
       ),
       delay(this.quietMs, undefined),
     ]);
-    if (early !== undefined) throw new Mismatch(`${what} to wait`, early);
+    if (early !== undefined) {
+      throw new Mismatch(`${what} to wait`, early);
+    }
   }
 
   /** Ends all that the check has opened and made. */
@@ -235,7 +256,9 @@ export class Stage {
     this.#companions.clear();
     this.#joined.clear();
     await Promise.all(this.#connections.splice(0).map((connection) => connection.close()));
-    if (this.#worlds.length === 0) return;
+    if (this.#worlds.length === 0) {
+      return;
+    }
     const janitor = await this.connect();
     for (const world of this.#worlds.splice(0)) {
       // An agent that was dropped may be leaving yet; a world that is gone already is well.

@@ -42,10 +42,14 @@ export function describeConformance(options: DescribeOptions): void {
     const skipped: string[] = [];
     afterAll(async () => {
       await server?.close?.();
-      if (skipped.length > 0) process.stderr.write(`skipped in ${name}: ${skipped.join("; ")}\n`);
+      if (skipped.length > 0) {
+        process.stderr.write(`skipped in ${name}: ${skipped.join("; ")}\n`);
+      }
     });
     for (const check of selectChecks(filter)) {
-      if (check.notFor?.(config, protocol) !== undefined) continue;
+      if (check.notFor?.(config, protocol) !== undefined) {
+        continue;
+      }
       it(`${check.id}: ${check.title}`, { timeout: 60_000 }, async ({ skip }) => {
         const result = await runCheck(check, { address: server?.address ?? "", protocol, config });
         const { outcome } = result;
@@ -54,7 +58,9 @@ export function describeConformance(options: DescribeOptions): void {
           skip(outcome.reason);
         }
         const { kind } = outcome;
-        if (kind === "failed" || kind === "unexpected-pass") throw new Error(resultText(result));
+        if (kind === "failed" || kind === "unexpected-pass") {
+          throw new Error(resultText(result));
+        }
       });
     }
   });

@@ -24,7 +24,9 @@ export function bytesField(number: number, bytes: readonly number[]): readonly n
  */
 export function unusualSteps(uid: Uid, tensor: Tensor): readonly (readonly [string, number[]])[] {
   const { kind, bytes, dataType } = dtypes[tensor.dtype];
-  if (kind === "string" || kind === "proto" || (kind === "int" && bytes === 1)) return [];
+  if (kind === "string" || kind === "proto" || (kind === "int" && bytes === 1)) {
+    return [];
+  }
   const [wireType, elements] = elementsOf(tensor);
   const half = Math.ceil(elements.length / 2);
   const arrays = {

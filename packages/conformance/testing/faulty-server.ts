@@ -25,12 +25,16 @@ export async function serveWithFault(
   const folder = await mkdtemp(join(tmpdir(), "faulty-server-"));
   let child: ChildProcess | undefined;
   const dispose = async (): Promise<void> => {
-    if (child?.exitCode === null && child.kill()) await once(child, "close");
+    if (child?.exitCode === null && child.kill()) {
+      await once(child, "close");
+    }
     await rm(folder, { recursive: true });
   };
   try {
     await copySources(folder);
-    if (fault !== undefined) await plant(fault, join(folder, "src"));
+    if (fault !== undefined) {
+      await plant(fault, join(folder, "src"));
+    }
     child = spawn(process.execPath, [program, join(folder, "src/index.ts"), clock], {
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -60,10 +64,14 @@ async function plant({ replace, by }: Fault, sources: string): Promise<void> {
   const wanted = new RegExp(words.join("\\s+"), "g");
   const found: { file: string; text: string }[] = [];
   for (const name of await readdir(sources, { recursive: true })) {
-    if (!name.endsWith(".ts")) continue;
+    if (!name.endsWith(".ts")) {
+      continue;
+    }
     const file = join(sources, name);
     const text = await readFile(file, "utf8");
-    for (const _ of text.matchAll(wanted)) found.push({ file, text });
+    for (const _ of text.matchAll(wanted)) {
+      found.push({ file, text });
+    }
   }
   const [place, ...others] = found;
   if (place === undefined || others.length > 0) {

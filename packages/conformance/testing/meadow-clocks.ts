@@ -15,7 +15,8 @@ export function meadowClock(
     realtime: () => realtime({ ticksPerSecond: 200 }),
   } satisfies Record<MeadowClock, () => server.Clock>;
   const make = known[name];
-  if (make === undefined)
+  if (make === undefined) {
     throw new Error(`expected one of ${Object.keys(known)}, received ${name}`);
+  }
   return make();
 }

@@ -15,8 +15,12 @@ const options = { help: { type: "boolean" }, version: { type: "boolean" } } as c
  */
 export function readArguments(args: readonly string[]): Arguments {
   const { values, positionals } = parse(args);
-  if (values.help === true) return { show: "help" };
-  if (values.version === true) return { show: "version" };
+  if (values.help === true) {
+    return { show: "help" };
+  }
+  if (values.version === true) {
+    return { show: "version" };
+  }
   const [folder] = positionals;
   if (folder === undefined || folder === "" || positionals.length > 1) {
     const received = positionals.length === 0 ? "none" : positionals.map(quote).join(" ");

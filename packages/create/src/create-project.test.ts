@@ -63,8 +63,9 @@ describe("create", () => {
       await readFile(new URL("../template/package.json", import.meta.url), "utf8"),
     );
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
-      if (name.startsWith("@dm-env-rpc/")) expect(version, name).toBe("workspace:^");
-      else {
+      if (name.startsWith("@dm-env-rpc/")) {
+        expect(version, name).toBe("workspace:^");
+      } else {
         const line = `^ {2}"?${name}"?: \\^?${String(version).slice(1)}$`;
         expect(catalog).toMatch(new RegExp(line, "m"));
       }

@@ -30,7 +30,9 @@ export async function createProject(folder: string, version: string): Promise<st
 
 function checkName(name: string): void {
   const { validForNewPackages, errors = [], warnings = [] } = validatePackageName(name);
-  if (validForNewPackages) return;
+  if (validForNewPackages) {
+    return;
+  }
   throw new Error(
     `expected a folder whose name npm takes for a package's, such as my-world; ` +
       `received "${name}": ${[...errors, ...warnings].join("; ")}`,
@@ -39,14 +41,18 @@ function checkName(name: string): void {
 
 async function checkEmpty(target: string, folder: string): Promise<void> {
   const there = await readdir(target).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
+    if (error.code === "ENOENT") {
+      return [];
+    }
     if (error.code === "ENOTDIR") {
       throw new Error(`expected a folder, but "${folder}" is a file; give another name`);
     }
     throw error;
   });
   const first = there.find((entry) => !ignored.has(entry));
-  if (first === undefined) return;
+  if (first === undefined) {
+    return;
+  }
   throw new Error(
     `expected an empty folder, but "${folder}" has ${first} in it; empty it or give another name`,
   );
@@ -61,7 +67,9 @@ function manifestOf(text: string, name: string, version: string): string {
   manifest.name = name;
   for (const dependencies of [manifest.dependencies, manifest.devDependencies]) {
     for (const dependency of Object.keys(dependencies)) {
-      if (dependency.startsWith("@dm-env-rpc/")) dependencies[dependency] = `^${version}`;
+      if (dependency.startsWith("@dm-env-rpc/")) {
+        dependencies[dependency] = `^${version}`;
+      }
     }
   }
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -31,7 +31,9 @@ async function main(): Promise<void> {
       const { folder } = asked;
       const name = await createProject(folder, manifest.version);
       const lines = ["npm install", "npm test", "npm start"];
-      if (folder !== ".") lines.unshift(`cd ${folder}`);
+      if (folder !== ".") {
+        lines.unshift(`cd ${folder}`);
+      }
       process.stdout.write(`Made ${name}. Next:\n\n  ${lines.join("\n  ")}\n\n`);
     }
   }
@@ -45,7 +47,9 @@ function readManifest(path: string) {
 function checkNode(range: string): void {
   const [wantedMajor = 0, wantedMinor = 0] = range.replace(">=", "").split(".").map(Number);
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) return;
+  if (major > wantedMajor || (major === wantedMajor && minor >= wantedMinor)) {
+    return;
+  }
   throw new Error(
     `expected Node ${wantedMajor}.${wantedMinor} or later, which runs TypeScript as it is; ` +
       `this is Node ${process.versions.node}: install a later one from https://nodejs.org`,

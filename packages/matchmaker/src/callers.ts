@@ -116,7 +116,9 @@ export class Callers<S extends DescService> {
       try {
         return await run(this.client, this.options());
       } catch (error) {
-        if (attempt >= this.count || !isPassing(error)) throw fromCallError(error);
+        if (attempt >= this.count || !isPassing(error)) {
+          throw fromCallError(error);
+        }
         this.next();
       }
     }
@@ -157,7 +159,9 @@ function bearer(token: string): Interceptor {
 }
 
 function nodeTls(tls: OpenTls | undefined): Record<string, unknown> {
-  if (tls === undefined) return {};
+  if (tls === undefined) {
+    return {};
+  }
   const { serverName, ...rest } = tls;
   return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }

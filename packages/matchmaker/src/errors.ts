@@ -33,7 +33,9 @@ export function overloaded(message: string, cause?: unknown): ConnectError {
 
 /** The error that a caller of a service gets. */
 export function toConnectError(error: unknown): ConnectError {
-  if (error instanceof ConnectError || isDmEnvRpcError(error)) return statusError(error);
+  if (error instanceof ConnectError || isDmEnvRpcError(error)) {
+    return statusError(error);
+  }
   if (isStoreError(error, "full")) {
     return overloaded(error.message, error);
   }

@@ -37,7 +37,9 @@ function rangeFilter({
   const openBelow = exclude === Exclude.MIN || exclude === Exclude.BOTH;
   const openAbove = exclude === Exclude.MAX || exclude === Exclude.BOTH;
   return ({ doubles }) => {
-    if (!Object.hasOwn(doubles, doubleArg)) return false;
+    if (!Object.hasOwn(doubles, doubleArg)) {
+      return false;
+    }
     const value = doubles[doubleArg] ?? Number.NaN;
     return (openBelow ? value > min : value >= min) && (openAbove ? value < max : value <= max);
   };
@@ -51,13 +53,17 @@ function rangeFilter({
 export function checkPool(pool: Pool): void {
   const where = `pool "${pool.name}"`;
   for (const { doubleArg, min, max, exclude } of pool.doubleRangeFilters) {
-    if (doubleArg === "") throw invalid(`${where}: double_arg`, "the name of a double", "none");
+    if (doubleArg === "") {
+      throw invalid(`${where}: double_arg`, "the name of a double", "none");
+    }
     for (const [name, bound] of Object.entries({ min, max })) {
       if (bound !== undefined && Number.isNaN(bound)) {
         throw invalid(`${where}: ${name} of "${doubleArg}"`, "a number", "NaN");
       }
     }
-    if (min === undefined || max === undefined) continue;
+    if (min === undefined || max === undefined) {
+      continue;
+    }
     const isEmpty = exclude === Exclude.UNSPECIFIED ? min > max : min >= max;
     if (isEmpty) {
       throw invalid(
@@ -69,7 +75,9 @@ export function checkPool(pool: Pool): void {
   }
   const wanted = new Map<string, string>();
   for (const { stringArg, value } of pool.stringEqualsFilters) {
-    if (stringArg === "") throw invalid(`${where}: string_arg`, "the name of a string", "none");
+    if (stringArg === "") {
+      throw invalid(`${where}: string_arg`, "the name of a string", "none");
+    }
     const other = wanted.get(stringArg);
     if (other !== undefined && other !== value) {
       throw invalid(
@@ -81,6 +89,8 @@ export function checkPool(pool: Pool): void {
     wanted.set(stringArg, value);
   }
   for (const { tag } of pool.tagPresentFilters) {
-    if (tag === "") throw invalid(`${where}: tag_present_filters`, "a tag", "an empty one");
+    if (tag === "") {
+      throw invalid(`${where}: tag_present_filters`, "a tag", "an empty one");
+    }
   }
 }

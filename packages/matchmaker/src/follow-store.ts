@@ -36,13 +36,17 @@ export async function followStore(
       });
     }
     isDue = false;
-    if (signal.aborted) break;
+    if (signal.aborted) {
+      break;
+    }
     try {
       await replica.sync();
       await onSynced();
     } catch (error) {
       emit({ kind: "store-failed", error: toError(error) });
-      if (!isStoreError(error)) continue;
+      if (!isStoreError(error)) {
+        continue;
+      }
       isDue = true;
       await pause(time, retryMs, signal);
     }

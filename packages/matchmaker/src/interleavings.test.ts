@@ -54,7 +54,9 @@ async function play(
   const servers = new SimulatedServers();
   let isRandom = false;
   const turn = async (label: string): Promise<void> => {
-    if (isRandom) await scheduler.schedule(Promise.resolve(), label);
+    if (isRandom) {
+      await scheduler.schedule(Promise.resolve(), label);
+    }
   };
   const wrong: string[] = [];
   const watched: Store = {
@@ -84,7 +86,9 @@ async function play(
 
   isRandom = true;
   const turns = async (rival: House): Promise<void> => {
-    for (let round = 0; round < 6; round++) await rival.settle(1);
+    for (let round = 0; round < 6; round++) {
+      await rival.settle(1);
+    }
   };
   const act = async (): Promise<void> => {
     for (const what of deeds) {
@@ -108,7 +112,11 @@ async function play(
   servers.pace = async () => {};
 
   time.advance(leaderLeaseMs);
-  for (const server of servers.all.values()) if (server.isUp) await agents.register(server);
+  for (const server of servers.all.values()) {
+    if (server.isUp) {
+      await agents.register(server);
+    }
+  }
   await agents.pass(60_000, 5_000);
   const { ticket, world } = await recordsOf(store);
   const settled = {
@@ -128,7 +136,9 @@ async function play(
       events.filter(({ kind }) => kind === "step-failed"),
     ),
   };
-  for (const house of [...rivals, agents]) await house[Symbol.asyncDispose]();
+  for (const house of [...rivals, agents]) {
+    await house[Symbol.asyncDispose]();
+  }
   return settled;
 }
 
@@ -150,25 +160,35 @@ async function happens(
     case "cancel": {
       const id =
         (await some("matched")) ?? (await some("assigned")) ?? (await some("waiting")) ?? "";
-      if (id !== "") await house.frontend.cancelTicket({ ticketId: id });
+      if (id !== "") {
+        await house.frontend.cancelTicket({ ticketId: id });
+      }
       break;
     }
     case "join": {
       const id = await some("assigned");
-      if (id !== undefined) await house.join(id);
+      if (id !== undefined) {
+        await house.join(id);
+      }
       break;
     }
     case "cancel, then join": {
       const id = await some("assigned");
-      if (id === undefined) break;
+      if (id === undefined) {
+        break;
+      }
       const { assignment } = await house.ticket(id);
       await house.frontend.cancelTicket({ ticketId: id });
-      if (assignment !== undefined) await house.joinWith(assignment);
+      if (assignment !== undefined) {
+        await house.joinWith(assignment);
+      }
       break;
     }
     case "cancel while playing": {
       const id = await some("joined");
-      if (id !== undefined) await house.frontend.cancelTicket({ ticketId: id });
+      if (id !== undefined) {
+        await house.frontend.cancelTicket({ ticketId: id });
+      }
       break;
     }
     case "leave": {
@@ -176,7 +196,9 @@ async function happens(
         .flatMap(({ worlds }) => [...worlds.values()])
         .find(({ tickets }) => tickets.size > 0);
       const [first] = world?.tickets ?? [];
-      if (first !== undefined) world?.tickets.delete(first);
+      if (first !== undefined) {
+        world?.tickets.delete(first);
+      }
       break;
     }
     case "report":
@@ -186,7 +208,9 @@ async function happens(
       time.advance(leaderLeaseMs);
       break;
     case "server dies":
-      if (up.length > 1 && up[0] !== undefined) up[0].isUp = false;
+      if (up.length > 1 && up[0] !== undefined) {
+        up[0].isUp = false;
+      }
       break;
     case "create fails":
       up[0]?.createErrors.push(new Error("the network is down"));

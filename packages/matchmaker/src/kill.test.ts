@@ -24,7 +24,9 @@ async function playOne(matchmaker: MatchmakerClient): Promise<void> {
     try {
       await using env = await joinMatch(assignment, { as: counting });
       let step = await env.reset();
-      while (!step.last()) step = await env.step({ add: 1 });
+      while (!step.last()) {
+        step = await env.step({ add: 1 });
+      }
       return;
     } catch {
       // The server is gone: this ticket is not followed any more, so it must not wait again.
@@ -55,7 +57,9 @@ describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
     const play = async (): Promise<void> => {
       await playOne(matchmaker);
       finished += 1;
-      if (finished === 4) isTime();
+      if (finished === 4) {
+        isTime();
+      }
     };
     const early = Array.from({ length: agents / 2 }, play);
     await underWay;

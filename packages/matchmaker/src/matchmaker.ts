@@ -121,11 +121,15 @@ async function start(
   const { time = systemTime, functions = {}, newId = randomUUID, onEvent } = options;
   const settings = settingsFrom(options.settings);
   const profiles = options.profiles ?? [];
-  for (const profile of profiles) checkProfile(profile, functions);
+  for (const profile of profiles) {
+    checkProfile(profile, functions);
+  }
   let isReady = true;
   let isRestoreDue = false;
   const emit: Emit = (event) => {
-    if (event.kind === "store-failed") isReady = false;
+    if (event.kind === "store-failed") {
+      isReady = false;
+    }
     onEvent?.(event);
   };
   const replica = new Replica(store, (records) => {
@@ -155,7 +159,7 @@ async function start(
       !(await replica.commit([
         put("profile", profile.name, replica.get("profile", profile.name), record),
       ]))
-    );
+    ) {}
   }
   /** Called whenever the store has answered. */
   const onSynced = async (): Promise<void> => {
@@ -165,11 +169,13 @@ async function start(
         while (
           replica.get("profile", profile.name) === undefined &&
           !(await replica.commit([put("profile", profile.name, undefined, profileRecord(profile))]))
-        );
+        ) {}
       }
       isRestoreDue = false;
     }
-    if (isReady) return;
+    if (isReady) {
+      return;
+    }
     isReady = true;
     emit({ kind: "store-recovered" });
   };
@@ -188,7 +194,9 @@ async function start(
   const watch = new TicketWatch(replica);
   const ended = new AbortController();
   const running = [followStore(store, replica, time, ended.signal, emit, onSynced)];
-  if (options.run !== false) running.push(director.run(ended.signal));
+  if (options.run !== false) {
+    running.push(director.run(ended.signal));
+  }
 
   let closing: Promise<void> | undefined;
   const end = async (): Promise<void> => {
@@ -244,7 +252,9 @@ function count(replica: Replica): MatchmakerCounts {
     cancelled: 0,
     failed: 0,
   };
-  for (const { value } of replica.table("ticket").values()) tickets[value.state] += 1;
+  for (const { value } of replica.table("ticket").values()) {
+    tickets[value.state] += 1;
+  }
   return {
     tickets,
     servers: replica.table("server").size,

@@ -38,12 +38,16 @@ describe("on the network", () => {
       const totals: unknown[] = [];
       for (let step = await env.reset(); ; step = await env.step({ add: 1 })) {
         totals.push(step.observation.total);
-        if (step.last()) return { world: env.world, totals };
+        if (step.last()) {
+          return { world: env.world, totals };
+        }
       }
     };
     const destroyed = new Promise<void>((resolve) => {
       onEvent = ({ kind }) => {
-        if (kind === "world-destroyed") resolve();
+        if (kind === "world-destroyed") {
+          resolve();
+        }
       };
     });
     const [one, two] = await Promise.all([play(), play()]);
@@ -73,7 +77,9 @@ describe("on the network", () => {
     for await (const { state } of matchmaker.find()) {
       states.push(state);
       partner ??= other.findMatch();
-      if (state === "assigned") break;
+      if (state === "assigned") {
+        break;
+      }
     }
     await partner;
     expect(states[0]).toBe("waiting");

@@ -109,7 +109,9 @@ export function profileMessage(record: ProfileRecord): MatchProfile {
 
 /** A duration in milliseconds; undefined where there is none, or nothing of it. */
 export function milliseconds(duration: Duration | undefined): number | undefined {
-  if (duration === undefined) return undefined;
+  if (duration === undefined) {
+    return undefined;
+  }
   const ms = Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
   return ms > 0 ? ms : undefined;
 }

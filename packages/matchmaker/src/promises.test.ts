@@ -19,7 +19,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   it("a burst that fits the capacity is assigned, every ticket of it", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ count: 4 })] });
-    for (const id of ["a", "b", "c"]) await house.serve(id, { maxWorlds: 5, maxAgents: 20 });
+    for (const id of ["a", "b", "c"]) {
+      await house.serve(id, { maxWorlds: 5, maxAgents: 20 });
+    }
     const ids = await house.tickets(60);
     await house.settle(5);
     expect(new Set(await house.states(ids))).toEqual(new Set(["ASSIGNED"]));
@@ -34,7 +36,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const ids = await house.tickets(4);
     await house.settle();
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
-    for (const id of ids.slice(0, 2)) await house.join(id);
+    for (const id of ids.slice(0, 2)) {
+      await house.join(id);
+    }
     await house.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.clear();
     await house.pass(2_000);
@@ -60,7 +64,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       await house.settle();
       const when = `killed at step ${dieAt}`;
       expect(await house.states(ids), when).toEqual([...assigned(6), "WAITING"]);
-      for (const id of ids.slice(0, 6)) await house.join(id);
+      for (const id of ids.slice(0, 6)) {
+        await house.join(id);
+      }
       // Long enough for worlds that nobody owns to be found.
       await house.pass(15_000, 2_500);
       expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
@@ -94,7 +100,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       wakes = resolve;
     });
     house.servers.pace = async (what) => {
-      if (what !== "created") return;
+      if (what !== "created") {
+        return;
+      }
       house.servers.pace = async () => {};
       sleeps();
       await awake;
@@ -122,7 +130,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const ids = await house.tickets(2);
     const [first = ""] = ids;
     house.servers.pace = async (what) => {
-      if (what === "create") await house.frontend.cancelTicket({ ticketId: first });
+      if (what === "create") {
+        await house.frontend.cancelTicket({ ticketId: first });
+      }
     };
     await house.settle();
     expect(await house.states(ids)).toEqual(["CANCELLED", "ASSIGNED"]);
@@ -153,7 +163,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const [first = "", second = "", ...others] = await house.tickets(5);
     await house.settle();
     const [third = "", fourth = "", fifth = ""] = others;
-    for (const id of [first, second, third, fourth]) await house.join(id);
+    for (const id of [first, second, third, fourth]) {
+      await house.join(id);
+    }
     await house.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.delete(first);
     await house.pass(2_000);
@@ -179,11 +191,15 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       (await house.tickets(1, { searchFields: { tags } }))[0] ?? "";
     const first = [await ticket("strong"), await ticket("quick"), await ticket("quick")];
     await house.settle();
-    for (const id of first) await house.join(id);
+    for (const id of first) {
+      await house.join(id);
+    }
     await house.pass(1_000);
     const older = await ticket("quick");
     const both = await ticket("strong", "quick");
-    for (const id of first) server.worlds.get("gridworld-1")?.tickets.delete(id);
+    for (const id of first) {
+      server.worlds.get("gridworld-1")?.tickets.delete(id);
+    }
     server.worlds.get("gridworld-1")?.tickets.add("somebody");
     await house.pass(2_000);
     expect(await house.states([older, both])).toEqual(["ASSIGNED", "ASSIGNED"]);
@@ -206,13 +222,16 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         // It proposes one match, and then fails.
         *throws({ pools }) {
           const [first, second] = pools.get("bad") ?? [];
-          if (first !== undefined && second !== undefined)
+          if (first !== undefined && second !== undefined) {
             yield { teams: { all: [first, second] } };
+          }
           throw new Error("the author's own fault");
         },
         *invents({ pools }) {
           const [first] = pools.get("picky") ?? [];
-          if (first === undefined) return;
+          if (first === undefined) {
+            return;
+          }
           yield { teams: { all: [{ ...first, id: "nobody" }] } };
           yield { teams: { all: [first, first] } };
           yield { teams: {} };

@@ -108,7 +108,9 @@ export class Replica {
    * @throws StoreError as the store's commit does, except `lost`.
    */
   async commit(changes: readonly Change[], lease?: Lease): Promise<boolean> {
-    if (changes.length === 0) return true;
+    if (changes.length === 0) {
+      return true;
+    }
     const life = this.#position?.life;
     try {
       const result = await this.#store.commit(changes, { lease, life });
@@ -117,13 +119,17 @@ export class Replica {
         return false;
       }
       // What was written in an earlier life is lost.
-      if (this.#position?.life !== life) return true;
+      if (this.#position?.life !== life) {
+        return true;
+      }
       for (const { kind, id, value } of changes) {
         this.#apply({ kind, id, value, version: result.version } as Entry, false);
       }
       return true;
     } catch (error) {
-      if (!isStoreError(error, "lost")) throw error;
+      if (!isStoreError(error, "lost")) {
+        throw error;
+      }
       await this.sync();
       return false;
     }
@@ -133,9 +139,12 @@ export class Replica {
     let page: Changes;
     do {
       page = await this.#store.changes(this.#position, pageSize);
-      if (page.reset) page = await this.#startOver(page);
-      else {
-        for (const entry of page.entries) this.#apply(entry, false);
+      if (page.reset) {
+        page = await this.#startOver(page);
+      } else {
+        for (const entry of page.entries) {
+          this.#apply(entry, false);
+        }
         this.#advance(page.position);
       }
     } while (page.more);
@@ -151,26 +160,38 @@ export class Replica {
       while (page.more) {
         page = await this.#store.changes(page.position, pageSize);
         isLost ||= page.lost;
-        if (page.reset) entries = new Map();
-        for (const entry of page.entries) entries.set(keyText(entry), entry);
+        if (page.reset) {
+          entries = new Map();
+        }
+        for (const entry of page.entries) {
+          entries.set(keyText(entry), entry);
+        }
       }
       this.#deleted.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
         for (const [id, known] of [...this.#tables[kind]]) {
           const entry = entries.get(keyText({ kind, id }));
-          if (entry?.value !== undefined && entry.version >= known.version) continue;
+          if (entry?.value !== undefined && entry.version >= known.version) {
+            continue;
+          }
           records += 1;
           // An older state, or none.
-          if (entry?.value === undefined) this.#set(kind, id, undefined);
+          if (entry?.value === undefined) {
+            this.#set(kind, id, undefined);
+          }
         }
       }
       for (const { kind, id, version, value } of entries.values()) {
-        if (value === undefined || this.get(kind, id)?.version === version) continue;
+        if (value === undefined || this.get(kind, id)?.version === version) {
+          continue;
+        }
         this.#set(kind, id, { version, value });
       }
       this.#advance(page.position);
-      if (isLost) this.#onLost(records);
+      if (isLost) {
+        this.#onLost(records);
+      }
       return page;
     } finally {
       this.#isStartingOver = false;
@@ -180,7 +201,9 @@ export class Replica {
   #advance(position: Position): void {
     this.#position = position;
     for (const [text, version] of this.#deleted) {
-      if (version <= position.version) this.#deleted.delete(text);
+      if (version <= position.version) {
+        this.#deleted.delete(text);
+      }
     }
   }
 
@@ -190,10 +213,16 @@ export class Replica {
     const text = keyText(entry);
     // A record that was never there has version 0: that is news only where it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
-    if (!isNews || version < (this.#deleted.get(text) ?? 0)) return;
+    if (!isNews || version < (this.#deleted.get(text) ?? 0)) {
+      return;
+    }
     if (value === undefined) {
-      if (version > (this.#position?.version ?? 0)) this.#deleted.set(text, version);
-      if (known !== undefined) this.#set(kind, id, undefined);
+      if (version > (this.#position?.version ?? 0)) {
+        this.#deleted.set(text, version);
+      }
+      if (known !== undefined) {
+        this.#set(kind, id, undefined);
+      }
     } else {
       this.#deleted.delete(text);
       this.#set(kind, id, { version, value });
@@ -203,13 +232,18 @@ export class Replica {
   #set(kind: Kind, id: string, stored: Stored<Records[Kind]> | undefined): void {
     const table = this.#tables[kind] as Map<string, Stored<Records[Kind]>>;
     const before = table.get(id)?.value;
-    if (stored === undefined) table.delete(id);
-    else table.set(id, stored);
+    if (stored === undefined) {
+      table.delete(id);
+    } else {
+      table.set(id, stored);
+    }
     this.#tell({ kind, id, before, after: stored?.value } as ReplicaChange);
   }
 
   #tell(change: ReplicaChange): void {
-    for (const listener of this.#listeners) listener(change);
+    for (const listener of this.#listeners) {
+      listener(change);
+    }
   }
 }
 

@@ -15,7 +15,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const server = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) await house.join(id);
+    for (const id of ids) {
+      await house.join(id);
+    }
     await house.pass(1_000);
     // Not a word for longer than the lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
@@ -43,15 +45,20 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       const server = await house.serve("a");
       const ids = await house.tickets(2);
       await house.settle();
-      for (const id of ids) await house.join(id);
+      for (const id of ids) {
+        await house.join(id);
+      }
       await house.pass(1_000);
       const other = await house.serve("b");
       server.isUp = false;
       await house.pass(50_000, 5_000);
       expect(await house.states(ids)).toEqual(after);
       const [first] = await Promise.all(ids.map((id) => house.ticket(id)));
-      if (lostPolicy === 1) expect(first?.assignment?.address).toBe(other.address);
-      else expect(first?.error?.message).toMatch(/the server at a\.test:1 is gone/);
+      if (lostPolicy === 1) {
+        expect(first?.assignment?.address).toBe(other.address);
+      } else {
+        expect(first?.error?.message).toMatch(/the server at a\.test:1 is gone/);
+      }
       expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["b"]);
       expect(await violations(house.store, house.servers)).toEqual([]);
     },
@@ -63,7 +70,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const server = await house.serve("a");
     const [first = "", second = "", third = ""] = await house.tickets(3);
     await house.settle();
-    for (const id of [first, second]) await house.join(id);
+    for (const id of [first, second]) {
+      await house.join(id);
+    }
     await house.pass(1_000);
     // It is killed: its agents notice at once, and its lease runs on.
     server.isUp = false;
@@ -156,5 +165,7 @@ const assigned = (count: number): string[] => Array.from({ length: count }, () =
 
 /** The agent of a ticket leaves its world. */
 function leave(server: SimulatedServer, ticketId: string): void {
-  for (const { tickets } of server.worlds.values()) tickets.delete(ticketId);
+  for (const { tickets } of server.worlds.values()) {
+    tickets.delete(ticketId);
+  }
 }

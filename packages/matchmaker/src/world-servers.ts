@@ -83,13 +83,17 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   };
   const sharedConnection = (server: ServerTarget, timeoutMs: number): Promise<Connection> => {
     const known = shared.get(server.id);
-    if (known?.address === server.address) return known.connection;
+    if (known?.address === server.address) {
+      return known.connection;
+    }
     // It registered with another address since.
     drop(server.id);
     const opening = open(server, timeoutMs);
     shared.set(server.id, { address: server.address, connection: opening });
     const forgetIt = (): void => {
-      if (shared.get(server.id)?.connection === opening) shared.delete(server.id);
+      if (shared.get(server.id)?.connection === opening) {
+        shared.delete(server.id);
+      }
     };
     opening.then((connection) => connection.closed.then(forgetIt), forgetIt);
     return opening;
@@ -135,7 +139,9 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
           (target, ms) => connectTo(target, ms),
         );
       } catch (error) {
-        if (!isRefusal(error)) throw error;
+        if (!isRefusal(error)) {
+          throw error;
+        }
       }
     },
     async isThere(server, timeoutMs) {
@@ -181,7 +187,9 @@ linkLocal.addSubnet("fe80::", 10, "ipv6");
 async function refuseLinkLocal(address: string): Promise<void> {
   const { host } = parseAddress(address);
   for (const { address: ip, family } of await lookup(host, { all: true })) {
-    if (!linkLocal.check(ip, family === 6 ? "ipv6" : "ipv4")) continue;
+    if (!linkLocal.check(ip, family === 6 ? "ipv6" : "ipv4")) {
+      continue;
+    }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
       `address: expected one that agents can reach, received "${shorten(address)}", which is link-local; register the address under which the matchmaker and the agents reach the server`,
@@ -194,7 +202,9 @@ async function refuseLinkLocal(address: string): Promise<void> {
  * `world`, which may be better another time; or of `server`, which is not there, or full.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
-  if (!isRefusal(error)) return "server";
+  if (!isRefusal(error)) {
+    return "server";
+  }
   switch (error.code) {
     case "INVALID_ARGUMENT":
       return "settings";

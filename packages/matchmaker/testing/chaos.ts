@@ -41,7 +41,9 @@ export class Mortal {
       this.#isDead = true;
       this.#die();
     }
-    if (this.#isDead) await new Promise(() => {});
+    if (this.#isDead) {
+      await new Promise(() => {});
+    }
   }
 }
 

@@ -129,7 +129,11 @@ export class House implements AsyncDisposable {
 
   /** All servers that are up say what there is. */
   async reportAll(): Promise<void> {
-    for (const server of this.servers.all.values()) if (server.isUp) await this.report(server);
+    for (const server of this.servers.all.values()) {
+      if (server.isUp) {
+        await this.report(server);
+      }
+    }
   }
 
   /** Lets the matchmaker do what is due, until nothing is under way. */
@@ -166,7 +170,9 @@ export class House implements AsyncDisposable {
 
   async ticket(ticketId: string): Promise<Ticket> {
     const { ticket } = await this.frontend.getTicket({ ticketId });
-    if (ticket === undefined) throw new Error("a ticket was expected");
+    if (ticket === undefined) {
+      throw new Error("a ticket was expected");
+    }
     return ticket;
   }
 
@@ -178,7 +184,9 @@ export class House implements AsyncDisposable {
   /** The agent of a ticket takes its seat, as its server would let it. */
   async join(ticketId: string): Promise<SimulatedServer> {
     const { assignment } = await this.ticket(ticketId);
-    if (assignment === undefined) throw new Error(`ticket ${ticketId} is not assigned`);
+    if (assignment === undefined) {
+      throw new Error(`ticket ${ticketId} is not assigned`);
+    }
     return await this.joinWith(assignment);
   }
 
@@ -199,7 +207,9 @@ export class House implements AsyncDisposable {
     });
     const claims = await verifier.join(assignment.joinToken, world.name);
     world.tickets.add(claims.ticketId);
-    if (world.sequences === 0) world.sequences = 1;
+    if (world.sequences === 0) {
+      world.sequences = 1;
+    }
     return server;
   }
 

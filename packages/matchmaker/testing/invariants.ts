@@ -20,8 +20,11 @@ export async function recordsOf(
   for (let more = true; more; ) {
     const page = await store.changes(position, 1_000);
     for (const { kind, id, value } of page.entries) {
-      if (value === undefined) tables[kind].delete(id);
-      else tables[kind].set(id, value);
+      if (value === undefined) {
+        tables[kind].delete(id);
+      } else {
+        tables[kind].set(id, value);
+      }
     }
     ({ position, more } = page);
   }
@@ -38,10 +41,14 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   const found: string[] = [];
   const matchOf = new Map<string, string>();
   for (const { id, teams, worldId, held = {} } of match.values()) {
-    if (world.get(worldId)?.matchId !== id) found.push(`match ${id} has no world`);
+    if (world.get(worldId)?.matchId !== id) {
+      found.push(`match ${id} has no world`);
+    }
     for (const ticketId of teams.flatMap(({ tickets }) => tickets)) {
       const other = matchOf.get(ticketId);
-      if (other !== undefined) found.push(`ticket ${ticketId} is in ${other} and in ${id}`);
+      if (other !== undefined) {
+        found.push(`ticket ${ticketId} is in ${other} and in ${id}`);
+      }
       matchOf.set(ticketId, id);
       // The ticket of a seat that is held may be forgotten.
       if (held[ticketId] === undefined && ticket.get(ticketId)?.matchId !== id) {
@@ -51,7 +58,9 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   }
   for (const { id, matchId, state, assignment } of ticket.values()) {
     const isSeated = state === "matched" || state === "assigned" || state === "joined";
-    if (isSeated && matchOf.get(id) !== matchId) found.push(`ticket ${id} is ${state} in no match`);
+    if (isSeated && matchOf.get(id) !== matchId) {
+      found.push(`ticket ${id} is ${state} in no match`);
+    }
     if ((state === "assigned" || state === "joined") !== (assignment !== undefined)) {
       found.push(
         `ticket ${id} is ${state} ${assignment === undefined ? "without" : "with"} a seat`,
@@ -63,23 +72,37 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   const simulated = new Map([...servers.all.values()].map((each) => [each.id, each.worlds]));
   for (const { id, serverId, name, matchId, seats: count } of world.values()) {
     const agents = simulated.get(serverId)?.get(name ?? "")?.tickets.size ?? 0;
-    if (agents > count) found.push(`world ${id} of ${count} seats has ${agents} agents`);
+    if (agents > count) {
+      found.push(`world ${id} of ${count} seats has ${agents} agents`);
+    }
     seats.set(serverId, (seats.get(serverId) ?? 0) + count);
-    if (matchId !== undefined && !match.has(matchId)) found.push(`world ${id} is of no match`);
-    if (name === undefined) continue;
-    if (names.has(`${serverId}/${name}`)) found.push(`world ${name} on ${serverId} is there twice`);
+    if (matchId !== undefined && !match.has(matchId)) {
+      found.push(`world ${id} is of no match`);
+    }
+    if (name === undefined) {
+      continue;
+    }
+    if (names.has(`${serverId}/${name}`)) {
+      found.push(`world ${name} on ${serverId} is there twice`);
+    }
     names.add(`${serverId}/${name}`);
   }
   for (const [id, count] of seats) {
     const most = server.get(id)?.maxAgents ?? Number.POSITIVE_INFINITY;
-    if (count > most) found.push(`server ${id} has ${count} seats placed, of ${most}`);
+    if (count > most) {
+      found.push(`server ${id} has ${count} seats placed, of ${most}`);
+    }
     const placed = [...world.values()].filter(({ serverId }) => serverId === id).length;
     const worlds = server.get(id)?.maxWorlds ?? Number.POSITIVE_INFINITY;
-    if (placed > worlds) found.push(`server ${id} has ${placed} worlds placed, of ${worlds}`);
+    if (placed > worlds) {
+      found.push(`server ${id} has ${placed} worlds placed, of ${worlds}`);
+    }
   }
   for (const { id, destroyed } of servers.all.values()) {
     for (const [name, times] of destroyed) {
-      if (times > 1) found.push(`world ${name} on ${id} was destroyed ${times} times`);
+      if (times > 1) {
+        found.push(`world ${name} on ${id} was destroyed ${times} times`);
+      }
     }
   }
   return found;

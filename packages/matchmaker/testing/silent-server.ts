@@ -27,7 +27,9 @@ export async function serveSilence(speaks: "nothing" | "HTTP/2"): Promise<Silent
     async [Symbol.asyncDispose]() {
       const closed = once(server, "close");
       server.close();
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       await closed;
     },
   };

@@ -58,9 +58,13 @@ export class SimulatedServer {
   }
 
   destroy(name: string): void {
-    if (this.destroyError !== undefined) throw this.destroyError;
+    if (this.destroyError !== undefined) {
+      throw this.destroyError;
+    }
     const world = this.worlds.get(name);
-    if (world === undefined) throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    if (world === undefined) {
+      throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    }
     this.worlds.delete(name);
     this.destroyed.set(name, (this.destroyed.get(name) ?? 0) + 1);
   }
@@ -93,7 +97,9 @@ export class SimulatedServers implements WorldServers {
     await this.pace("create");
     const server = this.#reach(address);
     const error = server.createErrors.shift();
-    if (error !== undefined) throw error;
+    if (error !== undefined) {
+      throw error;
+    }
     const name = server.create(worldType ?? server.worldTypes[0] ?? "");
     await this.pace("created");
     this.#reach(address);
@@ -109,7 +115,9 @@ export class SimulatedServers implements WorldServers {
   async reset({ address }: ServerTarget, name: string): Promise<void> {
     await this.pace("reset");
     const world = this.#reach(address).worlds.get(name);
-    if (world === undefined) throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    if (world === undefined) {
+      throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+    }
     world.resets += 1;
     world.sequences += 1;
   }
@@ -120,7 +128,9 @@ export class SimulatedServers implements WorldServers {
 
   #reach(address: string): SimulatedServer {
     const server = this.all.get(address);
-    if (server?.isUp === true) return server;
+    if (server?.isUp === true) {
+      return server;
+    }
     throw new DmEnvRpcError("UNAVAILABLE", `nobody listens at ${address}`, {
       origin: "connection",
     });

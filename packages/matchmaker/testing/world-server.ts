@@ -25,7 +25,9 @@ export const counting = defineWorld({
       },
       step(actions) {
         ticks += 1;
-        for (const { add = 0 } of actions.values()) total += add;
+        for (const { add = 0 } of actions.values()) {
+          total += add;
+        }
       },
       observe: { total: () => total },
       status: () => (ticks >= 3 ? "terminated" : "running"),

@@ -31,5 +31,7 @@ export async function networkPeer(
 
 /** Waits, turn by turn of the event loop, until something holds. */
 export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+  while (!holds()) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

@@ -21,7 +21,9 @@ export interface Mishap {
 export function oracleOf(mishap: Mishap | undefined): Oracle {
   let calls = 0;
   return (call) => {
-    if (mishap === undefined || call !== mishap.call) return "succeeds";
+    if (mishap === undefined || call !== mishap.call) {
+      return "succeeds";
+    }
     calls += 1;
     return calls === mishap.number ? mishap.fate : "succeeds";
   };
@@ -34,9 +36,15 @@ export function patient(
 ): UntypedWorldDefinition {
   const soon = <T>(call: PatientCall, run: () => T | PromiseLike<T>): Promise<T> => {
     const fate = oracle(call);
-    if (fate === "hangs") return new Promise(() => {});
-    if (fate === "throws") throw new Error(`${call} threw`);
-    if (fate === "rejects") return Promise.reject(new Error(`${call} rejected`));
+    if (fate === "hangs") {
+      return new Promise(() => {});
+    }
+    if (fate === "throws") {
+      throw new Error(`${call} threw`);
+    }
+    if (fate === "rejects") {
+      return Promise.reject(new Error(`${call} rejected`));
+    }
     return Promise.resolve().then(run);
   };
   return {

@@ -52,9 +52,13 @@ export class Peer {
     stream.start({
       onMessage: (message) => {
         this.received += 1;
-        if (message.case === "malformed") throw message.value;
+        if (message.case === "malformed") {
+          throw message.value;
+        }
         const waiting = this.#waiting.shift();
-        if (waiting === undefined) throw new Error("a response that nobody asked for");
+        if (waiting === undefined) {
+          throw new Error("a response that nobody asked for");
+        }
         waiting(message);
       },
       onEnd: () => {
@@ -80,7 +84,9 @@ export class Peer {
     if (response.case === "error") {
       throw new Error(`${response.value.code}: ${response.value.message}`);
     }
-    if (response.case !== kind) throw new Error(`expected ${kind}, received ${response.case}`);
+    if (response.case !== kind) {
+      throw new Error(`expected ${kind}, received ${response.case}`);
+    }
     return response as Extract<ProcessResponse, { case: K }>;
   }
 
@@ -95,7 +101,9 @@ export class Peer {
   }
 
   #learn(specs: Parameters<typeof unpackSpecs>[0] | undefined): void {
-    if (specs === undefined) throw new Error("a response without specs");
+    if (specs === undefined) {
+      throw new Error("a response without specs");
+    }
     const { actions, observations } = unpackSpecs(specs);
     this.actions = actions;
     this.observations = observations;
@@ -104,14 +112,18 @@ export class Peer {
   /** Steps with actions by name and asks for observations by name; all of them by default. */
   async step(actions: Record<string, PackValue> = {}, requested?: string[]): Promise<StepResult> {
     const { observations } = this;
-    if (this.actions === undefined || observations === undefined) throw new Error("not joined");
+    if (this.actions === undefined || observations === undefined) {
+      throw new Error("not joined");
+    }
     const names = requested ?? observations.entries.map(({ name }) => name);
     const { value } = await this.#value("step", {
       case: "step",
       value: {
         actions: Object.entries(actions).map(([name, action]) => {
           const entry = this.actions?.byName.get(name);
-          if (entry === undefined) throw new Error(`no action ${name}`);
+          if (entry === undefined) {
+            throw new Error(`no action ${name}`);
+          }
           return { uid: entry.uid, tensor: pack(action, { dtype: entry.spec.dtype }) };
         }),
         requestedObservations: names.map((name) => observations.byName.get(name)?.uid ?? 999),
@@ -170,13 +182,17 @@ export async function joinedPeers(
   count: number,
 ): Promise<Peer[]> {
   const peers = Array.from({ length: count }, () => connectPeer(server));
-  for (const peer of peers) await peer.join(worldName);
+  for (const peer of peers) {
+    await peer.join(worldName);
+  }
   return peers;
 }
 
 /** Lets everything happen that can happen without time passing. */
 export async function quiet(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await setImmediate();
+  for (let turn = 0; turn < 20; turn++) {
+    await setImmediate();
+  }
 }
 
 /** Whether a promise is still open when everything that can happen has happened. */

@@ -20,7 +20,9 @@ export async function lineTo(port: number): Promise<Line> {
   let sentBytes = 0;
   let left = Number.POSITIVE_INFINITY;
   const cut = (): void => {
-    for (const socket of sockets) socket.destroy();
+    for (const socket of sockets) {
+      socket.destroy();
+    }
   };
   const forget = (socket: Socket): void => {
     sockets.add(socket);
@@ -39,14 +41,18 @@ export async function lineTo(port: number): Promise<Line> {
       sentBytes += passed.length;
       left -= passed.length;
       far.write(passed, () => {
-        if (left === 0) cut();
+        if (left === 0) {
+          cut();
+        }
       });
     });
   });
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   const address = proxy.address();
-  if (address === null || typeof address === "string") throw new Error("a proxy without a port");
+  if (address === null || typeof address === "string") {
+    throw new Error("a proxy without a port");
+  }
   return {
     url: `http://127.0.0.1:${address.port}`,
     get sentBytes() {

@@ -107,10 +107,14 @@ export function tally({
         },
         reset(agent, { width }) {
           log.push(`reset ${agent}`);
-          if (width !== undefined) widths.set(agent, width);
+          if (width !== undefined) {
+            widths.set(agent, width);
+          }
         },
         validate(_agent, { add }) {
-          if (add !== 366 || total % 2 === 0) return;
+          if (add !== 366 || total % 2 === 0) {
+            return;
+          }
           throw new DmEnvRpcError("INVALID_ARGUMENT", `366 is not added to ${total}, which is odd`);
         },
         step(actions) {
@@ -119,15 +123,21 @@ export function tally({
           for (const [agent, { add = 0 }] of actions) {
             total += add;
             rewards.set(agent, add);
-            if (add === 100) finished.add(agent);
+            if (add === 100) {
+              finished.add(agent);
+            }
           }
           log.push(
             `tick ${[...actions].map(([agent, { add }]) => `${agent}:${add ?? "-"}`).join(" ")}`,
           );
         },
         status(agent): SequenceState {
-          if (finished.has(agent)) return "terminated";
-          if (tick < settings.length) return "running";
+          if (finished.has(agent)) {
+            return "terminated";
+          }
+          if (tick < settings.length) {
+            return "running";
+          }
           return settings.cut ? "interrupted" : "terminated";
         },
         observe: {

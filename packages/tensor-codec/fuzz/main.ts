@@ -33,17 +33,24 @@ while (performance.now() < until) {
   try {
     const outcome = fuzzOne(bytes);
     counts[outcome]++;
-    if (outcome === "message" && bytes.length < 2048) keep(bytes);
+    if (outcome === "message" && bytes.length < 2048) {
+      keep(bytes);
+    }
   } catch (error) {
     fail(bytes, error);
   }
-  if (performance.now() - start > SLOW_MS) fail(bytes, new Error("took more than a second"));
+  if (performance.now() - start > SLOW_MS) {
+    fail(bytes, new Error("took more than a second"));
+  }
 }
 process.stdout.write(`${counts.message} messages, ${counts.error} typed errors, nothing else\n`);
 
 function keep(bytes: Uint8Array): void {
-  if (corpus.length < KEPT) corpus.push(bytes);
-  else corpus[golden.length + Math.floor(random() * (KEPT - golden.length))] = bytes;
+  if (corpus.length < KEPT) {
+    corpus.push(bytes);
+  } else {
+    corpus[golden.length + Math.floor(random() * (KEPT - golden.length))] = bytes;
+  }
 }
 
 function fail(bytes: Uint8Array, error: unknown): never {

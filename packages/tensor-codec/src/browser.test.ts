@@ -62,7 +62,9 @@ const page = `
 `;
 
 test("runs in a browser", async ({ skip }) => {
-  if (chromium === undefined) return skip("no Chromium on this machine; CI installs it");
+  if (chromium === undefined) {
+    return skip("no Chromium on this machine; CI installs it");
+  }
   const folder = await mkdtemp(join(tmpdir(), "tensor-codec-browser-"));
   try {
     const entries = golden

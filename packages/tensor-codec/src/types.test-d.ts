@@ -142,7 +142,9 @@ describe("pack and unpack", () => {
 
   test("a tensor of any dtype is narrowed by it", () => {
     const any = {} as Tensor;
-    if (any.dtype === "int64") expectTypeOf(any.data).toEqualTypeOf<BigInt64Array>();
+    if (any.dtype === "int64") {
+      expectTypeOf(any.data).toEqualTypeOf<BigInt64Array>();
+    }
     // @ts-expect-error data is of the dtype
     tensor("float32", [1], new Float64Array(1));
   });
@@ -150,7 +152,9 @@ describe("pack and unpack", () => {
 
 test("a request is narrowed by its case", () => {
   const request = {} as ProcessRequest;
-  if (request.case === "joinWorld") expectTypeOf(request.value.worldName).toEqualTypeOf<string>();
+  if (request.case === "joinWorld") {
+    expectTypeOf(request.value.worldName).toEqualTypeOf<string>();
+  }
   if (request.case === "step") {
     expectTypeOf(request.value.requestedObservations).toEqualTypeOf<readonly (number | bigint)[]>();
   }

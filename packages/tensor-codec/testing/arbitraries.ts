@@ -22,7 +22,9 @@ export function data(dtype: DType, length: number): fc.Arbitrary<TensorData> {
   if (dtype === "string") {
     return fc.array(fc.string({ unit: "binary", maxLength: 40 }), fixed(length));
   }
-  if (dtype === "proto") return fc.array(anys, fixed(length));
+  if (dtype === "proto") {
+    return fc.array(anys, fixed(length));
+  }
   if (dtype === "bool") {
     return fc.array(fc.nat(1), fixed(length)).map((values) => Uint8Array.from(values));
   }
@@ -36,7 +38,9 @@ export function data(dtype: DType, length: number): fc.Arbitrary<TensorData> {
     }),
     special.map((values) => {
       const array = dtypes[dtype].allocate(length);
-      for (const [i, value] of values.entries()) array[i] = value as never;
+      for (const [i, value] of values.entries()) {
+        array[i] = value as never;
+      }
       return array;
     }),
   );

@@ -43,19 +43,29 @@ function fuzzMessage<T extends { readonly case: string | undefined; readonly val
   }
   if (read.case === "malformed") {
     const { value } = read as Malformed;
-    if (!isTensorError(value)) throw new Error("malformed without a TensorError", { cause: value });
+    if (!isTensorError(value)) {
+      throw new Error("malformed without a TensorError", { cause: value });
+    }
     return "error";
   }
   const message = read as T;
   const again = new Uint8Array(codec.size(message));
   const end = codec.write(message, again, 0);
-  if (end !== again.length) throw new Error(`wrote ${end} bytes, not ${again.length}`);
+  if (end !== again.length) {
+    throw new Error(`wrote ${end} bytes, not ${again.length}`);
+  }
   if (!Buffer.from(again).equals(written(fresh, message))) {
     throw new Error("a known layout makes other bytes of the same message");
   }
   const reread = codec.read(again, 0, again.length) as T;
-  if (show(reread) !== show(message)) throw new Error("a message changed on the way");
-  if (message.case === "step") for (const tensor of tensorsIn(message.value)) tryUnpack(tensor);
+  if (show(reread) !== show(message)) {
+    throw new Error("a message changed on the way");
+  }
+  if (message.case === "step") {
+    for (const tensor of tensorsIn(message.value)) {
+      tryUnpack(tensor);
+    }
+  }
   return "message";
 }
 
@@ -70,11 +80,15 @@ function fuzzTensor(bytes: Uint8Array): "message" | "error" {
   try {
     tensor = decodeTensor(bytes, limits);
   } catch (error) {
-    if (!isTensorError(error)) throw error;
+    if (!isTensorError(error)) {
+      throw error;
+    }
     return "error";
   }
   const again = decodeTensor(encodeTensor(tensor), limits);
-  if (show(bitsOf(again)) !== show(bitsOf(tensor))) throw new Error("a tensor changed on the way");
+  if (show(bitsOf(again)) !== show(bitsOf(tensor))) {
+    throw new Error("a tensor changed on the way");
+  }
   tryUnpack(tensor);
   return "message";
 }
@@ -83,7 +97,9 @@ function tryUnpack(tensor: PackedTensor | UnsetTensor): void {
   try {
     unpack(tensor, limits);
   } catch (error) {
-    if (!isTensorError(error)) throw error;
+    if (!isTensorError(error)) {
+      throw error;
+    }
   }
 }
 
@@ -95,10 +111,18 @@ function tensorsIn(step: unknown): readonly (PackedTensor | UnsetTensor)[] {
 /** A message as text, tensors by their bits, errors by what they say. */
 export function show(message: unknown): string {
   return JSON.stringify(message, (_, value: unknown) => {
-    if (typeof value === "bigint") return `${value}n`;
-    if (typeof value === "number" && !Number.isFinite(value)) return `${value}`;
-    if (Object.is(value, -0)) return "-0";
-    if (value instanceof Error) return value.message;
+    if (typeof value === "bigint") {
+      return `${value}n`;
+    }
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      return `${value}`;
+    }
+    if (Object.is(value, -0)) {
+      return "-0";
+    }
+    if (value instanceof Error) {
+      return value.message;
+    }
     if (ArrayBuffer.isView(value)) {
       const { buffer, byteOffset, byteLength } = value;
       return Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString("hex");

@@ -41,6 +41,8 @@ export const golden: readonly Golden[] = Object.entries(entries).map(
 /** The golden bytes of that name. */
 export function goldenBytes(name: string): Uint8Array {
   const found = golden.find((entry) => entry.name === name);
-  if (found === undefined) throw new Error(`no golden bytes called "${name}"`);
+  if (found === undefined) {
+    throw new Error(`no golden bytes called "${name}"`);
+  }
   return found.bytes;
 }

@@ -46,7 +46,9 @@ export function layTensor({ dtype, shape, data }: PackedTensor, choose: Choices)
 function layArray(dtype: DType, data: TensorData, choose: Choices): number[][] {
   const parts: number[][] = [[]];
   for (const field of arrayFields(dtype, data, choose)) {
-    if (choose.nat(7) === 7) parts.push([]);
+    if (choose.nat(7) === 7) {
+      parts.push([]);
+    }
     (parts.at(-1) as number[]).push(...unknown(choose, 2), ...field);
   }
   return parts;
@@ -84,7 +86,9 @@ export function layRepeated(
   const fields: number[][] = [];
   let chunk: number[] | undefined;
   const flush = () => {
-    if (chunk !== undefined) fields.push(delimited(field, chunk));
+    if (chunk !== undefined) {
+      fields.push(delimited(field, chunk));
+    }
     chunk = undefined;
   };
   for (const bytes of elements) {
@@ -92,7 +96,9 @@ export function layRepeated(
       flush();
       fields.push([...tag(field, wireType), ...bytes]);
     } else {
-      if (choose.nat(5) === 5) flush();
+      if (choose.nat(5) === 5) {
+        flush();
+      }
       chunk = [...(chunk ?? []), ...bytes];
     }
     if (choose.nat(20) === 20) {
@@ -150,7 +156,9 @@ function layDecoy(dtype: DType, choose: Choices): number[] {
 
 /** Sometimes a field that nobody knows, of any wire type. */
 export function unknown(choose: Choices, from: number): number[] {
-  if (choose.nat(14) !== 14) return [];
+  if (choose.nat(14) !== 14) {
+    return [];
+  }
   const field = from + choose.nat(500);
   switch (choose.nat(4)) {
     case 0:
@@ -172,7 +180,9 @@ export function shuffleTogether<T>(sequences: readonly (readonly T[])[], choose:
   const merged: T[] = [];
   for (;;) {
     const filled = rest.filter((sequence) => sequence.length > 0);
-    if (filled.length === 0) return merged;
+    if (filled.length === 0) {
+      return merged;
+    }
     merged.push((filled[choose.nat(filled.length - 1)] as T[]).shift() as T);
   }
 }

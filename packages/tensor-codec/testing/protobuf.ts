@@ -11,7 +11,9 @@ export function varint(value: bigint | number, padding = 0): number[] {
     bytes.push(Number(rest & 0x7fn) | 0x80);
     rest >>= 7n;
   } while (rest !== 0n);
-  for (let i = 0; i < padding && bytes.length < 10; i++) bytes.push(0x80);
+  for (let i = 0; i < padding && bytes.length < 10; i++) {
+    bytes.push(0x80);
+  }
   bytes.push((bytes.pop() as number) & 0x7f);
   return bytes;
 }

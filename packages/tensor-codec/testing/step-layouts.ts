@@ -84,19 +84,27 @@ export function layEnvelope(
 ): Uint8Array {
   const bytes: number[] = [];
   const other = () => others[choose.nat(others.length - 1)] as Bytes;
-  if (choose.nat(3) === 3) bytes.push(...other());
+  if (choose.nat(3) === 3) {
+    bytes.push(...other());
+  }
   for (const part of parts) {
-    if (choose.nat(9) === 9) bytes.push(...other());
+    if (choose.nat(9) === 9) {
+      bytes.push(...other());
+    }
     bytes.push(...unknown(choose, 20), ...delimited(3, part));
   }
-  if (choose.nat(9) === 9) bytes.push(...other(), ...other());
+  if (choose.nat(9) === 9) {
+    bytes.push(...other(), ...other());
+  }
   return Uint8Array.from([...bytes, ...unknown(choose, 20)]);
 }
 
 function split(fields: readonly number[][], choose: Choices): number[][] {
   const parts: number[][] = [[]];
   for (const field of fields) {
-    if (choose.nat(7) === 7) parts.push([]);
+    if (choose.nat(7) === 7) {
+      parts.push([]);
+    }
     (parts.at(-1) as number[]).push(...unknown(choose, 16), ...field);
   }
   return parts;

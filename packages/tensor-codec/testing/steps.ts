@@ -15,8 +15,12 @@ export function encode<T>(codec: MessageCodec<T>, message: T): Uint8Array {
   const size = codec.size(message);
   const bytes = new Uint8Array(size + 6);
   const end = codec.write(message, bytes, 3);
-  if (end !== size + 3) throw new Error(`wrote ${end - 3} bytes, not the ${size} it measured`);
-  if (bytes.subarray(end).some((byte) => byte !== 0)) throw new Error("wrote past the end");
+  if (end !== size + 3) {
+    throw new Error(`wrote ${end - 3} bytes, not the ${size} it measured`);
+  }
+  if (bytes.subarray(end).some((byte) => byte !== 0)) {
+    throw new Error("wrote past the end");
+  }
   return bytes.slice(3, end);
 }
 
@@ -24,7 +28,9 @@ export function encode<T>(codec: MessageCodec<T>, message: T): Uint8Array {
 export function comparableOfGenerated(
   payload: EnvironmentRequest["payload"] | EnvironmentResponse["payload"],
 ): unknown {
-  if (payload.case !== "step") return payload;
+  if (payload.case !== "step") {
+    return payload;
+  }
   const { value } = payload;
   return "actions" in value
     ? {
@@ -37,7 +43,9 @@ export function comparableOfGenerated(
 
 /** What we read, in a form that can be compared: UIDs as text, NaNs all alike. */
 export function comparableOf(message: ProcessRequest | ProcessResponse): unknown {
-  if (message.case !== "step") return message;
+  if (message.case !== "step") {
+    return message;
+  }
   const { value } = message;
   return "actions" in value
     ? {
@@ -50,7 +58,9 @@ export function comparableOf(message: ProcessRequest | ProcessResponse): unknown
 
 function entriesOf(entries: readonly UidTensor[]): Map<string, unknown> {
   const uids = new Set<Uid>(entries.map(({ uid }) => uid));
-  if (uids.size !== entries.length) throw new Error("a UID is there twice");
+  if (uids.size !== entries.length) {
+    throw new Error("a UID is there twice");
+  }
   return sorted(entries.map(({ uid, tensor }) => [String(uid), valuesOf(tensor)]));
 }
 

@@ -60,7 +60,9 @@ test("past the limit of a server the stream that holds most makes room", async (
   await large?.seen("close");
   expect(String(large?.error)).toContain("limit: maxBufferedBytes)");
   expect(small.map(({ error }) => error)).toEqual([undefined, undefined]);
-  for (const call of calls) await call[Symbol.asyncDispose]();
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
 });
 
 test("what is inflated and put aside counts until it is taken", async () => {
@@ -70,7 +72,9 @@ test("what is inflated and put aside counts until it is taken", async () => {
   const streams = await taking(server, 2, true);
   await Promise.race(streams.map((stream) => stream.seen("close")));
   expect(streams.filter(({ error }) => error === undefined)).toHaveLength(1);
-  for (const call of calls) await call[Symbol.asyncDispose]();
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
 });
 
 test("a gzip that is larger than it says is not inflated further", async () => {
@@ -81,7 +85,9 @@ test("a gzip that is larger than it says is not inflated further", async () => {
   const [stream] = await taking(server, 1);
   await stream?.seen("close");
   expect(String(stream?.error)).toContain("more than the 10 bytes that it says");
-  for (const call of calls) await call[Symbol.asyncDispose]();
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
 });
 
 test("a message that stalls half-way ends its stream, and one that goes on does not", async () => {
@@ -99,7 +105,9 @@ test("a message that stalls half-way ends its stream, and one that goes on does 
   expect(String(first.error)).toContain("limit: stalledMessageMs");
   expect(streams[1]?.error).toBe(undefined);
   clearInterval(drip);
-  for (const call of calls) await call[Symbol.asyncDispose]();
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
 });
 
 test("a stream that waits for its receiver is not stalled", async () => {
@@ -109,5 +117,7 @@ test("a stream that waits for its receiver is not stalled", async () => {
   const [paused, stalled] = await taking(server, 2, true);
   await Promise.race([paused?.seen("close"), stalled?.seen("close")]);
   expect([paused, stalled].filter((stream) => stream?.error !== undefined)).toHaveLength(1);
-  for (const call of calls) await call[Symbol.asyncDispose]();
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
 });

@@ -14,13 +14,17 @@ function read(frames: number, more = 0): Buffer[] {
 }
 
 const copy = (memory: ChunkMemory, chunks: readonly Buffer[]): void => {
-  for (const chunk of chunks) memory.copied(chunk);
+  for (const chunk of chunks) {
+    memory.copied(chunk);
+  }
 };
 
 /** One that has seen enough large messages to find it worth while. */
 function patient(): ChunkMemory {
   const memory = new ChunkMemory();
-  for (let i = 0; i < 200; i++) copy(memory, read(4));
+  for (let i = 0; i < 200; i++) {
+    copy(memory, read(4));
+  }
   return memory;
 }
 
@@ -50,7 +54,9 @@ test.each([
 test("a few large messages are left to the garbage collector", () => {
   const memory = new ChunkMemory();
   const reads = Array.from({ length: 100 }, () => read(4));
-  for (const chunks of reads) copy(memory, chunks);
+  for (const chunks of reads) {
+    copy(memory, chunks);
+  }
   expect(reads.some(isFreed)).toBe(false);
 });
 
@@ -69,7 +75,9 @@ test("large and small messages that come at once are all what was sent, and stay
   });
   const { stream, seen } = pair;
   const sizes = Array.from({ length: 400 }, (_, i) => (i % 3 === 0 ? 90 : i % 7 === 0 ? 20 : 1));
-  for (const [i, size] of sizes.entries()) stream.send(stepRequest(size, i % 251));
+  for (const [i, size] of sizes.entries()) {
+    stream.send(stepRequest(size, i % 251));
+  }
   await seen.seen("message", sizes.length);
   for (const [i, size] of sizes.entries()) {
     const data = dataOf(seen.messages[i]);

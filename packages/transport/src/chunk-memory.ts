@@ -35,10 +35,14 @@ export class ChunkMemory {
       return;
     }
     const buffer = chunk.buffer as ArrayBuffer;
-    if (buffer.byteLength < leastBytes) return;
+    if (buffer.byteLength < leastBytes) {
+      return;
+    }
     const before = this.#buffer?.deref();
     if (buffer !== before) {
-      if (before !== undefined) this.#free(before);
+      if (before !== undefined) {
+        this.#free(before);
+      }
       this.#buffer = new WeakRef(buffer);
       this.#copiedBytes = 0;
       this.#chunks = 0;
@@ -49,6 +53,8 @@ export class ChunkMemory {
 
   #free(buffer: ArrayBuffer): void {
     const others = buffer.byteLength - this.#copiedBytes;
-    if (others <= this.#chunks * frameHeaderBytes) buffer.transfer(0);
+    if (others <= this.#chunks * frameHeaderBytes) {
+      buffer.transfer(0);
+    }
   }
 }

@@ -17,7 +17,9 @@ export function corsHeaders(
   isAllowed: OriginCheck,
 ): Readonly<Record<string, string>> {
   const { origin } = request;
-  if (origin === undefined || !isAllowed(request)) return {};
+  if (origin === undefined || !isAllowed(request)) {
+    return {};
+  }
   return {
     "access-control-allow-origin": origin,
     "access-control-expose-headers": cors.exposedHeaders.join(", "),
@@ -31,7 +33,9 @@ export function preflightHeaders(
   isAllowed: OriginCheck,
 ): Readonly<Record<string, string>> {
   const allowed = corsHeaders(request, isAllowed);
-  if (Object.keys(allowed).length === 0) return allowed;
+  if (Object.keys(allowed).length === 0) {
+    return allowed;
+  }
   return {
     ...allowed,
     "access-control-allow-methods": cors.allowedMethods.join(", "),

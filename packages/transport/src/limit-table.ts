@@ -37,14 +37,18 @@ export function readLimits<Name extends string>(
   what = "limit",
 ): Readonly<Record<Name, number>> {
   for (const name of Object.keys(given ?? {})) {
-    if (Object.hasOwn(table, name)) continue;
+    if (Object.hasOwn(table, name)) {
+      continue;
+    }
     throw new RangeError(
       `there is no ${what} "${name}"; there are: ${Object.keys(table).join(", ")}`,
     );
   }
   const limits = Object.entries<Limit>(table).map(([name, limit]) => {
     const value = given?.[name as Name];
-    if (value !== undefined) check(limit, value, `${what} ${name}`);
+    if (value !== undefined) {
+      check(limit, value, `${what} ${name}`);
+    }
     return [name, value ?? limit.default] as const;
   });
   return Object.fromEntries(limits) as Record<Name, number>;
@@ -56,7 +60,9 @@ function check(limit: Limit, value: number, name: string): void {
   const least = limit.zero === undefined ? 1 : 0;
   const most = limit.most ?? unit.most;
   const isWhole = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
-  if (value >= least && value <= most && (isWhole || !unit.isWhole)) return;
+  if (value >= least && value <= most && (isWhole || !unit.isWhole)) {
+    return;
+  }
   const range =
     most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`;
   const hint = limit.zero !== undefined && value > most ? `; 0 is ${limit.zero}` : "";

@@ -29,7 +29,9 @@ export function onlyReceiver<Received>(
   before: StreamReceiver<Received> | undefined,
   receiver: StreamReceiver<Received>,
 ): StreamReceiver<Received> {
-  if (before === undefined) return receiver;
+  if (before === undefined) {
+    return receiver;
+  }
   throw new Error("stream already started: expected one call of start(), received a second");
 }
 

@@ -30,7 +30,9 @@ export async function openStream(
   options: OpenOptions = {},
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
-  if (parsed.carrier === "websocket") return openWebSocketStream(parsed, options);
+  if (parsed.carrier === "websocket") {
+    return openWebSocketStream(parsed, options);
+  }
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
   const codecs = options.codecs ?? defaultCodecs();

@@ -19,9 +19,15 @@ export function originCheck(allowed: readonly string[], isSecure: boolean): Orig
   return (request: IncomingHttpHeaders) => {
     const { origin } = request;
     const host = request.host ?? request[":authority"];
-    if (origin === undefined || origins.has("*") || origins.has(origin)) return true;
-    if (host === undefined || !URL.canParse(origin)) return false;
-    if (origin !== `${isSecure ? "https" : "http"}://${host}`) return false;
+    if (origin === undefined || origins.has("*") || origins.has(origin)) {
+      return true;
+    }
+    if (host === undefined || !URL.canParse(origin)) {
+      return false;
+    }
+    if (origin !== `${isSecure ? "https" : "http"}://${host}`) {
+      return false;
+    }
     const { hostname } = new URL(origin);
     return isSecure || hostname === "localhost" || isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
   };
@@ -31,7 +37,9 @@ export function originCheck(allowed: readonly string[], isSecure: boolean): Orig
 function originOf(origin: string): string {
   if (URL.canParse(origin)) {
     const url = new URL(origin);
-    if (url.origin !== "null" && url.href === `${url.origin}/`) return url.origin;
+    if (url.origin !== "null" && url.href === `${url.origin}/`) {
+      return url.origin;
+    }
   }
   throw new RangeError(
     `an allowed origin is malformed: expected "https://host", "http://host:port" or "*", received ${JSON.stringify(origin)}; leave out the path`,

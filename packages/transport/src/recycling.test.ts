@@ -16,14 +16,18 @@ async function step({ stream, seen }: Answered, fill: number): Promise<Uint8Arra
 }
 
 function dataOf(message: ProcessResponse | Malformed | undefined): Uint8Array {
-  if (message?.case !== "step") throw new Error(`expected a step, received ${message?.case}`);
+  if (message?.case !== "step") {
+    throw new Error(`expected a step, received ${message?.case}`);
+  }
   return message.value.observations[0]?.tensor.data as Uint8Array;
 }
 
 /** A client of a server that answers a step with a large observation, filled with the action. */
 const connected = (): Promise<Answered> =>
   answering((request) => {
-    if (request.case !== "step") return answered("x".repeat(large));
+    if (request.case !== "step") {
+      return answered("x".repeat(large));
+    }
     return stepResponse(large, request.value.actions[0]?.tensor.data[0] as number);
   });
 

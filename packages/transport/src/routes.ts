@@ -144,7 +144,9 @@ export function createRoutes(options: RoutesOptions): Routes {
     response.once("close", () => {
       const left = (requests.get(socket) ?? 1) - 1;
       requests.set(socket, left);
-      if (left === 0) awaitRequest(socket);
+      if (left === 0) {
+        awaitRequest(socket);
+      }
     });
     if (!options.isAllowed(request.headers)) {
       response.writeHead(403, { "content-type": "text/plain; charset=utf-8" });
@@ -174,12 +176,17 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("upgrade", (request, network, head) => {
     endWait(request.socket);
-    if (draining) network.destroy();
-    else options.onUpgrade(request, network, head);
+    if (draining) {
+      network.destroy();
+    } else {
+      options.onUpgrade(request, network, head);
+    }
   });
   // A connection is idle only without a request; a call may be silent for long.
   http1.setTimeout(options.idleConnectionMs, (socket) => {
-    if (idle.has(socket)) socket.destroy();
+    if (idle.has(socket)) {
+      socket.destroy();
+    }
   });
   http1.on("clientError", (error, socket) => {
     options.onError(error);
@@ -243,7 +250,9 @@ export function createRoutes(options: RoutesOptions): Routes {
     },
     drain() {
       draining = true;
-      for (const socket of idle.keys()) socket.destroy();
+      for (const socket of idle.keys()) {
+        socket.destroy();
+      }
     },
   };
 }

@@ -14,20 +14,28 @@ async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
   let turn = 0;
   const count = (): void => {
     turn += 1;
-    if (turns.length < requests) setImmediate(count);
+    if (turns.length < requests) {
+      setImmediate(count);
+    }
   };
   const turns: number[] = [];
   setImmediate(count);
   const received = record(served, {
     onMessage() {
       turns.push(turn);
-      if (answers) served.send(answered("here"));
+      if (answers) {
+        served.send(answered("here"));
+      }
     },
     onEnd: () => served.end(),
   });
-  for (let i = 0; i < requests; i++) client.send(named("there"));
+  for (let i = 0; i < requests; i++) {
+    client.send(named("there"));
+  }
   await received.seen("message", requests);
-  if (answers) await seen.seen("message", requests);
+  if (answers) {
+    await seen.seen("message", requests);
+  }
   await client.close();
   return turns;
 }

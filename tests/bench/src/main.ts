@@ -71,12 +71,16 @@ async function* results(options: Options): AsyncGenerator<TableResult> {
     yield* runAb(options.base, options, showProgress);
     return;
   }
-  for (const name of options.tables) yield await runs[name](options, showProgress);
+  for (const name of options.tables) {
+    yield await runs[name](options, showProgress);
+  }
 }
 
 /** Overwrites the progress line of a terminal; without a terminal nothing is shown. */
 function showProgress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+  if (process.stderr.isTTY) {
+    process.stderr.write(`\r\x1b[K${text}`);
+  }
 }
 
 async function save(
@@ -94,8 +98,12 @@ async function save(
   const text = `${JSON.stringify(report, undefined, 2)}\n`;
   await mkdir(resultsFolder, { recursive: true });
   const files = [join(resultsFolder, `${tables.map(({ name }) => name).join("-")}.json`)];
-  if (options.json !== undefined) files.push(resolve(options.json));
-  for (const file of files) await writeFile(file, text);
+  if (options.json !== undefined) {
+    files.push(resolve(options.json));
+  }
+  for (const file of files) {
+    await writeFile(file, text);
+  }
   for (const { name, svg } of tables.flatMap(({ plots }) => plots)) {
     const file = join(resultsFolder, `${name}.svg`);
     await writeFile(file, svg);

@@ -20,8 +20,9 @@ const race = defineWorld({
     return {
       start: () => positions.clear(),
       step(actions) {
-        for (const [agent, { stride = 0 }] of actions)
+        for (const [agent, { stride = 0 }] of actions) {
           positions.set(agent, position(agent) + stride);
+        }
       },
       status: (agent) => (position(agent) >= settings.length ? "terminated" : "running"),
       observe: {

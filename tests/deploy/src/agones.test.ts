@@ -31,7 +31,9 @@ async function sdkServer(port: number) {
   await once(server, "listening");
   onTestFinished(() => void server.close());
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("expected a TCP address");
+  if (address === null || typeof address === "string") {
+    throw new Error("expected a TCP address");
+  }
   return {
     port: String(address.port),
     calls,
@@ -39,7 +41,9 @@ async function sdkServer(port: number) {
     async called(path: string, since = 0): Promise<number> {
       for (;;) {
         const found = calls.indexOf(`POST ${path}`, since);
-        if (found !== -1) return found + 1;
+        if (found !== -1) {
+          return found + 1;
+        }
         await new Promise<void>((resolve) => {
           told = resolve;
         });

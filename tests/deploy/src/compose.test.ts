@@ -19,12 +19,16 @@ const stages = readDockerfile(readFileSync(join(deploy, "docker/Dockerfile"), "u
 
 it("builds images that the Dockerfile has, and gives the apps options that they have", async () => {
   for (const [name, { build, command = [], read_only }] of services) {
-    if (build === undefined) continue;
+    if (build === undefined) {
+      continue;
+    }
     expect(normalize(build.dockerfile), name).toBe("deploy/docker/Dockerfile");
     expect(stages.map((stage) => stage.name)).toContain(build.target);
     expect(read_only, name).toBe(true);
     const help = await appHelp(build.target);
-    for (const arg of command) expect(help).toContain(` ${arg.split("=")[0]} `);
+    for (const arg of command) {
+      expect(help).toContain(` ${arg.split("=")[0]} `);
+    }
   }
 });
 
@@ -55,7 +59,9 @@ it("publishes to this machine the ports that agents are sent to, under the same 
 it("asks each server for its health where it listens", () => {
   for (const [name, { build, command = [], healthcheck }] of services) {
     const stage = stages.find((each) => each.name === build?.target);
-    if (build === undefined || stage?.health === "none") continue;
+    if (build === undefined || stage?.health === "none") {
+      continue;
+    }
     const test = healthcheck?.test.slice(1) ?? stage?.health;
     expect(test, name).toContain(`http://127.0.0.1:${option(command, "port")}`);
   }
@@ -63,7 +69,9 @@ it("asks each server for its health where it listens", () => {
 
 it("stops nobody before its drain is over", () => {
   for (const [name, { build, command = [], stop_grace_period = "10s" }] of services) {
-    if (build === undefined) continue;
+    if (build === undefined) {
+      continue;
+    }
     const drainMs = Number(option(command, "grace-ms") ?? 5_000);
     expect(Number.parseInt(stop_grace_period, 10) * 1_000, name).toBeGreaterThanOrEqual(
       drainMs + 5_000,
@@ -80,7 +88,9 @@ it("has servers with names and ports of their own, where its matchmaker finds th
   const matchmaker = `matchmaker:${option(project.services["matchmaker"]?.command ?? [], "port")}`;
   for (const [name, { command = [] }] of services) {
     const address = option(command, "matchmaker");
-    if (name.startsWith("gridworld") || name === "agents") expect(address).toBe(matchmaker);
+    if (name.startsWith("gridworld") || name === "agents") {
+      expect(address).toBe(matchmaker);
+    }
   }
 });
 
@@ -92,8 +102,11 @@ it("plays: Redis, the matchmaker, the servers and the agents, as processes", asy
   for (const name of inOrder(project.services)) {
     const program = await processes.start(name);
     started.set(name, program);
-    if (name === "redis") await program.says(/Ready to accept connections/);
-    else if (name !== "agents") await program.says(/^listening on (\S+)$/m);
+    if (name === "redis") {
+      await program.says(/Ready to accept connections/);
+    } else if (name !== "agents") {
+      await program.says(/^listening on (\S+)$/m);
+    }
   }
   expect(await started.get("agents")?.ended).toBe(0);
   for (const name of ["gridworld-1", "gridworld-2", "matchmaker"]) {

@@ -34,8 +34,9 @@ describe("the Dockerfiles", () => {
   });
 
   it("build on and for the Node and pnpm of this repository", () => {
-    for (const { base } of stages)
+    for (const { base } of stages) {
       expect(base).toBe(`node:${manifest.toolchain.node}-bookworm-slim`);
+    }
     const scripts = stages[0]?.steps.flatMap((step) => (step.kind === "run" ? [step.script] : []));
     expect(scripts).toContain(`npm install --global ${manifest.packageManager}`);
   });

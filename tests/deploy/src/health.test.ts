@@ -34,7 +34,9 @@ it("says what is wrong with a server that does not answer, or with its arguments
   await once(silent, "listening");
   onTestFinished(() => void silent.close());
   const address = silent.address();
-  if (address === null || typeof address === "string") throw new Error("expected a TCP address");
+  if (address === null || typeof address === "string") {
+    throw new Error("expected a TCP address");
+  }
   const silence = await askHealth(`http://127.0.0.1:${address.port}`);
   expect(silence).toMatchObject({ status: 1, stdout: "" });
   expect(silence.stderr).toMatch(

@@ -49,7 +49,9 @@ async function installFrom(folder: string, files: ReadonlyMap<string, string>): 
   manifest.overrides = {};
   for (const [name, file] of files) {
     const kind = name in manifest.dependencies ? "dependencies" : "devDependencies";
-    if (manifest[kind][name] === undefined) throw new Error(`the project does not use ${name}`);
+    if (manifest[kind][name] === undefined) {
+      throw new Error(`the project does not use ${name}`);
+    }
     manifest[kind][name] = `file:${relative(folder, file)}`;
     manifest.overrides[name] = `$${name}`;
   }

@@ -56,7 +56,9 @@ describe.each(rendered)("%s", (folder, manifests) => {
   it("keeps the schemas of Agones", () => {
     for (const manifest of manifests) {
       const schema = schemas[manifest.kind];
-      if (schema === undefined) continue;
+      if (schema === undefined) {
+        continue;
+      }
       const ajv = new Ajv({ allErrors: true, $data: true });
       expect(ajv.validate(schema, manifest) ? [] : ajv.errors).toEqual([]);
     }
@@ -68,11 +70,17 @@ describe.each(rendered)("%s", (folder, manifests) => {
   it("gives the apps options and variables that they have", async () => {
     for (const { pod } of podsOf(manifests)) {
       for (const { name, args = [], env = [] } of pod.spec.containers) {
-        if (!ours.includes(name)) continue;
+        if (!ours.includes(name)) {
+          continue;
+        }
         const help = await appHelp(name);
-        for (const arg of args) expect(help).toContain(` ${arg.split("=")[0]} `);
+        for (const arg of args) {
+          expect(help).toContain(` ${arg.split("=")[0]} `);
+        }
         for (const { name: variable } of env) {
-          if (!variable.startsWith("MATCHMAKER_")) continue;
+          if (!variable.startsWith("MATCHMAKER_")) {
+            continue;
+          }
           const flag = variable.slice("MATCHMAKER_".length).toLowerCase().replaceAll("_", "-");
           expect(help).toContain(` --${flag} `);
         }
@@ -83,7 +91,9 @@ describe.each(rendered)("%s", (folder, manifests) => {
   it("stops nobody before its drain is over", () => {
     for (const { pod } of podsOf(manifests)) {
       for (const { name, args = [], lifecycle } of pod.spec.containers) {
-        if (name !== "gridworld-server" && name !== "matchmaker-server") continue;
+        if (name !== "gridworld-server" && name !== "matchmaker-server") {
+          continue;
+        }
         // A matchmaker takes 5 s at most (apps/matchmaker-server/src/main.ts).
         const drainMs = name === "gridworld-server" ? Number(option(args, "grace-ms")) : 5_000;
         const before = lifecycle?.preStop?.sleep?.seconds ?? 0;
@@ -100,7 +110,9 @@ describe.each(rendered)("%s", (folder, manifests) => {
     for (const { owner, pod } of podsOf(manifests)) {
       for (const { name, args = [], ports = [], ...probes } of pod.spec.containers) {
         const port = option(args, "port");
-        if (port === undefined) continue;
+        if (port === undefined) {
+          continue;
+        }
         listening.set(name, Number(port));
         const open = owner.kind === "Fleet" ? parsePorts(owner) : ports;
         expect(open.map(({ containerPort }) => containerPort)).toContain(Number(port));
@@ -112,7 +124,9 @@ describe.each(rendered)("%s", (folder, manifests) => {
       }
     }
     for (const { kind, metadata, spec } of manifests) {
-      if (kind !== "Service") continue;
+      if (kind !== "Service") {
+        continue;
+      }
       const target = podsOf(manifests).filter(({ pod }) =>
         matches(spec?.selector, pod.metadata.labels),
       );
@@ -125,7 +139,9 @@ describe.each(rendered)("%s", (folder, manifests) => {
     for (const { pod } of podsOf(manifests)) {
       for (const { args = [] } of pod.spec.containers) {
         const [host = "", port] = option(args, "matchmaker")?.split(":") ?? [];
-        if (port === undefined) continue;
+        if (port === undefined) {
+          continue;
+        }
         expect(named(manifests, "Service")).toContain(host);
         expect(listening.get(host)).toBe(Number(port));
       }
@@ -141,8 +157,12 @@ describe.each(rendered)("%s", (folder, manifests) => {
       if (kind === "PodDisruptionBudget" || kind === "Deployment" || kind === "StatefulSet") {
         expect(count(spec?.selector?.matchLabels), label).toBe(1);
       }
-      if (kind === "NetworkPolicy") expect(count(spec?.podSelector?.matchLabels), label).toBe(1);
-      if (kind === "FleetAutoscaler") expect(named(manifests, "Fleet")).toContain(spec?.fleetName);
+      if (kind === "NetworkPolicy") {
+        expect(count(spec?.podSelector?.matchLabels), label).toBe(1);
+      }
+      if (kind === "FleetAutoscaler") {
+        expect(named(manifests, "Fleet")).toContain(spec?.fleetName);
+      }
       if (kind === "HorizontalPodAutoscaler") {
         const { kind: wanted = "", name = "" } = spec?.scaleTargetRef ?? {};
         const target = manifests.find(
@@ -184,19 +204,25 @@ describe.each(rendered)("%s", (folder, manifests) => {
     const secrets = new Set(named(manifests, "Secret"));
     if (folder !== "kubernetes/overlays/development") {
       expect(secrets.size).toBe(0);
-      for (const [, name = ""] of readme.matchAll(/create secret generic (\S+)/g))
+      for (const [, name = ""] of readme.matchAll(/create secret generic (\S+)/g)) {
         secrets.add(name);
+      }
     }
     for (const { pod } of podsOf(manifests)) {
       for (const { secret, configMap } of pod.spec.volumes ?? []) {
-        if (secret !== undefined) expect(secrets).toContain(secret.secretName);
-        if (configMap !== undefined)
+        if (secret !== undefined) {
+          expect(secrets).toContain(secret.secretName);
+        }
+        if (configMap !== undefined) {
           expect(named(manifests, "ConfigMap")).toContain(configMap.name);
+        }
       }
       for (const { env = [] } of pod.spec.containers) {
         for (const { valueFrom } of env) {
           const name = valueFrom?.secretKeyRef?.name;
-          if (name !== undefined) expect(secrets).toContain(name);
+          if (name !== undefined) {
+            expect(secrets).toContain(name);
+          }
         }
       }
     }
@@ -205,10 +231,14 @@ describe.each(rendered)("%s", (folder, manifests) => {
   it("puts everything into one namespace, and no image at whatever version is the latest", () => {
     const [namespace] = named(manifests, "Namespace");
     for (const { kind, metadata } of manifests) {
-      if (kind !== "Namespace") expect(metadata.namespace, metadata.name).toBe(namespace);
+      if (kind !== "Namespace") {
+        expect(metadata.namespace, metadata.name).toBe(namespace);
+      }
     }
     for (const { pod } of podsOf(manifests)) {
-      for (const { image } of pod.spec.containers) expect(image).toMatch(/:(?!latest$)[\w.-]+$/);
+      for (const { image } of pod.spec.containers) {
+        expect(image).toMatch(/:(?!latest$)[\w.-]+$/);
+      }
     }
   });
 });
@@ -249,9 +279,13 @@ describe("the manifests", () => {
       for (const [, manifests] of rendered) {
         for (const { pod } of podsOf(manifests)) {
           for (const { name, startupProbe, readinessProbe, livenessProbe } of pod.spec.containers) {
-            if (name !== app) continue;
+            if (name !== app) {
+              continue;
+            }
             for (const probe of [startupProbe, readinessProbe, livenessProbe]) {
-              if (probe?.grpc !== undefined) services.add(probe.grpc.service ?? "");
+              if (probe?.grpc !== undefined) {
+                services.add(probe.grpc.service ?? "");
+              }
             }
           }
         }

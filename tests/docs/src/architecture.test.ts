@@ -12,7 +12,9 @@ const tree = (blocks[0]?.lines ?? []).flatMap((line) => {
 });
 let folder = "";
 const paths = tree.map(({ name, isInside }) => {
-  if (!isInside) folder = name;
+  if (!isInside) {
+    folder = name;
+  }
   return isInside ? folder + name : name;
 });
 

@@ -25,16 +25,26 @@ const foreign: ReadonlySet<string> = new Set([
 export function commandsOf(page: Page): Command[] {
   const commands: Command[] = [];
   for (const { language, lines, line } of page.blocks) {
-    if (!shells.has(language)) continue;
+    if (!shells.has(language)) {
+      continue;
+    }
     let continued = "";
     for (const [index, text] of lines.entries()) {
       continued += text.replace(/\\$/, " ");
-      if (text.endsWith("\\")) continue;
-      for (const part of continued.split(/&&|\|\|?|;/)) push(part, line + 1 + index);
+      if (text.endsWith("\\")) {
+        continue;
+      }
+      for (const part of continued.split(/&&|\|\|?|;/)) {
+        push(part, line + 1 + index);
+      }
       continued = "";
     }
   }
-  for (const { text, line } of page.spans) if (shown.test(text)) push(text, line);
+  for (const { text, line } of page.spans) {
+    if (shown.test(text)) {
+      push(text, line);
+    }
+  }
   return commands;
 
   function push(text: string, line: number): void {
@@ -44,8 +54,12 @@ export function commandsOf(page: Page): Command[] {
       .replace(/^\s*(for .*|done|do\b)/, "")
       .trim()
       .split(/\s+/);
-    while (/^[A-Z_]+=/.test(words[0] ?? "")) words.shift();
-    if (words[0] !== undefined && words[0] !== "") commands.push({ line, words });
+    while (/^[A-Z_]+=/.test(words[0] ?? "")) {
+      words.shift();
+    }
+    if (words[0] !== undefined && words[0] !== "") {
+      commands.push({ line, words });
+    }
   }
 }
 
@@ -53,7 +67,9 @@ export function commandsOf(page: Page): Command[] {
 export function faultOf(page: Page, { words }: Command): string | undefined {
   const [path = "", first = "", ...rest] = words;
   const program = path.replace(/^\.venv\/bin\//, "");
-  if (`${program} ${first}` === "pnpm install") return undefined;
+  if (`${program} ${first}` === "pnpm install") {
+    return undefined;
+  }
   if (program === "pnpm" || (program === "npm" && ["run", "start", "test"].includes(first))) {
     const script = first === "run" ? (rest.shift() ?? "") : first;
     if (!Object.hasOwn(manifest("package.json")["scripts"] ?? {}, script)) {
@@ -62,21 +78,33 @@ export function faultOf(page: Page, { words }: Command): string | undefined {
     return first === "start" ? unknownFlags("apps/demo/dist/main.js", rest) : undefined;
   }
   if (program === "node" && !first.startsWith("-")) {
-    if (page.blocks.some(({ file }) => file === first)) return undefined;
+    if (page.blocks.some(({ file }) => file === first)) {
+      return undefined;
+    }
     // Images and packages have files in other places than the tree has.
     const beside = globSync(`${dirname(page.path)}/*/${first}`, { cwd: root });
-    if (!existsSync(root + first) && beside.length === 0) return `there is no file ${first}`;
+    if (!existsSync(root + first) && beside.length === 0) {
+      return `there is no file ${first}`;
+    }
     return first.startsWith("apps/") ? unknownFlags(first, rest) : undefined;
   }
-  if (foreign.has(program) || foreign.has(`${program} ${first}`)) return undefined;
+  if (foreign.has(program) || foreign.has(`${program} ${first}`)) {
+    return undefined;
+  }
   if (program === "npx" || program.startsWith("dm-env-rpc-")) {
     const [name = "", ...args] = program === "npx" ? [first, ...rest] : words;
     const main = binary(name);
     return main === undefined ? `no package has the program ${name}` : unknownFlags(main, args);
   }
-  if (program === "bash") return existsSync(root + first) ? undefined : `there is no file ${first}`;
-  if (program === "kubectl" || program === "docker") return missingFile(words);
-  if (program === "npm" && first === "install") return missingPackage(rest);
+  if (program === "bash") {
+    return existsSync(root + first) ? undefined : `there is no file ${first}`;
+  }
+  if (program === "kubectl" || program === "docker") {
+    return missingFile(words);
+  }
+  if (program === "npm" && first === "install") {
+    return missingPackage(rest);
+  }
   return `"${program}" is no program that the pages use`;
 }
 
@@ -112,7 +140,9 @@ function missingPackage(args: readonly string[]): string | undefined {
 function binary(name: string): string | undefined {
   for (const path of globSync("{packages,apps}/*/package.json", { cwd: root })) {
     const main = manifest(path)["bin"]?.[name];
-    if (main !== undefined) return join(dirname(path), main);
+    if (main !== undefined) {
+      return join(dirname(path), main);
+    }
   }
   return undefined;
 }

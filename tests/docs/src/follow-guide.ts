@@ -27,11 +27,16 @@ try {
   let output = "";
   for (const block of page.blocks) {
     const text = block.lines.join("\n").replaceAll("8980", `${port}`);
-    if (block.file !== undefined) writeFileSync(join(cwd, block.file), `${text}\n`);
-    else if (block.language === "sh") {
+    if (block.file !== undefined) {
+      writeFileSync(join(cwd, block.file), `${text}\n`);
+    } else if (block.language === "sh") {
       output = "";
-      for (const line of text.split("\n")) output += await follow(line);
-    } else if (block.language === "text") expectOutput(block, output);
+      for (const line of text.split("\n")) {
+        output += await follow(line);
+      }
+    } else if (block.language === "text") {
+      expectOutput(block, output);
+    }
   }
   say("followed to the end\n");
 } finally {
@@ -57,7 +62,9 @@ async function follow(line: string): Promise<string> {
     return "";
   }
   if (existsSync(venv) && line.includes(".venv") && !line.startsWith(".venv/bin/python ")) {
-    if (!existsSync(join(cwd, ".venv"))) symlinkSync(venv, join(cwd, ".venv"));
+    if (!existsSync(join(cwd, ".venv"))) {
+      symlinkSync(venv, join(cwd, ".venv"));
+    }
     return "";
   }
   return shell(line.startsWith("npm install ") ? `${line} --no-audit --no-fund` : line);
@@ -72,7 +79,9 @@ async function shell(command: string): Promise<string> {
     say(text);
   });
   const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`"${command}" ended with exit code ${code}`);
+  if (code !== 0) {
+    throw new Error(`"${command}" ended with exit code ${code}`);
+  }
   return printed;
 }
 
@@ -87,12 +96,16 @@ async function startServer(): Promise<void> {
     once(server, "close").then(([code]) => `ended with exit code ${code}`),
   ]);
   say(first);
-  if (!first.startsWith("listening on ")) throw new Error(`the server does not listen: ${first}`);
+  if (!first.startsWith("listening on ")) {
+    throw new Error(`the server does not listen: ${first}`);
+  }
 }
 
 function expectOutput({ line, lines }: Block, output: string): void {
   for (const expected of lines) {
-    if (output.includes(expected)) continue;
+    if (output.includes(expected)) {
+      continue;
+    }
     const received = output.trim().split("\n").slice(-3).join("\n");
     throw new Error(`${at(page, line)}: expected "${expected}", received "${received}"`);
   }

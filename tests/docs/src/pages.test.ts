@@ -55,12 +55,19 @@ it.each(globSync("apps/*", { cwd: root }))("%s/README.md names every flag, and n
 function dataFault({ language, lines, file }: Block): string | undefined {
   const text = lines.join("\n");
   try {
-    if (language === "json") JSON.parse(text);
-    if (language === "yaml") {
-      for (const { errors } of parseAllDocuments(text))
-        if (errors[0] !== undefined) throw errors[0];
+    if (language === "json") {
+      JSON.parse(text);
     }
-    if (file !== undefined) readers[file]?.(text);
+    if (language === "yaml") {
+      for (const { errors } of parseAllDocuments(text)) {
+        if (errors[0] !== undefined) {
+          throw errors[0];
+        }
+      }
+    }
+    if (file !== undefined) {
+      readers[file]?.(text);
+    }
   } catch (error) {
     return String(error);
   }
@@ -68,11 +75,17 @@ function dataFault({ language, lines, file }: Block): string | undefined {
 }
 
 function linkFault(page: Page, target: string): string | undefined {
-  if (/^https?:/.test(target)) return undefined;
+  if (/^https?:/.test(target)) {
+    return undefined;
+  }
   const [file = "", anchor] = target.split("#");
   const path = file === "" ? page.path : join(dirname(page.path), file);
-  if (!existsSync(root + path)) return `there is no ${path}`;
-  if (anchor === undefined) return undefined;
+  if (!existsSync(root + path)) {
+    return `there is no ${path}`;
+  }
+  if (anchor === undefined) {
+    return undefined;
+  }
   const linked = pages.find((other) => other.path === path);
   return linked?.anchors.has(anchor) ? undefined : `${path} has no heading #${anchor}`;
 }

@@ -59,21 +59,33 @@ export function readPage(path: string, text: string = readFileSync(root + path, 
   let given: Block["given"];
   let notRun: string | undefined;
   for (const token of parser.parse(text, {})) {
-    if (token.map !== null) line = token.map[0] + 1;
+    if (token.map !== null) {
+      line = token.map[0] + 1;
+    }
     if (token.type === "heading_open" || token.type === "heading_close") {
       isHeading = token.type === "heading_open";
     } else if (token.type === "inline") {
-      if (isHeading) anchors.add(slugger.slug(plainText(token.children ?? [])));
+      if (isHeading) {
+        anchors.add(slugger.slug(plainText(token.children ?? [])));
+      }
       file = /`([^`\s]+)`:$/.exec(token.content)?.[1];
       for (const child of token.children ?? []) {
         const target = child.attrGet("href") ?? child.attrGet("src");
-        if (target !== null) links.push({ target: String(target), line });
-        if (child.type === "code_inline") spans.push({ text: child.content, line });
+        if (target !== null) {
+          links.push({ target: String(target), line });
+        }
+        if (child.type === "code_inline") {
+          spans.push({ text: child.content, line });
+        }
       }
     } else if (token.type === "html_block") {
       const [, kind, content = ""] = comment.exec(token.content) ?? [];
-      if (kind === "given") given = { lines: content.split("\n"), line };
-      if (kind === "not run") notRun = content.trim();
+      if (kind === "given") {
+        given = { lines: content.split("\n"), line };
+      }
+      if (kind === "not run") {
+        notRun = content.trim();
+      }
     } else if (token.type === "fence") {
       const [language = ""] = token.info.trim().split(/\s+/);
       const lines = token.content.split("\n").slice(0, -1);

@@ -52,7 +52,9 @@ describe("programs", () => {
     const server = run([`${root}apps/gridworld-server/dist/main.js`, "--port", "0"], folder);
     gridworld = server.child;
     address = (await server.listening) ?? "";
-    if (address === "") throw new Error(`gridworld-server: ${(await server.ended).output}`);
+    if (address === "") {
+      throw new Error(`gridworld-server: ${(await server.ended).output}`);
+    }
   });
   afterAll(async () => {
     gridworld.kill("SIGTERM");
@@ -62,7 +64,9 @@ describe("programs", () => {
 
   for (const [place, program] of cases) {
     const why = whyNotRun(program);
-    if (why !== undefined) process.stderr.write(`type-checked only: ${place}: ${why}\n`);
+    if (why !== undefined) {
+      process.stderr.write(`type-checked only: ${place}: ${why}\n`);
+    }
   }
   // Files that a page names belong to a project that follow-guide.ts makes and runs.
   it.each(
@@ -74,7 +78,9 @@ describe("programs", () => {
     writeFileSync(compiled, code);
     const { child, listening, ended } = run([compiled], folder);
     // A server goes on until it is told to stop.
-    if ((await listening) !== undefined) child.kill("SIGTERM");
+    if ((await listening) !== undefined) {
+      child.kill("SIGTERM");
+    }
     const { code: exitCode, output } = await ended;
     expect(exitCode, output).toBe(0);
   });
@@ -88,7 +94,9 @@ function run(args: readonly string[], cwd: string) {
     const note = (text: string): void => {
       output += text;
       const said = /listening on https?:\/\/(\S+)/.exec(output)?.[1];
-      if (said !== undefined) resolve(said);
+      if (said !== undefined) {
+        resolve(said);
+      }
     };
     child.stdout.setEncoding("utf8").on("data", note);
     child.stderr.setEncoding("utf8").on("data", note);

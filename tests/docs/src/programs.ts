@@ -28,10 +28,15 @@ const compiler = join(root, "node_modules/typescript/bin/tsc");
 export function programsOf(page: Page): Program[] {
   const programs: Block[][] = [];
   for (const block of page.blocks) {
-    if (block.language !== "ts") continue;
+    if (block.language !== "ts") {
+      continue;
+    }
     const own = block.file !== undefined || block.given !== undefined || importsSomething(block);
-    if (own || programs.length === 0) programs.push([block]);
-    else programs.at(-1)?.push(block);
+    if (own || programs.length === 0) {
+      programs.push([block]);
+    } else {
+      programs.at(-1)?.push(block);
+    }
   }
   return programs.map((blocks) => {
     const [first] = blocks as [Block];
@@ -55,11 +60,15 @@ function importsSomething({ lines }: Block): boolean {
 function sourceOf(blocks: readonly Block[]): string {
   const source: string[] = [];
   const put = (line: number, lines: readonly string[]): void => {
-    while (source.length < line - 1) source.push("");
+    while (source.length < line - 1) {
+      source.push("");
+    }
     source.push(...lines);
   };
   for (const [index, { line, lines, given }] of blocks.entries()) {
-    if (given !== undefined) put(given.line + 1, given.lines.slice(1));
+    if (given !== undefined) {
+      put(given.line + 1, given.lines.slice(1));
+    }
     // The fences become the braces of a scope.
     put(line, index === 0 ? ["", ...lines] : ["{", ...lines, "}"]);
   }
@@ -105,7 +114,9 @@ export function compile(programs: readonly Program[]): Complaint[] {
     [compiler, "-p", folder, "--pretty", "false"],
     { cwd: folder, encoding: "utf8" },
   );
-  if (error !== undefined) throw error;
+  if (error !== undefined) {
+    throw error;
+  }
   const complaints: Complaint[] = [];
   for (const text of `${stdout}${stderr}`.split("\n").filter((text) => text !== "")) {
     const [, file = "", line = "0", message = ""] =
@@ -116,7 +127,9 @@ export function compile(programs: readonly Program[]): Complaint[] {
       complaints.push({ path: program.page.path, line: Number(line), message });
     } else if (last !== undefined) {
       complaints[complaints.length - 1] = { ...last, message: `${last.message}\n${text}` };
-    } else throw new Error(`tsc: ${text}`);
+    } else {
+      throw new Error(`tsc: ${text}`);
+    }
   }
   return complaints;
 }

@@ -30,9 +30,15 @@ const counter = defineWorld({
     let total = 0;
     return {
       step(actions) {
-        if (fault === "throw") throw new Error("the dice are gone");
-        if (fault === "hang") return new Promise<void>(() => {});
-        for (const { add = 0 } of actions.values()) total += add;
+        if (fault === "throw") {
+          throw new Error("the dice are gone");
+        }
+        if (fault === "hang") {
+          return new Promise<void>(() => {});
+        }
+        for (const { add = 0 } of actions.values()) {
+          total += add;
+        }
         return undefined;
       },
       observe: { total: () => (fault === "observation" ? -1 : total) },
@@ -53,7 +59,9 @@ async function errorOf(failing: () => unknown): Promise<Error> {
   try {
     await failing();
   } catch (error) {
-    if (error instanceof Error) return error;
+    if (error instanceof Error) {
+      return error;
+    }
     throw error;
   }
   throw new Error("nothing went wrong");

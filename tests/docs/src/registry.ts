@@ -20,9 +20,13 @@ export async function serveRegistry(folder: string): Promise<PackageRegistry> {
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? "");
     const document = documents.get(path.slice(1));
-    if (document !== undefined) response.end(document);
-    else if (path.endsWith(".tgz")) response.end(readFileSync(join(folder, basename(path))));
-    else response.writeHead(404).end();
+    if (document !== undefined) {
+      response.end(document);
+    } else if (path.endsWith(".tgz")) {
+      response.end(readFileSync(join(folder, basename(path))));
+    } else {
+      response.writeHead(404).end();
+    }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;

@@ -18,7 +18,9 @@ function fits(message: string, text: string): boolean {
   let from = 0;
   for (const part of text.split("…")) {
     const found = message.indexOf(part, from);
-    if (found < 0) return false;
+    if (found < 0) {
+      return false;
+    }
     from = found + part.length;
   }
   return true;
@@ -35,8 +37,9 @@ describe("docs/troubleshooting.md", () => {
       .filter(({ text }) => fits(error.message, text))
       .sort((one, other) => other.text.length - one.text.length);
     expect(found, `a heading for: ${error.message}`).toBeDefined();
-    if (found?.code !== undefined)
+    if (found?.code !== undefined) {
       expect(isDmEnvRpcError(error) && error.code, found.place).toBe(found.code);
+    }
   });
 
   it("has no message that is not provoked", () => {

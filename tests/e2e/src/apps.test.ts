@@ -32,7 +32,9 @@ describe("gridworld-server", () => {
     await env.reset();
     server.process.kill("SIGTERM");
     let step = await env.step({ move: 1 });
-    while (!step.last()) step = await env.step({ move: 1 });
+    while (!step.last()) {
+      step = await env.step({ move: 1 });
+    }
     expect(step.discount).toBe(1);
     expect(await server.ended).toBe(0);
     expect(server.stderr).toBe("");
@@ -150,7 +152,9 @@ describe("agents in one world", () => {
     await Promise.all(all.map((agent) => agent.says(/([\d,]+) steps /)));
     doomed.process.kill("SIGKILL");
     expect(await doomed.ended).toBe("SIGKILL");
-    for (const agent of [one, two, three]) agent.stderr = "";
+    for (const agent of [one, two, three]) {
+      agent.stderr = "";
+    }
     await Promise.all(
       [one, two, three].map((agent) => agent.says(/steps .*\n.*[1-9][\d,]* steps /)),
     );
@@ -178,7 +182,9 @@ describe("npm start", () => {
       ...demo.stdout.matchAll(/^ {2}agent \d {2}120 steps, (\d+) sequences? completed/gm),
     ];
     expect(agents).toHaveLength(8);
-    for (const [, sequences] of agents) expect(Number(sequences)).toBeGreaterThan(0);
+    for (const [, sequences] of agents) {
+      expect(Number(sequences)).toBeGreaterThan(0);
+    }
   });
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with what was played", async (signal) => {

@@ -29,7 +29,9 @@ function field(number: number, bytes: Uint8Array): Buffer {
   const size: number[] = [];
   for (let rest = bytes.length; ; rest >>>= 7) {
     size.push(rest > 0x7f ? (rest & 0x7f) | 0x80 : rest);
-    if (rest <= 0x7f) break;
+    if (rest <= 0x7f) {
+      break;
+    }
   }
   return Buffer.concat([Buffer.from([(number << 3) | 2, ...size]), bytes]);
 }
@@ -70,7 +72,9 @@ async function joinNamed(
   worldName: string,
 ): Promise<bigint[]> {
   const joined = await call.ask({ case: "joinWorld", value: { worldName } });
-  if (joined.case !== "joinWorld") throw new Error(`received ${joined.case}`);
+  if (joined.case !== "joinWorld") {
+    throw new Error(`received ${joined.case}`);
+  }
   return Object.keys(joined.value.specs?.observations ?? {}).map(BigInt);
 }
 
@@ -136,12 +140,16 @@ export const attacks: Readonly<Record<string, Attack>> = {
   "1,000 streams that say nothing": async (address) => {
     const connections = Array.from({ length: 4 }, () => new RawConnection(address));
     for (const connection of connections) {
-      for (let i = 0; i < 250; i++) connection.call();
+      for (let i = 0; i < 250; i++) {
+        connection.call();
+      }
       await new Promise((resolve) => connection.session.ping(resolve));
     }
     return {
       async [Symbol.asyncDispose]() {
-        for (const connection of connections) await connection[Symbol.asyncDispose]();
+        for (const connection of connections) {
+          await connection[Symbol.asyncDispose]();
+        }
       },
     };
   },
@@ -167,7 +175,9 @@ export const attacks: Readonly<Record<string, Attack>> = {
     await joinNamed(silent, worldName);
     await joinNamed(waiting, worldName);
     waiting.http2.write(frame({ case: "step", value: {} }));
-    for (let i = 0; i < 100; i++) waiting.http2.write(largeCreate);
+    for (let i = 0; i < 100; i++) {
+      waiting.http2.write(largeCreate);
+    }
     await new Promise((resolve) => connection.session.ping(resolve));
     return connection;
   },
@@ -184,7 +194,9 @@ export const attacks: Readonly<Record<string, Attack>> = {
         call.http2.write(part);
         void call.status.then((status) => {
           codes.push(status?.["grpc-status"]);
-          if (codes.length === 28) resolve();
+          if (codes.length === 28) {
+            resolve();
+          }
         });
       }
     });
@@ -196,7 +208,9 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const connection = new RawConnection(address);
     const half = Buffer.alloc(5 + 1000);
     half.writeUInt32BE(60 * mebibyte, 1);
-    for (let i = 0; i < 100; i++) connection.call().http2.write(half);
+    for (let i = 0; i < 100; i++) {
+      connection.call().http2.write(half);
+    }
     await new Promise((resolve) => connection.session.ping(resolve));
     return connection;
   },

@@ -31,7 +31,9 @@ async function twoAgents(address: string) {
   const played = play();
   const waitFor = async (count: number): Promise<void> => {
     const until = steps + count;
-    while (steps < until) await Promise.race([sleep(1), played]);
+    while (steps < until) {
+      await Promise.race([sleep(1), played]);
+    }
   };
   /** Steps a second while something happens, and for `count` steps more. */
   const paceOf = async <T>(happens: Promise<T>, count: number): Promise<[number, T]> => {

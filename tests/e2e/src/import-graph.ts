@@ -10,10 +10,14 @@ export function readImports(packageFolder: string): ImportGraph {
   const graph = new Map<string, readonly string[]>();
   for (const room of ["src", "testing"]) {
     const folder = join(packageFolder, room);
-    if (!existsSync(folder)) continue;
+    if (!existsSync(folder)) {
+      continue;
+    }
     for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
       const file = join(entry.parentPath, entry.name);
-      if (!entry.isFile() || !/(?<!\.test|\.test-d)\.ts$/.test(entry.name)) continue;
+      if (!entry.isFile() || !/(?<!\.test|\.test-d)\.ts$/.test(entry.name)) {
+        continue;
+      }
       const imported = importsOf(readFileSync(file, "utf8")).map((specifier) =>
         relative(packageFolder, join(dirname(file), specifier)),
       );
@@ -34,7 +38,9 @@ export function findCircles(graph: ImportGraph): string[][] {
   const reachable = new Map([...graph.keys()].map((file) => [file, reachableFrom(graph, file)]));
   const circles = new Map<string, string[]>();
   for (const [file, others] of reachable) {
-    if (!others.has(file)) continue;
+    if (!others.has(file)) {
+      continue;
+    }
     const circle = [...others].filter((other) => reachable.get(other)?.has(file)).sort();
     circles.set(circle.join(), circle);
   }
@@ -46,7 +52,9 @@ function reachableFrom(graph: ImportGraph, file: string): ReadonlySet<string> {
   const open = [file];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     for (const imported of graph.get(next) ?? []) {
-      if (found.has(imported)) continue;
+      if (found.has(imported)) {
+        continue;
+      }
       found.add(imported);
       open.push(imported);
     }

@@ -61,7 +61,9 @@ describe("imports", () => {
     );
     expect(declared.sort()).toEqual(wanted?.sort());
     for (const file of sources(new URL("src/", folder))) {
-      if (file.pathname.endsWith(".test.ts")) continue;
+      if (file.pathname.endsWith(".test.ts")) {
+        continue;
+      }
       for (const [, specifier = ""] of readFileSync(file, "utf8").matchAll(
         /from "(@dm-env-rpc\/[a-z-]+)/g,
       )) {
@@ -80,7 +82,9 @@ describe("imports", () => {
     const roomOf = (file: string): string => /^src\/([^/]+)\//.exec(file)?.[1] ?? "";
     const wrong = [...readImports(folder)].flatMap(([file, imported]) => {
       const room = roomOf(file);
-      if (room === "" || room === "testing" || file.endsWith(".test.ts")) return [];
+      if (room === "" || room === "testing" || file.endsWith(".test.ts")) {
+        return [];
+      }
       const allowed = [room, ...(allowedOf[room] ?? [])];
       return imported
         .filter((other) => !allowed.includes(roomOf(other)))

@@ -11,7 +11,9 @@ import { makeCertificates, opensslMissing } from "../../../packages/server/testi
 import { startApp } from "./programs.ts";
 
 const noOpenssl = opensslMissing();
-if (noOpenssl !== undefined) process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
+if (noOpenssl !== undefined) {
+  process.stderr.write(`skipped, mTLS: ${noOpenssl}\n`);
+}
 
 const profiles = JSON.stringify([
   {
@@ -26,7 +28,9 @@ const profiles = JSON.stringify([
 /** Files for one test. */
 async function filesIn(files: Readonly<Record<string, string>>) {
   const folder = await mkdtemp(join(tmpdir(), "matchmaking-"));
-  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(folder, name), text);
+  }
   return {
     at: (name: string) => join(folder, name),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
@@ -56,7 +60,9 @@ describe("a matchmaker, a gridworld server and random agents", () => {
     const { worlds, steps } = JSON.parse(agents.stdout);
     expect(steps).toBe(120);
     expect(worlds).toHaveLength(2);
-    for (const world of worlds) expect(world.address).toBe(gridworldUrl);
+    for (const world of worlds) {
+      expect(world.address).toBe(gridworldUrl);
+    }
     // Nobody else gets in.
     await using stranger = await connect(gridworldUrl);
     await expect(stranger.createWorld()).rejects.toThrow(/operator/);
@@ -91,7 +97,9 @@ describe("a matchmaker, a gridworld server and random agents", () => {
         const match = await client.findMatch();
         await using env = await joinMatch(match, { connect: { tls: shown } });
         let step = await env.reset();
-        while (!step.last()) step = await env.step({ move: 1 });
+        while (!step.last()) {
+          step = await env.step({ move: 1 });
+        }
         return step.last();
       };
       expect(await Promise.all([play(), play()])).toEqual([true, true]);

@@ -56,7 +56,9 @@ export class RawConnection implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.session.destroyed) return;
+    if (this.session.destroyed) {
+      return;
+    }
     const closed = once(this.session, "close");
     this.session.destroy();
     await closed;
@@ -76,7 +78,9 @@ export class RawCall {
     this.status = new Promise((resolve) => {
       for (const event of ["response", "trailers"] as const) {
         http2.on(event, (headers: IncomingHttpHeaders) => {
-          if (headers["grpc-status"] !== undefined) resolve(headers);
+          if (headers["grpc-status"] !== undefined) {
+            resolve(headers);
+          }
         });
       }
       http2.once("close", () => resolve(undefined));
@@ -101,10 +105,13 @@ export class RawCall {
         }
       }
       const chunk: Buffer | null = this.http2.read();
-      if (chunk !== null) this.#received = Buffer.concat([this.#received, chunk]);
-      else if (this.http2.readableEnded || this.http2.destroyed)
+      if (chunk !== null) {
+        this.#received = Buffer.concat([this.#received, chunk]);
+      } else if (this.http2.readableEnded || this.http2.destroyed) {
         throw new Error("the call is over");
-      else await this.#change();
+      } else {
+        await this.#change();
+      }
     }
   }
 

@@ -37,7 +37,9 @@ function runner(log: Log, length: number, answer: "next" | "newest") {
         step(actions) {
           tick++;
           log.ticks++;
-          if ([...actions.values()].some(({ key }) => key === true)) log.down++;
+          if ([...actions.values()].some(({ key }) => key === true)) {
+            log.down++;
+          }
         },
         status: () => (tick >= length ? "terminated" : "running"),
         observe: { tick: () => tick, reward: () => 1 },
@@ -85,7 +87,9 @@ describe.each(["next", "newest"] as const)(
       const [first] = await blockingReset(world.env).reset();
       expect(first?.tick).toBe(0);
       world.env.take();
-      while ((world.env.peek()[0]?.tick ?? 0) < 10) await world.env.next();
+      while ((world.env.peek()[0]?.tick ?? 0) < 10) {
+        await world.env.next();
+      }
       const { observationN, rewardN, doneN, info } = world.env.take();
       const ticks = observationN[0]?.tick ?? 0;
       expect(ticks).toBeGreaterThanOrEqual(10);
@@ -112,11 +116,15 @@ describe.each(["next", "newest"] as const)(
       let summed = 0;
       while (seen < 5) {
         // Several requests are under way when a sequence ends.
-        for (const turn of [1, 2, 3]) env.act([{ turn }]);
+        for (const turn of [1, 2, 3]) {
+          env.act([{ turn }]);
+        }
         const { rewardN, doneN, observationN, info } = await env.step([{ key: true }]);
         expect(info.n).toHaveLength(observationN.length);
         summed += rewardN[0] ?? 0;
-        if (doneN[0] !== true) continue;
+        if (doneN[0] !== true) {
+          continue;
+        }
         seen++;
         expect(observationN[0]?.tick).toBe(15);
         expect(summed).toBeGreaterThan(0);
@@ -156,7 +164,9 @@ describe.each(["next", "newest"] as const)(
       await blockingReset(env).reset();
       await env.step([{ key: true }]);
       const { ticks, down } = world.log;
-      while (world.log.ticks < ticks + 40) await env.step([{ turn: 1 }]);
+      while (world.log.ticks < ticks + 40) {
+        await env.step([{ turn: 1 }]);
+      }
       expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
     });
 
@@ -173,7 +183,9 @@ describe.each(["next", "newest"] as const)(
         // Four seconds of the world.
         while (world.log.ticks < ticks + 200) {
           const { doneN } = await env.step([{ key: true }]);
-          if (doneN[0] === true) seen++;
+          if (doneN[0] === true) {
+            seen++;
+          }
         }
         expect(seen).toBeGreaterThanOrEqual(4);
         expect(world.log.sequences - seen).toBeLessThanOrEqual(2);

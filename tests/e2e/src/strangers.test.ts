@@ -44,7 +44,9 @@ async function play(transport: Transport): Promise<string[]> {
         payload: { case: "step", value: { requestedObservations: uids } },
       });
       const stepped = await response();
-      if (stepped.case !== "step") throw new Error(`not a step: ${JSON.stringify(stepped)}`);
+      if (stepped.case !== "step") {
+        throw new Error(`not a step: ${JSON.stringify(stepped)}`);
+      }
       expect(Object.keys(stepped.value.observations)).toHaveLength(uids.length);
     }
     yield create(EnvironmentRequestSchema, { payload: { case: "leaveWorld", value: {} } });

@@ -69,7 +69,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     result = { bytes: textOf(answer(JSON.parse(line) as Request)) };
   } catch (error) {
-    if (!isTensorError(error)) throw error;
+    if (!isTensorError(error)) {
+      throw error;
+    }
     result = { refused: `${error.reason}: ${error.message}` };
   }
   process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -43,5 +43,7 @@ for (const { name, files } of packages) {
 }
 
 const survivors = formatSurvivors(results, (file) => readFileSync(join(root, file), "utf8"));
-if (survivors !== "") process.stdout.write(`\nnot found by any test:\n${survivors}\n`);
+if (survivors !== "") {
+  process.stdout.write(`\nnot found by any test:\n${survivors}\n`);
+}
 process.stdout.write(`\n${formatScores(scoresOf(results))}\n`);

@@ -52,12 +52,16 @@ export function roomOf(file: string): string {
 
 function filesOf(root: string, target: string): string[] {
   if (/^packages\/[^/]+\/src\/.*\.ts(:\d+-\d+)?$/.test(target)) {
-    if (existsSync(join(root, target.replace(/:.*$/, "")))) return [target];
+    if (existsSync(join(root, target.replace(/:.*$/, "")))) {
+      return [target];
+    }
   } else {
     const [name, ...room] = target.split("/");
     const pattern = ["packages", name, "src", ...room, "**/*.ts"].join("/");
     const files = globSync(pattern, { cwd: root, exclude: excluded });
-    if (files.length > 0) return files;
+    if (files.length > 0) {
+      return files;
+    }
   }
   throw new Error(
     `the target ${target} has no files: expected a package (server), a room of one ` +

@@ -14,7 +14,9 @@ export async function freePort(): Promise<number> {
     try {
       await once(server.listen(port, "127.0.0.1"), "listening");
     } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") continue;
+      if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") {
+        continue;
+      }
       throw error;
     }
     server.close();

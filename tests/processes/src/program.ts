@@ -25,7 +25,9 @@ export class Program implements AsyncDisposable {
     for (const name of ["stdout", "stderr"] as const) {
       this.process[name]?.setEncoding("utf8").on("data", (text: string) => {
         this[name] += text;
-        for (const watch of this.#watchers) watch();
+        for (const watch of this.#watchers) {
+          watch();
+        }
       });
     }
     this.ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
@@ -46,7 +48,9 @@ export class Program implements AsyncDisposable {
     const said = new Promise<string>((resolve) => {
       watch = () => {
         const found = pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
-        if (found !== null) resolve(found[1] ?? "");
+        if (found !== null) {
+          resolve(found[1] ?? "");
+        }
       };
     });
     this.#watchers.add(watch);
@@ -82,7 +86,9 @@ export class Program implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     // What could not be started has no process to wait for.
-    if (this.process.pid !== undefined) await this.kill();
+    if (this.process.pid !== undefined) {
+      await this.kill();
+    }
   }
 }
 
@@ -103,6 +109,8 @@ export async function run(
   options: SpawnOptions = {},
 ): Promise<string> {
   const { status, stdout, stderr } = await new Program(program, args, options).outcome();
-  if (status === 0) return stdout;
+  if (status === 0) {
+    return stdout;
+  }
   throw new Error(`${[program, ...args].join(" ")} ended with ${status}:\n${stdout}${stderr}`);
 }

@@ -38,7 +38,9 @@ export async function rawServer(answer: () => RawAnswer, port = 0): Promise<RawS
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const bound = server.address();
   const cut = (): void => {
-    for (const session of sessions) session.destroy();
+    for (const session of sessions) {
+      session.destroy();
+    }
   };
   const crash = (): void => {
     server.close();
@@ -81,9 +83,13 @@ function serveStream(stream: ServerHttp2Stream, answer: RawAnswer): void {
       const end = 5 + bytes.readUInt32BE(1);
       const request = codec.read(bytes, 5, end);
       bytes = bytes.subarray(end);
-      if (request.case === "malformed") throw request.value;
+      if (request.case === "malformed") {
+        throw request.value;
+      }
       const response = answer(request, stream);
-      if (response !== "silence") stream.write(framed(response));
+      if (response !== "silence") {
+        stream.write(framed(response));
+      }
     }
   });
 }

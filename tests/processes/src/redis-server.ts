@@ -13,7 +13,9 @@ export const hasRedis: boolean =
 
 /** Says why tests are skipped, where they are. */
 export function sayWhetherRedis(): void {
-  if (hasRedis) return;
+  if (hasRedis) {
+    return;
+  }
   process.stderr.write("skipped: no redis-server here; apt-get install redis-server\n");
 }
 
@@ -87,7 +89,9 @@ export class RedisServer implements AsyncDisposable {
   async kill(): Promise<void> {
     const redis = this.#process;
     this.#process = undefined;
-    if (redis === undefined || redis.exitCode !== null) return;
+    if (redis === undefined || redis.exitCode !== null) {
+      return;
+    }
     const ended = once(redis, "exit");
     redis.kill("SIGKILL");
     await ended;

@@ -11,6 +11,8 @@ await using environment = await connection.join(world, { as: adder });
 const totals: number[] = [];
 for (let step = await environment.reset(); ; step = await environment.step({ add: 2 })) {
   totals.push(step.observation.total);
-  if (step.last()) break;
+  if (step.last()) {
+    break;
+  }
 }
 deepEqual(totals, [10, 12, 14, 16]);

@@ -25,7 +25,9 @@ try {
   const nodes = await bringNodes();
   const tarballs = await packAll(scratch);
   const rows: Row[] = [];
-  for (const tarball of tarballs) rows.push(await checkAlone(tarball, tarballs, nodes));
+  for (const tarball of tarballs) {
+    rows.push(await checkAlone(tarball, tarballs, nodes));
+  }
   await checkTogether(tarballs, nodes);
   printTable(rows);
   writeReport(rows, checks.results);
@@ -33,7 +35,9 @@ try {
   rmSync(scratch, { recursive: true });
 }
 const { failed, results } = checks;
-for (const { name } of failed) process.stderr.write(`failed: ${name}\n`);
+for (const { name } of failed) {
+  process.stderr.write(`failed: ${name}\n`);
+}
 process.stdout.write(`${results.length - failed.length} checks passed, ${failed.length} failed\n`);
 process.exitCode = failed.length > 0 ? 1 : 0;
 
@@ -60,14 +64,18 @@ async function checkAlone(
   const installs = await checks.check(`${name} installs from its tarball`, async () => {
     project = await makeProject(folder, { [name]: `file:${path}` }, tarballs);
   });
-  if (!installs || project === undefined) return row;
+  if (!installs || project === undefined) {
+    return row;
+  }
   const { installedBytes } = project;
   writeConsumers(folder, modulesOf(tarball, false));
   const node = manifest.peerDependencies?.["@types/node"] !== undefined;
   const compiles = await checks.check(`${name} has types that are right, as ESM and CommonJS`, () =>
     compile(folder, { node, checkDependencies: true }),
   );
-  if (!compiles) return { ...row, installedBytes };
+  if (!compiles) {
+    return { ...row, installedBytes };
+  }
   const declared = nodes.filter(({ version }) => declares(manifest.engines.node, version));
   const good = await checkModules(name, folder, Object.keys(manifest.bin ?? {}), declared);
   return { ...row, installedBytes, nodes: good };
@@ -91,13 +99,17 @@ async function checkModules(
       `${name} is imported and required on node ${version}`,
       async () => {
         const [imported, required] = [await load("import.mjs"), await load("require.cjs")];
-        if (imported !== required) throw new Error(`as ESM:\n${imported}as CommonJS:\n${required}`);
+        if (imported !== required) {
+          throw new Error(`as ESM:\n${imported}as CommonJS:\n${required}`);
+        }
         for (const file of bins) {
           await run(join("node_modules/.bin", file), ["--help"], { cwd, path: bin });
         }
       },
     );
-    if (loads) good.push(version);
+    if (loads) {
+      good.push(version);
+    }
   }
   return good;
 }
@@ -116,12 +128,16 @@ async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[
         folder,
         tarballs.flatMap((tarball) => modulesOf(tarball, true)),
       );
-      for (const name of names) copyFileSync(join(programs, name), join(folder, "src", name));
+      for (const name of names) {
+        copyFileSync(join(programs, name), join(folder, "src", name));
+      }
       copyFileSync(join(root, "examples/hello-world/src/main.ts"), join(folder, "src/readme.ts"));
       await compile(folder, { node: true, checkDependencies: false });
     },
   );
-  if (!ready) return;
+  if (!ready) {
+    return;
+  }
   await checkModules("every package with its peers", folder, [], nodes);
   for (const { version, bin } of nodes.filter((node) => declares(">=22.18", node.version))) {
     await checks.check(`the README's program runs as it is on node ${version}`, async () => {

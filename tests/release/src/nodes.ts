@@ -27,7 +27,9 @@ export async function bringNode(version: string): Promise<Node> {
     await run("npm", [...install, "--prefix", folder, `node@${version}`], { cwd: folder });
   }
   const found = (await run(join(bin, "node"), ["--version"], { cwd: folder })).trim();
-  if (found !== `v${version}`) throw new Error(`expected node ${version}, npm brought ${found}`);
+  if (found !== `v${version}`) {
+    throw new Error(`expected node ${version}, npm brought ${found}`);
+  }
   return { version, bin };
 }
 

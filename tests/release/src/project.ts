@@ -57,8 +57,11 @@ function bytesOf(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) bytes += bytesOf(path);
-    else if (entry.isFile() && entry.name !== "lock.yaml") bytes += statSync(path).size;
+    if (entry.isDirectory()) {
+      bytes += bytesOf(path);
+    } else if (entry.isFile() && entry.name !== "lock.yaml") {
+      bytes += statSync(path).size;
+    }
   }
   return bytes;
 }

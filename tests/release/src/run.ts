@@ -26,11 +26,16 @@ export function run(
 ): Promise<string> {
   const { cwd, path } = options;
   const env = { ...process.env };
-  if (path !== undefined) env["PATH"] = `${path}${delimiter}${env["PATH"]}`;
+  if (path !== undefined) {
+    env["PATH"] = `${path}${delimiter}${env["PATH"]}`;
+  }
   return new Promise((resolve, reject) => {
     execFile(program, args, { cwd, env, timeout: timeoutMs }, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout);
-      else reject(new Error(`${[program, ...args].join(" ")}\n${stdout}${stderr}`.trim()));
+      if (error === null) {
+        resolve(stdout);
+      } else {
+        reject(new Error(`${[program, ...args].join(" ")}\n${stdout}${stderr}`.trim()));
+      }
     });
   });
 }

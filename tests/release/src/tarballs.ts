@@ -35,7 +35,9 @@ export async function pack(name: string, folder: string): Promise<Tarball> {
 export async function packAll(folder: string): Promise<readonly Tarball[]> {
   const tarballs: Tarball[] = [];
   for (const name of readdirSync(join(root, "packages"))) {
-    if (manifestOf(name).private !== true) tarballs.push(await pack(name, folder));
+    if (manifestOf(name).private !== true) {
+      tarballs.push(await pack(name, folder));
+    }
   }
   return tarballs;
 }

@@ -38,7 +38,9 @@ const failures: string[] = [];
 const print = (text: string): void => void process.stdout.write(text);
 
 function expectEqual(what: string, value: number, expected: number): void {
-  if (value !== expected) failures.push(`${what}: expected ${expected}, received ${value}`);
+  if (value !== expected) {
+    failures.push(`${what}: expected ${expected}, received ${value}`);
+  }
 }
 
 function row(name: string, value: string | number): void {
@@ -53,12 +55,17 @@ async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told>
   });
   let told: Told | undefined;
   child.on("message", (message: Told | "playing") => {
-    if (message === "playing") onPlaying();
-    else told = message;
+    if (message === "playing") {
+      onPlaying();
+    } else {
+      told = message;
+    }
   });
   child.send(job);
   await once(child, "exit");
-  if (told === undefined) throw new Error("the process that plays ended without a word");
+  if (told === undefined) {
+    throw new Error("the process that plays ended without a word");
+  }
   return told;
 }
 
@@ -109,7 +116,9 @@ async function settled(server: Server, done: Done): Promise<void> {
 }
 
 function heapBytes(): number {
-  for (let i = 0; i < 4; i++) collect();
+  for (let i = 0; i < 4; i++) {
+    collect();
+  }
   return process.memoryUsage().heapUsed;
 }
 
@@ -162,8 +171,12 @@ async function matchmaker(agents: number, seconds: number): Promise<void> {
   );
   expectEqual("sequences broken off after the killing", told.lostInPeace, 0);
   expectEqual("tickets that failed", told.failedTickets, 0);
-  if (told.firstFailure !== undefined) failures.push(told.firstFailure);
-  for (const what of left) failures.push(`left behind: ${what}`);
+  if (told.firstFailure !== undefined) {
+    failures.push(told.firstFailure);
+  }
+  for (const what of left) {
+    failures.push(`left behind: ${what}`);
+  }
 }
 
 async function main(args: readonly string[]): Promise<void> {
@@ -177,7 +190,9 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const unknown = positionals.find((part) => !parts.some((known) => known === part));
-  if (unknown !== undefined) throw new Error(`unknown argument "${unknown}"\n${usage}`);
+  if (unknown !== undefined) {
+    throw new Error(`unknown argument "${unknown}"\n${usage}`);
+  }
   const isWanted = (part: (typeof parts)[number]): boolean =>
     positionals.length === 0 || positionals.includes(part);
   const { quick } = values;
@@ -186,9 +201,15 @@ async function main(args: readonly string[]): Promise<void> {
     await crowds(1, quick ? 100 : 1000, quick ? 3 : 60);
     await crowds(quick ? 50 : 500, 4, quick ? 3 : 60);
   }
-  if (isWanted("churn")) await churn(quick ? 4000 : 100_000);
-  if (isWanted("matchmaker")) await matchmaker(quick ? 20 : 200, quick ? 24 : 60);
-  for (const failure of failures) print(`FAILED ${failure}\n`);
+  if (isWanted("churn")) {
+    await churn(quick ? 4000 : 100_000);
+  }
+  if (isWanted("matchmaker")) {
+    await matchmaker(quick ? 20 : 200, quick ? 24 : 60);
+  }
+  for (const failure of failures) {
+    print(`FAILED ${failure}\n`);
+  }
   print(failures.length === 0 ? "nothing lost, nothing left behind\n" : "");
   process.exitCode = failures.length === 0 ? 0 : 1;
 }

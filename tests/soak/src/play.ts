@@ -65,7 +65,9 @@ export async function crowds(
   onPlaying();
   await Promise.all(playing);
   await using host = await connect(job.url);
-  for (const name of names) await host.destroyWorld(name);
+  for (const name of names) {
+    await host.destroyWorld(name);
+  }
   told.worlds += names.length;
 }
 
@@ -84,12 +86,15 @@ async function play(
     const step = await environment.step({ add: 1 });
     told.answered += 1;
     told.longestMs = Math.max(told.longestMs, performance.now() - sentAt);
-    if (step.first()) told.firsts += 1;
-    else {
+    if (step.first()) {
+      told.firsts += 1;
+    } else {
       told.taken += 1;
       mine += 1;
     }
-    if (step.observation.mine !== mine) told.wrong += 1;
+    if (step.observation.mine !== mine) {
+      told.wrong += 1;
+    }
   }
   await environment.close();
   await connection.close();
@@ -109,7 +114,9 @@ export async function churn(job: Extract<Job, { kind: "churn" }>, told: Told): P
       told.answered += steps.length;
       told.firsts += steps.filter((step) => step.first()).length;
       told.taken += steps.filter((step) => !step.first()).length;
-      if (steps.at(-1)?.observation.mine !== 2) told.wrong += 1;
+      if (steps.at(-1)?.observation.mine !== 2) {
+        told.wrong += 1;
+      }
       await environment.close();
       await connection.destroyWorld(world);
       told.agents += 1;

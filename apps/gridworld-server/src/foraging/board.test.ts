@@ -8,7 +8,9 @@ import { seeded } from "./testing.ts";
 function reset(settings: ForagingSettingsInput, count: number, seed: number): Foraging<number> {
   const world = createForaging<number>(settings, seeded(seed));
   const agents = Array.from({ length: count }, (_, agent) => agent);
-  for (const agent of agents) world.join(agent);
+  for (const agent of agents) {
+    world.join(agent);
+  }
   world.reset(agents);
   return world;
 }
@@ -18,7 +20,9 @@ function present(data: Int32Array, fields: number): number[][] {
   const rows: number[][] = [];
   for (let at = 0; at < data.length; at += fields) {
     const row = [...data.subarray(at, at + fields)];
-    if (row[2] !== 0) rows.push(row);
+    if (row[2] !== 0) {
+      rows.push(row);
+    }
   }
   return rows;
 }
@@ -89,7 +93,9 @@ describe("a reset without a layout", () => {
     const settings = { minFoodLevel: 4, maxFoodLevel: 6, food: 8, height: 20, width: 20 };
     const seen = new Set<number>();
     for (let seed = 0; seed < 30; seed++) {
-      for (const [, , level = 0] of present(reset(settings, 1, seed).food(), 3)) seen.add(level);
+      for (const [, , level = 0] of present(reset(settings, 1, seed).food(), 3)) {
+        seen.add(level);
+      }
     }
     expect([...seen].sort()).toEqual([4, 5, 6]);
     const cooperative = present(reset({ ...settings, cooperative: true }, 1, 1).food(), 3);
@@ -115,11 +121,13 @@ describe("a reset without a layout", () => {
       levels.set(world.level(0), (levels.get(world.level(0)) ?? 0) + 1);
     }
     expect(cells.size).toBe(12);
-    for (const count of cells.values())
+    for (const count of cells.values()) {
       expect(Math.abs(count / resets - 1 / 12)).toBeLessThan(0.02);
+    }
     expect(levels.size).toBe(3);
-    for (const count of levels.values())
+    for (const count of levels.values()) {
       expect(Math.abs(count / resets - 1 / 3)).toBeLessThan(0.04);
+    }
   });
 
   it("fits agents on every cell, and then has no food", () => {
@@ -131,10 +139,14 @@ describe("a reset without a layout", () => {
   it("gives an agent its own level without moving anybody", () => {
     const drawn = reset({}, 3, 8);
     const given = createForaging<number>({}, seeded(8));
-    for (const agent of [0, 1, 2]) given.join(agent, agent === 1 ? { level: 85 } : {});
+    for (const agent of [0, 1, 2]) {
+      given.join(agent, agent === 1 ? { level: 85 } : {});
+    }
     given.reset([0, 1, 2]);
     expect(given.level(1)).toBe(85);
-    for (const agent of [0, 1, 2]) expect(given.position(agent)).toEqual(drawn.position(agent));
+    for (const agent of [0, 1, 2]) {
+      expect(given.position(agent)).toEqual(drawn.position(agent));
+    }
     expect([given.level(0), given.level(2)]).toEqual([drawn.level(0), drawn.level(2)]);
   });
 });

@@ -60,14 +60,21 @@ export function populate(
   board.foodLevels.fill(0);
   board.food.length = 0;
   if (layout === undefined) {
-    for (const forager of foragers) placeAtRandom(board, forager, settings, random);
+    for (const forager of foragers) {
+      placeAtRandom(board, forager, settings, random);
+    }
     drawFood(board, foragers, settings, random);
   } else {
-    for (const { row, col, level } of layout.food) putFood(board, row, col, level);
+    for (const { row, col, level } of layout.food) {
+      putFood(board, row, col, level);
+    }
     foragers.forEach((forager, index) => {
       const drawn = layout.agents[index];
-      if (drawn === undefined) placeAtRandom(board, forager, settings, random);
-      else place(board, forager, drawn.row, drawn.col, drawn.level);
+      if (drawn === undefined) {
+        placeAtRandom(board, forager, settings, random);
+      } else {
+        place(board, forager, drawn.row, drawn.col, drawn.level);
+      }
     });
   }
   board.foodTotal = board.food.reduce((total, { level }) => total + level, 0);
@@ -88,10 +95,14 @@ export function placeAtRandom(
   random: Random,
 ): void {
   const wasOnBoard = forager.onBoard;
-  if (wasOnBoard) changeOccupants(board, forager, -1);
+  if (wasOnBoard) {
+    changeOccupants(board, forager, -1);
+  }
   const empty = countEmptyCells(board);
   if (empty === 0) {
-    if (wasOnBoard) changeOccupants(board, forager, 1);
+    if (wasOnBoard) {
+      changeOccupants(board, forager, 1);
+    }
     throw new ForagingError(
       "board-full",
       `expected an empty cell on the ${board.height} by ${board.width} board, received none; wait until an agent leaves or food is loaded, or create a larger board`,
@@ -104,7 +115,9 @@ export function placeAtRandom(
 
 /** Takes an agent off the board, its reward with it; nothing happens if it is not there. */
 export function lift(board: Board, forager: Forager): void {
-  if (!forager.onBoard) return;
+  if (!forager.onBoard) {
+    return;
+  }
   changeOccupants(board, forager, -1);
   forager.onBoard = false;
   forager.reward = 0;
@@ -128,7 +141,9 @@ function place(board: Board, forager: Forager, row: number, col: number, level: 
 function countEmptyCells({ foodLevels, occupants }: Board): number {
   let empty = 0;
   for (let cell = 0; cell < occupants.length; cell++) {
-    if (occupants[cell] === 0 && foodLevels[cell] === 0) empty++;
+    if (occupants[cell] === 0 && foodLevels[cell] === 0) {
+      empty++;
+    }
   }
   return empty;
 }
@@ -136,8 +151,12 @@ function countEmptyCells({ foodLevels, occupants }: Board): number {
 function nthEmptyCell({ foodLevels, occupants }: Board, index: number): number {
   let cell = 0;
   for (let left = index; ; cell++) {
-    if (occupants[cell] !== 0 || foodLevels[cell] !== 0) continue;
-    if (left-- === 0) return cell;
+    if (occupants[cell] !== 0 || foodLevels[cell] !== 0) {
+      continue;
+    }
+    if (left-- === 0) {
+      return cell;
+    }
   }
 }
 
@@ -154,13 +173,17 @@ function drawFood(
   for (let attempt = 0; attempt < foodAttempts && board.food.length < settings.food; attempt++) {
     const row = drawInteger(random, 1, board.height - 2);
     const col = drawInteger(random, 1, board.width - 2);
-    if (!isFreeForFood(board, row, col)) continue;
+    if (!isFreeForFood(board, row, col)) {
+      continue;
+    }
     putFood(board, row, col, drawInteger(random, lowest, highest));
   }
 }
 
 function isFreeForFood(board: Board, row: number, col: number): boolean {
-  if (board.occupants[row * board.width + col] !== 0) return false;
+  if (board.occupants[row * board.width + col] !== 0) {
+    return false;
+  }
   return !board.food.some((food) => {
     const rows = Math.abs(food.row - row);
     const cols = Math.abs(food.col - col);

@@ -11,7 +11,9 @@ function slots(world: Foraging<never>): number[] {
 describe("joining and leaving", () => {
   it("gives the lowest free slot and keeps it through other agents' leaving", () => {
     const world = createForaging<string>({ maxAgents: 3 }, seeded(1));
-    for (const agent of ["x", "y", "z"]) world.join(agent, { level: 5 });
+    for (const agent of ["x", "y", "z"]) {
+      world.join(agent, { level: 5 });
+    }
     world.leave("y");
     world.reset(["x", "z"]);
     expect(slots(world)).toEqual([1, 0, 1]);
@@ -42,7 +44,9 @@ describe("joining and leaving", () => {
 
   it("leaves room for the next one where it stood", () => {
     const world = createForaging<number>({ layout: "ab1" }, seeded(1));
-    for (const agent of [0, 1]) world.join(agent);
+    for (const agent of [0, 1]) {
+      world.join(agent);
+    }
     world.reset([0, 1]);
     world.leave(0);
     world.join(2, { level: 3 });
@@ -153,9 +157,12 @@ describe("a late joiner", () => {
       draws++;
       return random();
     });
-    for (let agent = 0; agent < 9; agent++) world.join(agent);
-    do world.reset([0, 1, 2, 3, 4, 5, 6, 7]);
-    while (world.text().includes("."));
+    for (let agent = 0; agent < 9; agent++) {
+      world.join(agent);
+    }
+    do {
+      world.reset([0, 1, 2, 3, 4, 5, 6, 7]);
+    } while (world.text().includes("."));
     draws = 0;
     expectRefusal(() => world.enter(8), "board-full", "3 by 3");
     expect([draws, world.isOnBoard(8)]).toEqual([0, false]);
@@ -166,7 +173,9 @@ describe("a late joiner", () => {
 
   it("may be one that resets while others run: it vanishes and appears again", () => {
     const world = createForaging<number>({ layout: "ab1" }, seeded(3));
-    for (const agent of [0, 1]) world.join(agent, { level: agent + 1 });
+    for (const agent of [0, 1]) {
+      world.join(agent, { level: agent + 1 });
+    }
     world.reset([0, 1]);
     world.enter(0);
     expect(world.text()).toBe("ab1");

@@ -126,7 +126,9 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
 
   function standing(agent: Agent): Forager {
     const forager = findForager(roster, agent);
-    if (forager.onBoard) return forager;
+    if (forager.onBoard) {
+      return forager;
+    }
     throw new ForagingError(
       "wrong-state",
       `expected an agent on the board, received ${String(agent)}, which is off it; reset or enter it first`,
@@ -134,7 +136,9 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
   }
 
   function requireRunning(call: string): void {
-    if (status === "running") return;
+    if (status === "running") {
+      return;
+    }
     throw new ForagingError(
       "wrong-state",
       `${call}: expected a running sequence, received one that is ${status}; reset first`,
@@ -161,14 +165,18 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
 
     reset(agents) {
       const starting = new Set<Forager>();
-      for (const agent of agents) starting.add(findForager(roster, agent));
+      for (const agent of agents) {
+        starting.add(findForager(roster, agent));
+      }
       if (starting.size === 0) {
         throw new ForagingError(
           "wrong-state",
           "reset: expected at least one agent, received none; wait until one joins",
         );
       }
-      for (const forager of roster.inOrder) lift(board, forager);
+      for (const forager of roster.inOrder) {
+        lift(board, forager);
+      }
       const inOrder = roster.inOrder.filter((forager) => starting.has(forager));
       populate(board, inOrder, resolved, layout, random);
       status = "running";
@@ -186,7 +194,9 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
     step(actions) {
       requireRunning("step");
       for (const [agent, forager] of roster.byKey) {
-        if (!forager.onBoard) continue;
+        if (!forager.onBoard) {
+          continue;
+        }
         const action = actions.get(agent) ?? foragingActions.none;
         if (!Number.isInteger(action) || action < 0 || action > foragingActions.load) {
           throw invalidAction(agent, action);

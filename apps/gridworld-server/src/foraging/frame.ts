@@ -58,11 +58,15 @@ function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, sty
   const rows = Array.from({ length: board.height }, () => Array<string>(board.width).fill(empty));
   const put = (row: number, col: number, cell: string): void => {
     const line = rows[row];
-    if (line !== undefined) line[col] = cell;
+    if (line !== undefined) {
+      line[col] = cell;
+    }
   };
   let left = 0;
   for (const { row, col, level } of board.food) {
-    if (level === 0) continue;
+    if (level === 0) {
+      continue;
+    }
     left++;
     put(row, col, style.food(level, width));
   }
@@ -85,8 +89,14 @@ function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, sty
 /** The widest level on the board and a character on each side of it. */
 function cellWidth(board: FrameSource["board"], foragers: readonly FramedAgent[]): number {
   let highest = 0;
-  for (const { level } of board.food) highest = Math.max(highest, level);
-  for (const { level, onBoard } of foragers) if (onBoard) highest = Math.max(highest, level);
+  for (const { level } of board.food) {
+    highest = Math.max(highest, level);
+  }
+  for (const { level, onBoard } of foragers) {
+    if (onBoard) {
+      highest = Math.max(highest, level);
+    }
+  }
   return String(highest).length + 2;
 }
 

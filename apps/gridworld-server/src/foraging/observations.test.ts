@@ -60,7 +60,9 @@ describe("the grid", () => {
 
   it("holds the highest level there is, three times 85", () => {
     const strong = createForaging<number>({ cooperative: true }, seeded(1));
-    for (const agent of [0, 1, 2]) strong.join(agent, { level: 85 });
+    for (const agent of [0, 1, 2]) {
+      strong.join(agent, { level: 85 });
+    }
     strong.reset([0, 1, 2]);
     expect(channel(strong, 0, 0).join("").match(/85/g)).toHaveLength(3);
     expect(channel(strong, 0, 1).join("").match(/255/g)).toHaveLength(4);

@@ -36,14 +36,19 @@ export function writeGrid(
     let at = ((row - top) * side + firstCol - left) * gridChannels;
     for (let col = firstCol; col <= lastCol; col++, cell++, at += gridChannels) {
       const level = board.foodLevels[cell] ?? 0;
-      if (level === 0) out[at + 2] = 1;
-      else out[at + 1] = level;
+      if (level === 0) {
+        out[at + 2] = 1;
+      } else {
+        out[at + 1] = level;
+      }
     }
   }
   for (const forager of foragers) {
     const row = forager.row - top;
     const col = forager.col - left;
-    if (!forager.onBoard || row < 0 || row >= side || col < 0 || col >= side) continue;
+    if (!forager.onBoard || row < 0 || row >= side || col < 0 || col >= side) {
+      continue;
+    }
     const at = (row * side + col) * gridChannels;
     out[at] = forager.level;
     out[at + 2] = 0;
@@ -55,7 +60,9 @@ export function writeGrid(
 export function writeAgents(out: Int32Array, foragers: readonly Forager[]): void {
   out.fill(0);
   for (const { onBoard, slot, row, col, level } of foragers) {
-    if (!onBoard) continue;
+    if (!onBoard) {
+      continue;
+    }
     const at = slot * agentFields;
     out[at] = row;
     out[at + 1] = col;

@@ -32,12 +32,16 @@ export function drawPicture(
     }
   }
   for (const { row, col, level } of board.food) {
-    if (level === 0) continue;
+    if (level === 0) {
+      continue;
+    }
     drawTile(out, board.width, row, col, foodTile, foodBody, foodLeaf, groundEdge);
     drawLevel(out, board.width, row, col, level);
   }
   for (const forager of foragers) {
-    if (!forager.onBoard) continue;
+    if (!forager.onBoard) {
+      continue;
+    }
     const { row, col } = forager;
     const under = firstOn(foragers, forager);
     const edge = isOn(self, row, col) ? highlight : groundEdge;
@@ -49,7 +53,9 @@ export function drawPicture(
 
 function firstOn(foragers: readonly Forager[], on: Forager): Forager {
   for (const other of foragers) {
-    if (other.onBoard && other.row === on.row && other.col === on.col) return other;
+    if (other.onBoard && other.row === on.row && other.col === on.col) {
+      return other;
+    }
   }
   return on;
 }

@@ -99,7 +99,9 @@ export function dropForager<Agent extends AgentKey>(roster: Roster<Agent>, agent
  */
 export function findForager<Agent extends AgentKey>(roster: Roster<Agent>, agent: Agent): Forager {
   const forager = roster.byKey.get(agent);
-  if (forager !== undefined) return forager;
+  if (forager !== undefined) {
+    return forager;
+  }
   throw new ForagingError(
     "unknown-agent",
     `expected an agent that has joined, received ${String(agent)}; join it first`,
@@ -109,12 +111,16 @@ export function findForager<Agent extends AgentKey>(roster: Roster<Agent>, agent
 function lowestFreeSlot(foragers: readonly Forager[]): number {
   const taken = new Set(foragers.map((forager) => forager.slot));
   let slot = 0;
-  while (taken.has(slot)) slot++;
+  while (taken.has(slot)) {
+    slot++;
+  }
   return slot;
 }
 
 function checkedName(name: unknown): string {
-  if (typeof name === "string" && name.length <= maxNameLength) return name;
+  if (typeof name === "string" && name.length <= maxNameLength) {
+    return name;
+  }
   const received = typeof name === "string" ? `${name.length} characters` : String(name);
   throw new ForagingError(
     "invalid-setting",

@@ -26,10 +26,15 @@ export function declare(board: Board, forager: Forager, action: number): void {
   const { row, col } = forager;
   let toRow = row;
   let toCol = col;
-  if (action === foragingActions.north) toRow--;
-  else if (action === foragingActions.south) toRow++;
-  else if (action === foragingActions.west) toCol--;
-  else if (action === foragingActions.east) toCol++;
+  if (action === foragingActions.north) {
+    toRow--;
+  } else if (action === foragingActions.south) {
+    toRow++;
+  } else if (action === foragingActions.west) {
+    toCol--;
+  } else if (action === foragingActions.east) {
+    toCol++;
+  }
   const open = isInside(board, toRow, toCol) && foodLevelAt(board, toRow, toCol) === 0;
   forager.destination = open ? toRow * board.width + toCol : row * board.width + col;
   forager.loading = action === foragingActions.load;
@@ -48,16 +53,24 @@ export function playTick(
   settings: ForagingSettings,
 ): void {
   move(board, foragers);
-  for (const forager of foragers) forager.reward = 0;
-  for (const food of board.food) {
-    if (food.level > 0) load(board, food, foragers, settings);
+  for (const forager of foragers) {
+    forager.reward = 0;
   }
-  for (const forager of foragers) forager.reward = Math.fround(forager.reward);
+  for (const food of board.food) {
+    if (food.level > 0) {
+      load(board, food, foragers, settings);
+    }
+  }
+  for (const forager of foragers) {
+    forager.reward = Math.fround(forager.reward);
+  }
 }
 
 /** Tells how a sequence stands after `step` ticks; food that runs out comes before the limit. */
 export function statusAfter(board: Board, step: number, maxSteps: number): ForagingStatus {
-  if (!board.food.some((food) => food.level > 0)) return "terminated";
+  if (!board.food.some((food) => food.level > 0)) {
+    return "terminated";
+  }
   return step >= maxSteps ? "interrupted" : "running";
 }
 
@@ -70,16 +83,22 @@ export function statusAfter(board: Board, step: number, maxSteps: number): Forag
 function move(board: Board, foragers: readonly Forager[]): void {
   const { claims, width } = board;
   for (const { onBoard, destination } of foragers) {
-    if (onBoard) claims[destination] = (claims[destination] ?? 0) + 1;
+    if (onBoard) {
+      claims[destination] = (claims[destination] ?? 0) + 1;
+    }
   }
   for (const forager of foragers) {
-    if (!forager.onBoard || claims[forager.destination] !== 1) continue;
+    if (!forager.onBoard || claims[forager.destination] !== 1) {
+      continue;
+    }
     changeOccupants(board, forager, -1);
     forager.row = Math.floor(forager.destination / width);
     forager.col = forager.destination % width;
     changeOccupants(board, forager, 1);
   }
-  for (const { destination } of foragers) claims[destination] = 0;
+  for (const { destination } of foragers) {
+    claims[destination] = 0;
+  }
 }
 
 function load(
@@ -90,16 +109,24 @@ function load(
 ): void {
   let strength = 0;
   for (const forager of foragers) {
-    if (loads(forager, food)) strength += forager.level;
+    if (loads(forager, food)) {
+      strength += forager.level;
+    }
   }
-  if (strength === 0) return;
+  if (strength === 0) {
+    return;
+  }
   const loaded = strength >= food.level;
   const worth = settings.normalizeReward ? strength * board.foodTotal : 1;
   for (const forager of foragers) {
-    if (!loads(forager, food)) continue;
+    if (!loads(forager, food)) {
+      continue;
+    }
     forager.reward += loaded ? (food.level * forager.level) / worth : -settings.penalty;
   }
-  if (!loaded) return;
+  if (!loaded) {
+    return;
+  }
   food.level = 0;
   board.foodLevels[food.row * board.width + food.col] = 0;
 }

@@ -28,7 +28,9 @@ function start(planned: Plan): { world: Foraging<number>; agents: number[] } {
   const { ticks: _, seed, ...settings } = planned;
   const world = createForaging<number>(settings, seeded(seed));
   const agents = Array.from({ length: settings.maxAgents }, (_, agent) => agent);
-  for (const agent of agents) world.join(agent);
+  for (const agent of agents) {
+    world.join(agent);
+  }
   world.reset(agents);
   return { world, agents };
 }
@@ -43,7 +45,9 @@ describe("any sequence", () => {
         const { world, agents } = start(drawn);
         const { height, width } = drawn;
         for (const tick of drawn.ticks) {
-          if (world.status !== "running") break;
+          if (world.status !== "running") {
+            break;
+          }
           const before = places(world, agents.length);
           world.step(new Map(agents.map((agent) => [agent, tick[agent] ?? 0])));
           expect(slots(world).every((here) => here === 1)).toBe(true);
@@ -68,12 +72,18 @@ describe("any sequence", () => {
         let paid = 0;
         let left = atStart;
         for (const tick of drawn.ticks) {
-          if (world.status !== "running") break;
+          if (world.status !== "running") {
+            break;
+          }
           world.step(new Map(agents.map((agent) => [agent, tick[agent] ?? 0])));
-          for (const agent of agents) paid += world.rewardOf(agent);
+          for (const agent of agents) {
+            paid += world.rewardOf(agent);
+          }
           expect(foodLeft(world)).toBeLessThanOrEqual(left);
           left = foodLeft(world);
-          if (atStart > 0) expect(paid).toBeCloseTo((atStart - left) / atStart, 5);
+          if (atStart > 0) {
+            expect(paid).toBeCloseTo((atStart - left) / atStart, 5);
+          }
         }
         expect(paid).toBeLessThanOrEqual(1 + 1e-5);
         expect(world.status === "terminated").toBe(left === 0 && world.stepCount > 0);
@@ -87,7 +97,9 @@ describe("any sequence", () => {
       const order = backwards ? agents.toReversed() : agents;
       const lines: unknown[] = [];
       for (const tick of drawn.ticks) {
-        if (world.status !== "running") world.reset(order);
+        if (world.status !== "running") {
+          world.reset(order);
+        }
         world.step(new Map(order.map((agent) => [agent, tick[agent] ?? 0])));
         const rewards = agents.map((agent) => world.rewardOf(agent));
         lines.push(world.text(), rewards, [...world.agents()], [...world.food()]);
@@ -130,12 +142,16 @@ describe("any sequence", () => {
             onBoard.delete(agent);
           } else if (call === "reset" && joined.size > 0) {
             world.reset(joined);
-            for (const each of joined) onBoard.add(each);
+            for (const each of joined) {
+              onBoard.add(each);
+            }
           } else if (call === "step" && world.status === "running") {
             world.step(new Map([...joined].map((each) => [each, (each + agent) % 6])));
           }
           expect(slots(world).filter((here) => here === 1)).toHaveLength(onBoard.size);
-          for (const each of joined) expect(world.isOnBoard(each)).toBe(onBoard.has(each));
+          for (const each of joined) {
+            expect(world.isOnBoard(each)).toBe(onBoard.has(each));
+          }
           const standing = new Set([...onBoard].map((each) => [...world.position(each)].join()));
           expect(world.text().match(/[a-z]/g)?.length ?? 0).toBe(standing.size);
         }

@@ -59,7 +59,9 @@ export interface ResolvedSettings {
  */
 export function resolveSettings(input: ForagingSettingsInput): ResolvedSettings {
   const text = input.layout;
-  if (text !== undefined && typeof text !== "string") throw invalid("layout", "a string", text);
+  if (text !== undefined && typeof text !== "string") {
+    throw invalid("layout", "a string", text);
+  }
   const layout = text === undefined || text.trim() === "" ? undefined : parseLayout(text);
   const leastSide = layout === undefined ? 3 : 1;
   const height = integer("height", input.height ?? layout?.height ?? 8, leastSide, maxSide);
@@ -132,12 +134,16 @@ export function integer(name: string, value: unknown, low: number, high: number)
 }
 
 function notNegative(name: string, value: unknown): number {
-  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value;
+  if (typeof value === "number" && Number.isFinite(value) && value >= 0) {
+    return value;
+  }
   throw invalid(name, "a finite number, 0 or more", value);
 }
 
 function flag(name: string, value: unknown): boolean {
-  if (typeof value === "boolean") return value;
+  if (typeof value === "boolean") {
+    return value;
+  }
   throw invalid(name, "true or false", value);
 }
 

@@ -26,7 +26,9 @@ export const noRandom: Random = () => {
 export function scene(layout: string, settings: ForagingSettingsInput = {}): Foraging<number> {
   const world = createForaging<number>({ ...settings, layout }, noRandom);
   const agents = parseLayout(layout).agents.map((_, index) => index);
-  for (const agent of agents) world.join(agent);
+  for (const agent of agents) {
+    world.join(agent);
+  }
   world.reset(agents);
   return world;
 }
@@ -62,7 +64,9 @@ export function expectRefusal(call: () => unknown, reason: string, ...parts: str
   } catch (error) {
     caught = error;
   }
-  if (!isForagingError(caught)) throw new Error(`expected a ForagingError, received ${caught}`);
+  if (!isForagingError(caught)) {
+    throw new Error(`expected a ForagingError, received ${caught}`);
+  }
   const { reason: received, message } = caught;
   const missing = parts.filter((part) => !message.includes(part));
   if (received !== reason || missing.length > 0) {

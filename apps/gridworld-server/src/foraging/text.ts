@@ -13,13 +13,19 @@ export function drawText(board: Board, foragers: readonly Forager[]): string {
   const rows = Array.from({ length: board.height }, () => Array<string>(board.width).fill("."));
   const put = (row: number, col: number, character: string): void => {
     const line = rows[row];
-    if (line !== undefined) line[col] = character;
+    if (line !== undefined) {
+      line[col] = character;
+    }
   };
   for (const { row, col, level } of board.food) {
-    if (level > 0) put(row, col, level <= 9 ? String(level) : "+");
+    if (level > 0) {
+      put(row, col, level <= 9 ? String(level) : "+");
+    }
   }
   for (const { onBoard, row, col, level } of foragers) {
-    if (onBoard) put(row, col, level <= 26 ? String.fromCharCode(96 + level) : "@");
+    if (onBoard) {
+      put(row, col, level <= 26 ? String.fromCharCode(96 + level) : "@");
+    }
   }
   return rows.map((row) => row.join("")).join("\n");
 }

@@ -70,13 +70,17 @@ export function writeLevel(level: number, dot: (row: number, col: number) => voi
     writeDigit(Math.floor(rest / 10), 0, dot);
     writeDigit(rest % 10, 4, dot);
   }
-  for (let hundred = 0; hundred < Math.floor(level / 100); hundred++) dot(6, 2 + 2 * hundred);
+  for (let hundred = 0; hundred < Math.floor(level / 100); hundred++) {
+    dot(6, 2 + 2 * hundred);
+  }
 }
 
 function writeDigit(digit: number, left: number, dot: (row: number, col: number) => void): void {
   digits[digit]?.forEach((line, row) => {
     for (let col = 0; col < line.length; col++) {
-      if (line[col] === "#") dot(row + 1, left + col);
+      if (line[col] === "#") {
+        dot(row + 1, left + col);
+      }
     }
   });
 }

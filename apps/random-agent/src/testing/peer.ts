@@ -33,7 +33,9 @@ export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
       try {
         return options.onRequest?.(request, agent) ?? answer(request);
       } catch (error) {
-        if (error instanceof DmEnvRpcError) return { case: "error", value: packStatus(error) };
+        if (error instanceof DmEnvRpcError) {
+          return { case: "error", value: packStatus(error) };
+        }
         throw error;
       }
     };
@@ -60,8 +62,9 @@ function worldOf(options: PeerOptions): (request: ProcessRequest) => ProcessResp
           value: { $typeName: "dm_env_rpc.v1.CreateWorldResponse", worldName: "arena" },
         };
       case "joinWorld":
-        if (request.value.worldName !== "arena")
+        if (request.value.worldName !== "arena") {
           throw new DmEnvRpcError("NOT_FOUND", `no world "${request.value.worldName}"`);
+        }
         return {
           case: "joinWorld",
           value: { $typeName: "dm_env_rpc.v1.JoinWorldResponse", specs },

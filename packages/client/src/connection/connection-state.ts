@@ -106,7 +106,9 @@ export class ConnectionState implements Connection {
   async drain(options?: WaitOptions): Promise<void> {
     this.#stream.drain();
     const error = await waitFor(this.closed, `draining the connection to ${this.peer}`, options);
-    if (error !== undefined) throw error;
+    if (error !== undefined) {
+      throw error;
+    }
   }
 
   close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
@@ -135,13 +137,17 @@ export class ConnectionState implements Connection {
   /** Called as soon as a request is answered in kind, before any later answer is read. */
   #noticed(request: ProcessRequest): void {
     const environment = this.#environment;
-    if (environment === undefined) return;
+    if (environment === undefined) {
+      return;
+    }
     if (request.case === "leaveWorld") {
       environment.left();
       this.#environment = undefined;
       this.#stream.joinedAgent = undefined;
-    } else if (request.case === "reset") environment.interrupted();
-    else if (request.case === "resetWorld" && request.value.worldName === environment.world)
+    } else if (request.case === "reset") {
       environment.interrupted();
+    } else if (request.case === "resetWorld" && request.value.worldName === environment.world) {
+      environment.interrupted();
+    }
   }
 }

@@ -171,7 +171,9 @@ describe("waits", () => {
   test("an aborted signal rejects with its reason as the cause, and the connection goes on", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }, { stream }) => {
-        if (kind === "step") return "silence";
+        if (kind === "step") {
+          return "silence";
+        }
         stream.send(stepped(EnvironmentStateType.RUNNING));
         return undefined;
       },

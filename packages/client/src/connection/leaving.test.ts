@@ -12,8 +12,11 @@ function waiting(): Script {
         steps++;
         return "silence";
       }
-      if (kind === "leaveWorld")
-        for (; steps > 0; steps--) server.stream.send(status("ABORTED", "its agent left"));
+      if (kind === "leaveWorld") {
+        for (; steps > 0; steps--) {
+          server.stream.send(status("ABORTED", "its agent left"));
+        }
+      }
       return undefined;
     },
   };

@@ -20,8 +20,9 @@ async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts =
   let opened = 0;
   const open = async () => {
     const script = scripts[Math.min(opened++, scripts.length - 1)];
-    if (script === undefined || script === "down")
+    if (script === undefined || script === "down") {
       throw new DmEnvRpcError("UNAVAILABLE", "nobody there");
+    }
     const [client, server] = memoryStreamPair();
     servers.push(scriptedServer(server, script));
     return client;
@@ -36,7 +37,9 @@ async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts =
   const cut = async (): Promise<void> => {
     const before = statuses.length;
     servers.at(-1)?.stream.abort(new DmEnvRpcError("UNAVAILABLE", "power cut"));
-    while (statuses.length === before) await new Promise((resolve) => setImmediate(resolve));
+    while (statuses.length === before) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   };
   return { connection, servers, statuses, cut };
 }
@@ -189,7 +192,9 @@ describe("with reconnect", () => {
     const left = await again.connection.join("world");
     await left.close();
     await again.cut();
-    while (again.statuses.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    while (again.statuses.length < 2) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     expect(again.servers[1]?.requests).toEqual([]);
     await again.connection.close();
   });

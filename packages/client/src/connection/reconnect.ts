@@ -33,7 +33,9 @@ export async function attempts<T>(
       await pause(backoffMs(count + 1, options), "reconnecting", signal);
       return { value: await attempt(), attempt: count };
     } catch (caught) {
-      if (caught instanceof Error) error = caught;
+      if (caught instanceof Error) {
+        error = caught;
+      }
     }
   }
   return undefined;

@@ -78,8 +78,9 @@ export class ReconnectingStream {
     options?: WaitOptions,
     onAnswer?: (response: ResponseTo<R>) => void,
   ): Promise<ResponseTo<R>> {
-    if (this.#reconnecting === undefined)
+    if (this.#reconnecting === undefined) {
       return await this.#pipeline.call(request, options, onAnswer);
+    }
     const left = timeLeft(options);
     await waitFor(this.#reconnecting, `reconnecting to ${this.peer}`, left());
     return await this.#pipeline.call(request, left(), onAnswer);
@@ -89,7 +90,9 @@ export class ReconnectingStream {
     this.#observers.push(observer);
     return () => {
       const index = this.#observers.indexOf(observer);
-      if (index !== -1) this.#observers.splice(index, 1);
+      if (index !== -1) {
+        this.#observers.splice(index, 1);
+      }
     };
   }
 
@@ -117,13 +120,20 @@ export class ReconnectingStream {
       onLost: again
         ? (cause, open) => {
             const lostNow = pipeline === this.#pipeline && !this.#ended.signal.aborted;
-            if (lostNow) this.#lose(cause, open, reconnect, reopen);
-            else for (const exchange of open) exchange.onError(lost(peer, open.length, cause));
+            if (lostNow) {
+              this.#lose(cause, open, reconnect, reopen);
+            } else {
+              for (const exchange of open) {
+                exchange.onError(lost(peer, open.length, cause));
+              }
+            }
           }
         : undefined,
     });
     void pipeline.closed.then((error) => {
-      if (pipeline === this.#pipeline && this.#reconnecting === undefined) this.#onClosed(error);
+      if (pipeline === this.#pipeline && this.#reconnecting === undefined) {
+        this.#onClosed(error);
+      }
     });
     return pipeline;
   }
@@ -161,14 +171,17 @@ export class ReconnectingStream {
       this.#reconnecting = undefined;
       const told = open.some(({ kind }) => kind === "step" || kind === "reset");
       const environment = this.joinedAgent?.environment;
-      if (tables !== undefined) environment?.rejoined(pipeline, tables, told ? undefined : error);
-      else if (refusal !== undefined) {
+      if (tables !== undefined) {
+        environment?.rejoined(pipeline, tables, told ? undefined : error);
+      } else if (refusal !== undefined) {
         environment?.gone(error);
         this.joinedAgent = undefined;
       }
       reconnect.onStatus?.({ kind: "reconnected", attempt: made.attempt, world });
     }
-    for (const exchange of open) exchange.onError(error);
+    for (const exchange of open) {
+      exchange.onError(error);
+    }
   }
 
   /** Opens a stream and joins the same world again. A world that is gone is no failure of the stream. */
@@ -176,8 +189,9 @@ export class ReconnectingStream {
     const opened = await reopen(this.#ended.signal);
     const pipeline = this.#start(opened);
     const { joinedAgent } = this;
-    if (joinedAgent === undefined)
+    if (joinedAgent === undefined) {
       return { opened, pipeline, world: "unknown", tables: undefined, refusal: undefined };
+    }
     try {
       const { value } = await pipeline.call(
         { case: "joinWorld", value: joinedAgent.request },
@@ -186,8 +200,9 @@ export class ReconnectingStream {
       const tables = tablesOf(value.specs);
       return { opened, pipeline, world: "kept", tables, refusal: undefined };
     } catch (error) {
-      if (isRefusal(error) && error.code === "NOT_FOUND")
+      if (isRefusal(error) && error.code === "NOT_FOUND") {
         return { opened, pipeline, world: "lost", tables: undefined, refusal: error };
+      }
       // It may take the server a while to notice that the agent had left: that is one more attempt.
       opened.stream.abort(toError(error));
       throw error;

@@ -20,8 +20,9 @@ export class ActionWriter {
   constructor(table: SpecTable) {
     this.#actions = new Map(table.entries.map((entry) => [entry.name, actionOf(entry)]));
     for (const { name } of table.entries) {
-      for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1))
+      for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1)) {
         this.#nestings.add(name.slice(0, dot));
+      }
     }
   }
 
@@ -35,12 +36,18 @@ export class ActionWriter {
   #write(action: Readonly<Record<string, unknown>>, prefix: string, packed: UidTensor[]): void {
     for (const key in action) {
       const value = action[key];
-      if (value === undefined) continue;
+      if (value === undefined) {
+        continue;
+      }
       const name = prefix === "" ? key : `${prefix}.${key}`;
       const entry = this.#actions.get(name);
-      if (entry !== undefined) packed.push(pack(entry, value));
-      else if (this.#nestings.has(name) && isRecord(value)) this.#write(value, name, packed);
-      else throw this.#unfit(name, value);
+      if (entry !== undefined) {
+        packed.push(pack(entry, value));
+      } else if (this.#nestings.has(name) && isRecord(value)) {
+        this.#write(value, name, packed);
+      } else {
+        throw this.#unfit(name, value);
+      }
     }
   }
 
@@ -74,7 +81,9 @@ function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {
     return { uid, tensor: packFor(value, spec, name) };
   }
   const known = kept[value];
-  if (known !== undefined) return known;
+  if (known !== undefined) {
+    return known;
+  }
   const packed = { uid, tensor: packFor(value, spec, name) };
   kept[value] = packed;
   return packed;

@@ -43,8 +43,12 @@ export class AgentView {
       checkDefinition(as.actions, tables.actions, "action");
       checkDefinition(as.observations, tables.observations, "observation");
     }
-    if (options.reward === undefined) checkSignal(tables.observations, "reward");
-    if (options.discount === undefined) checkSignal(tables.observations, "discount");
+    if (options.reward === undefined) {
+      checkSignal(tables.observations, "reward");
+    }
+    if (options.discount === undefined) {
+      checkSignal(tables.observations, "discount");
+    }
     const { entries, hidden } = requestedObservations(
       tables.observations,
       options.observations,
@@ -73,8 +77,12 @@ export class AgentView {
   /** The spec of a signal; one float64 where the world has no such observation. */
   signalSpec(name: "reward" | "discount"): DmEnvSpec {
     const spec = this.tables.observations.byName.get(name)?.spec;
-    if (spec !== undefined && this.#options[name] === undefined) return toDmEnvSpec(name, spec);
-    if (name === "reward") return { kind: "array", name, dtype: "float64", shape: [] };
+    if (spec !== undefined && this.#options[name] === undefined) {
+      return toDmEnvSpec(name, spec);
+    }
+    if (name === "reward") {
+      return { kind: "array", name, dtype: "float64", shape: [] };
+    }
     return { kind: "boundedArray", name, dtype: "float64", shape: [], minimum: 0, maximum: 1 };
   }
 
@@ -87,9 +95,13 @@ export class AgentView {
   timeStep(before: AgentState, response: StepResponse): TimeStep<DynamicObservation> {
     const state = agentState(response.state);
     const stepType = state === undefined ? undefined : stepTypeOf(before, state);
-    if (state === undefined || stepType === undefined) throw illegalState(before, response.state);
+    if (state === undefined || stepType === undefined) {
+      throw illegalState(before, response.state);
+    }
     const { observation, reward, discount } = this.#reader.read(response.observations);
-    if (stepType === "first") return timeStep(stepType, state, null, null, observation);
+    if (stepType === "first") {
+      return timeStep(stepType, state, null, null, observation);
+    }
     const options = this.#options;
     return timeStep(
       stepType,

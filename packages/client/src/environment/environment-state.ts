@@ -61,8 +61,9 @@ export class EnvironmentState implements Environment, Stepper {
   }
 
   step(action: DynamicAction, options?: WaitOptions): Promise<Step> {
-    if (this.#gate !== undefined)
+    if (this.#gate !== undefined) {
       return this.#behindGate(options, (left) => this.step(action, left));
+    }
     let call: StepCall;
     try {
       this.#tell();
@@ -70,15 +71,20 @@ export class EnvironmentState implements Environment, Stepper {
     } catch (error) {
       return Promise.reject(error);
     }
-    if (options !== undefined) call.watch(this.#waitingFor, options);
-    if (this.#recycles && this.#pipeline.idle) this.#pipeline.recycle();
+    if (options !== undefined) {
+      call.watch(this.#waitingFor, options);
+    }
+    if (this.#recycles && this.#pipeline.idle) {
+      this.#pipeline.recycle();
+    }
     this.#pipeline.submit(call);
     return call.promise;
   }
 
   stepMany(actions: Iterable<DynamicAction>, options?: WaitOptions): Promise<Step[]> {
-    if (this.#gate !== undefined)
+    if (this.#gate !== undefined) {
       return this.#behindGate(options, (left) => this.stepMany(actions, left));
+    }
     let call: BatchCall;
     try {
       this.#tell();
@@ -93,23 +99,31 @@ export class EnvironmentState implements Environment, Stepper {
 
   async reset(options: ResetOptions = {}): Promise<Step> {
     const left = timeLeft(options);
-    while (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    while (this.#gate !== undefined) {
+      await waitFor(this.#gate, this.#waitingFor, left());
+    }
     this.#untold = undefined;
-    if (options.settings === undefined && this.#sequenceIsOver) return this.step({}, left());
+    if (options.settings === undefined && this.#sequenceIsOver) {
+      return this.step({}, left());
+    }
     let done: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
       done = resolve;
     });
     this.#gate = gate;
     try {
-      if (this.#over !== undefined) throw this.#over;
+      if (this.#over !== undefined) {
+        throw this.#over;
+      }
       const settings = packSettings(options.settings ?? {}, this.#options.as?.resetSettings);
       const value = create(ResetRequestSchema, { settings });
       await this.#pipeline.call({ case: "reset", value }, left(), ({ value: { specs } }) =>
         this.#hasSpecs(tablesOf(specs)),
       );
     } finally {
-      if (this.#gate === gate) this.#gate = undefined;
+      if (this.#gate === gate) {
+        this.#gate = undefined;
+      }
       done();
     }
     return this.step({}, left());
@@ -154,7 +168,9 @@ export class EnvironmentState implements Environment, Stepper {
   suspend(until: Promise<void>): void {
     this.#gate = until;
     void until.then(() => {
-      if (this.#gate === until) this.#gate = undefined;
+      if (this.#gate === until) {
+        this.#gate = undefined;
+      }
     });
   }
 
@@ -177,7 +193,9 @@ export class EnvironmentState implements Environment, Stepper {
 
   /** @throws TensorError when the action does not fit. */
   request(action: DynamicAction): StepRequest {
-    if (this.#over !== undefined) throw this.#over;
+    if (this.#over !== undefined) {
+      throw this.#over;
+    }
     const view = this.#view;
     return {
       actions: this.#sequenceIsOver ? [] : view.pack(action),
@@ -223,7 +241,9 @@ export class EnvironmentState implements Environment, Stepper {
     task: (left: WaitOptions | undefined) => Promise<T>,
   ): Promise<T> {
     const left = timeLeft(options);
-    if (this.#gate !== undefined) await waitFor(this.#gate, this.#waitingFor, left());
+    if (this.#gate !== undefined) {
+      await waitFor(this.#gate, this.#waitingFor, left());
+    }
     return await task(left());
   }
 
@@ -231,17 +251,24 @@ export class EnvironmentState implements Environment, Stepper {
   #tell(): void {
     const error = this.#untold;
     this.#untold = undefined;
-    if (error !== undefined) throw error;
+    if (error !== undefined) {
+      throw error;
+    }
   }
 
   /** The server has said the specs again, and no sequence is running. */
   #hasSpecs(tables: SpecTables): void {
     this.#state = "interrupted";
     try {
-      if (this.#options.changedSpecs !== "accept") checkUnchanged(this.#view.tables, tables);
-      else this.#view = new AgentView(tables, this.#options);
+      if (this.#options.changedSpecs !== "accept") {
+        checkUnchanged(this.#view.tables, tables);
+      } else {
+        this.#view = new AgentView(tables, this.#options);
+      }
     } catch (error) {
-      if (error instanceof Error) this.#over = error;
+      if (error instanceof Error) {
+        this.#over = error;
+      }
       throw error;
     }
   }
@@ -250,12 +277,17 @@ export class EnvironmentState implements Environment, Stepper {
     const left = timeLeft(options);
     try {
       const reachable = this.#pipeline.open || this.#gate !== undefined;
-      if (!this.#hasLeft && reachable) await this.connection.leave(left());
-      if (this.#options.destroyOnClose === true && this.#pipeline.open)
+      if (!this.#hasLeft && reachable) {
+        await this.connection.leave(left());
+      }
+      if (this.#options.destroyOnClose === true && this.#pipeline.open) {
         await this.connection.destroyWorld(this.world, left());
+      }
     } catch (error) {
       // A connection that is gone has left the world already.
-      if (this.#pipeline.open) throw error;
+      if (this.#pipeline.open) {
+        throw error;
+      }
     } finally {
       this.left();
     }

@@ -10,7 +10,9 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     const { connection, environment } = await joined({ sequenceLength: 3 });
     await using _ = connection;
     const types: string[] = [];
-    for (let i = 0; i < 6; i++) types.push((await environment.step({ move: 1 })).stepType);
+    for (let i = 0; i < 6; i++) {
+      types.push((await environment.step({ move: 1 })).stepType);
+    }
     expect(types).toEqual(["first", "mid", "mid", "last", "first", "mid"]);
   });
 

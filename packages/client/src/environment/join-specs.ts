@@ -55,7 +55,11 @@ export function requestedObservations(
     (typeof definition === "object"
       ? Object.keys(flattenSpecs(definition))
       : table.entries.map(({ name }) => name));
-  for (const name of wanted) for (const leaf of leavesOf(table, name)) asked.add(leaf);
+  for (const name of wanted) {
+    for (const leaf of leavesOf(table, name)) {
+      asked.add(leaf);
+    }
+  }
   const hidden = new Set<string>(
     signals.filter((name) => table.byName.has(name) && names?.includes(name) !== true),
   );
@@ -68,7 +72,9 @@ function isSignal(name: string): boolean {
 }
 
 function leavesOf(table: SpecTable, name: string): string[] {
-  if (table.byName.has(name)) return [name];
+  if (table.byName.has(name)) {
+    return [name];
+  }
   const prefix = `${name}.`;
   const leaves = table.entries.filter((entry) => entry.name.startsWith(prefix));
   if (leaves.length === 0) {
@@ -94,10 +100,14 @@ export function checkDefinition(
   table: SpecTable,
   kind: "action" | "observation",
 ): void {
-  if (typeof expected === "function") return;
+  if (typeof expected === "function") {
+    return;
+  }
   for (const [name, spec] of Object.entries(flattenSpecs(expected))) {
     const found = table.byName.get(name)?.spec;
-    if (found !== undefined && fits(found, spec)) continue;
+    if (found !== undefined && fits(found, spec)) {
+      continue;
+    }
     throw new TensorError({
       reason: "spec",
       name,
@@ -111,9 +121,13 @@ export function checkDefinition(
 /** Checks that a signal is one number, unless somebody else makes it a number. */
 export function checkSignal(table: SpecTable, name: "reward" | "discount"): void {
   const spec = table.byName.get(name)?.spec;
-  if (spec === undefined) return;
+  if (spec === undefined) {
+    return;
+  }
   const { kind } = dtypes[spec.dtype];
-  if (elementCount(spec.shape) === 1 && kind !== "string" && kind !== "proto") return;
+  if (elementCount(spec.shape) === 1 && kind !== "string" && kind !== "proto") {
+    return;
+  }
   throw new TensorError({
     reason: "spec",
     name,
@@ -134,7 +148,9 @@ export function checkUnchanged(before: SpecTables, after: SpecTables): void {
     for (const name of names) {
       const was = before[kind].byName.get(name);
       const is = after[kind].byName.get(name);
-      if (was?.uid === is?.uid && was && is && equalSpecs(was.spec, is.spec)) continue;
+      if (was?.uid === is?.uid && was && is && equalSpecs(was.spec, is.spec)) {
+        continue;
+      }
       throw new TensorError({
         reason: "spec",
         name,

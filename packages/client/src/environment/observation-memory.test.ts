@@ -72,7 +72,9 @@ test("tensors: reuse gives steps that overlap memory of their own", async () => 
     },
   });
   const steps = await environment.stepMany(Array.from({ length: 3 }, () => ({ move: 1 })));
-  if (after !== undefined) steps.push(await after);
+  if (after !== undefined) {
+    steps.push(await after);
+  }
   expect(steps.map((step, i) => isFilled(screenOf(step), i + 1))).toEqual([true, true, true, true]);
 });
 
@@ -86,7 +88,9 @@ test("a vector that reuses its buffers reuses the memory of its time steps", asy
     for (let tick = 1; tick <= 3; tick++) {
       const batch = await vector.step([{ move: 1 }, { move: 1 }]);
       for (const step of batch.timeSteps) {
-        if (step === null) throw new Error("expected a step");
+        if (step === null) {
+          throw new Error("expected a step");
+        }
         const screen = screenOf(step);
         expect(isFilled(screen, tick)).toBe(true);
         seen.push(screen.buffer);
@@ -117,11 +121,15 @@ test("an integer action is packed once, and any other value anew", async () => {
   const packed: unknown[] = [];
   connection.observe({
     onRequest: (request) => {
-      if (request.case === "step") packed.push(request.value.actions[0]?.tensor);
+      if (request.case === "step") {
+        packed.push(request.value.actions[0]?.tensor);
+      }
     },
     onResponse: () => {},
   });
-  for (const move of [1, 2, 1, Int32Array.of(1)]) await environment.step({ move });
+  for (const move of [1, 2, 1, Int32Array.of(1)]) {
+    await environment.step({ move });
+  }
   expect(packed).toMatchObject([1, 2, 1, 1].map((move) => ({ data: Int32Array.of(move) })));
   expect(packed[2]).toBe(packed[0]);
   expect(packed[3]).not.toBe(packed[0]);

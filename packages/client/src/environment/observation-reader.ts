@@ -71,13 +71,22 @@ export class ObservationReader {
     };
     for (const { uid, tensor } of received) {
       const slot = this.#slots.get(uid);
-      if (slot === undefined) throw this.#unasked(uid);
+      if (slot === undefined) {
+        throw this.#unasked(uid);
+      }
       const value = this.#value(unpackFor(tensor, slot.spec, slot.name), slot.spec);
-      if (slot.role === "reward") observed.reward = value;
-      else if (slot.role === "discount") observed.discount = value;
-      if (slot.shown) (records[slot.record] as Writable)[slot.key] = value;
+      if (slot.role === "reward") {
+        observed.reward = value;
+      } else if (slot.role === "discount") {
+        observed.discount = value;
+      }
+      if (slot.shown) {
+        (records[slot.record] as Writable)[slot.key] = value;
+      }
     }
-    if (received.length !== this.#slots.size) throw this.#missing(received);
+    if (received.length !== this.#slots.size) {
+      throw this.#missing(received);
+    }
     return observed;
   }
 
@@ -104,7 +113,9 @@ export class ObservationReader {
     const key = path.pop() as string;
     let record = 0;
     if (shown) {
-      for (const nesting of path) record = this.#nested(record, nesting);
+      for (const nesting of path) {
+        record = this.#nested(record, nesting);
+      }
       define((this.#records[record] as RecordShape).template, key);
     }
     const role = name === "reward" || name === "discount" ? name : undefined;
@@ -115,7 +126,9 @@ export class ObservationReader {
     const found = this.#records.findIndex(
       (record, index) => index > 0 && record.parent === parent && record.key === key,
     );
-    if (found !== -1) return found;
+    if (found !== -1) {
+      return found;
+    }
     define((this.#records[parent] as RecordShape).template, key);
     return this.#records.push({ template: {}, parent, key }) - 1;
   }

@@ -68,7 +68,9 @@ describe("behaviour 50: the run loops of dm_env", () => {
       while (true) {
         const action = agent.step(step);
         step = await environment.step(action);
-        if (stepCounter === stepLimit) step = { ...step, stepType: "last" };
+        if (stepCounter === stepLimit) {
+          step = { ...step, stepType: "last" };
+        }
         if (step.last()) {
           agent.step(step);
           break;
@@ -83,8 +85,9 @@ describe("behaviour 50: the run loops of dm_env", () => {
 describe("run", () => {
   async function types(environment: Environment, options: Parameters<typeof run>[2]) {
     const yielded: StepType[] = [];
-    for await (const step of run(environment, () => ({ move: 1 }), options))
+    for await (const step of run(environment, () => ({ move: 1 }), options)) {
       yielded.push(step.stepType);
+    }
     return yielded;
   }
 
@@ -107,7 +110,8 @@ describe("run", () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     const agent = remembering();
-    for await (const _step of run(environment, (step) => agent.step(step), { sequences: 1 }));
+    for await (const _step of run(environment, (step) => agent.step(step), { sequences: 1 })) {
+    }
     expect(agent.seen).toEqual(["first", "mid", "last"]);
     expect(server.requests.filter(({ case: kind }) => kind === "step")).toHaveLength(3);
   });
@@ -117,7 +121,9 @@ describe("run", () => {
     await using _ = connection;
     let steps = 0;
     for await (const _step of run(environment, async () => ({ move: 1 }))) {
-      if (++steps === 3) break;
+      if (++steps === 3) {
+        break;
+      }
     }
     expect(server.requests.filter(({ case: kind }) => kind === "step")).toHaveLength(3);
     expect((await environment.step({})).observation).toEqual({ tick: 3 });

@@ -36,14 +36,20 @@ export async function* run<Action, Observation>(
     steps = Number.POSITIVE_INFINITY,
     ...wait
   } = options;
-  if (sequences <= 0 || steps <= 0) return;
+  if (sequences <= 0 || steps <= 0) {
+    return;
+  }
   let ended = 0;
   let step = await environment.reset(wait);
   for (let taken = 1; ; taken++) {
     yield step;
     const action = await policy(step);
-    if (step.last()) ended++;
-    if (ended >= sequences || taken >= steps) return;
+    if (step.last()) {
+      ended++;
+    }
+    if (ended >= sequences || taken >= steps) {
+      return;
+    }
     step = await environment.step(action, wait);
   }
 }

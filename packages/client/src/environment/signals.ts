@@ -9,11 +9,15 @@ export function rewardOf(observed: Scalar | Tensor | undefined): number {
 
 /** The discount of a step after the first: the observation of that name, else 0 at a natural end and 1 otherwise (behaviour 48). */
 export function discountOf(observed: Scalar | Tensor | undefined, state: AgentState): number {
-  if (observed !== undefined) return toNumber(observed);
+  if (observed !== undefined) {
+    return toNumber(observed);
+  }
   return state === "terminated" ? 0 : 1;
 }
 
 function toNumber(value: Scalar | Tensor): number {
-  if (typeof value === "number") return value;
+  if (typeof value === "number") {
+    return value;
+  }
   return Number(typeof value === "object" && "data" in value ? value.data[0] : value);
 }

@@ -31,7 +31,9 @@ export class StepCall extends RequestCall<Step> {
   }
 
   override onResponse(response: ProcessResponse): void {
-    if (response.case !== "step") return;
+    if (response.case !== "step") {
+      return;
+    }
     let step: Step;
     try {
       step = this.#stepper.answer(response.value);
@@ -67,7 +69,9 @@ export class BatchCall extends Call<Step[]> {
 
   override next(): ProcessRequest | undefined {
     const action = this.#ahead;
-    if (action === undefined) return undefined;
+    if (action === undefined) {
+      return undefined;
+    }
     try {
       const value = this.#stepper.request(action);
       this.#look();
@@ -82,7 +86,9 @@ export class BatchCall extends Call<Step[]> {
   override onWait(): void {}
 
   override onResponse(response: ProcessResponse): void {
-    if (response.case !== "step") return;
+    if (response.case !== "step") {
+      return;
+    }
     this.#open--;
     try {
       this.#steps.push(this.#stepper.answer(response.value));
@@ -94,7 +100,9 @@ export class BatchCall extends Call<Step[]> {
 
   protected override fail(error: Error): void {
     super.fail(error);
-    if (this.#ahead === undefined) return;
+    if (this.#ahead === undefined) {
+      return;
+    }
     this.#ahead = undefined;
     this.#actions.return?.();
   }
@@ -105,6 +113,8 @@ export class BatchCall extends Call<Step[]> {
   }
 
   #settleWhenDone(): void {
-    if (this.#open === 0 && this.#ahead === undefined) this.succeed(this.#steps);
+    if (this.#open === 0 && this.#ahead === undefined) {
+      this.succeed(this.#steps);
+    }
   }
 }

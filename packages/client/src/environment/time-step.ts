@@ -75,6 +75,8 @@ export function agentState(state: EnvironmentStateType): AgentState | undefined 
 
 /** The step type of a state that follows another; undefined where it must not (behaviour 5). */
 export function stepTypeOf(before: AgentState, now: AgentState): StepType | undefined {
-  if (now === "running") return before === "running" ? "mid" : "first";
+  if (now === "running") {
+    return before === "running" ? "mid" : "first";
+  }
   return before === "running" ? "last" : undefined;
 }

@@ -84,8 +84,11 @@ test("specs of which each agent has one alternative type it as that alternative"
   // @ts-expect-error neither has it
   await environment.step({ jump: true });
   expectTypeOf(observation).toExtend<{ view: Tensor<"uint8"> } | { ore: number }>();
-  if ("ore" in observation) expectTypeOf(observation.ore).toEqualTypeOf<number>();
-  else expectTypeOf(observation.view).toEqualTypeOf<Tensor<"uint8">>();
+  if ("ore" in observation) {
+    expectTypeOf(observation.ore).toEqualTypeOf<number>();
+  } else {
+    expectTypeOf(observation.view).toEqualTypeOf<Tensor<"uint8">>();
+  }
   expectTypeOf(observation).not.toHaveProperty("reward");
   const chosen = await connection.join("world", {
     as: {

@@ -31,7 +31,9 @@ export async function sendExtension<Request extends DescMessage, Response extend
   const value = anyPack(extension.request, create(extension.request, message));
   const { value: any } = await connection.send({ case: "extension", value }, options);
   const response = anyUnpack(any, extension.response);
-  if (response !== undefined) return response;
+  if (response !== undefined) {
+    return response;
+  }
   throw new DmEnvRpcError(
     "INTERNAL",
     `expected ${extension.response.typeName} in answer to the extension ${extension.request.typeName}, received ${any.typeUrl || "an empty Any"}; the server breaks the extension's contract`,

@@ -40,28 +40,40 @@ const wrong = {
 
 function extensionScript(all = tree()): Script {
   const answer = (request: ProcessRequest): ProcessResponse | undefined => {
-    if (request.case !== "extension") return undefined;
+    if (request.case !== "extension") {
+      return undefined;
+    }
     const { payload } = anyUnpack(request.value, PropertyRequestSchema) ?? {};
-    if (payload?.value === undefined) return status("INVALID_ARGUMENT", "no property request");
+    if (payload?.value === undefined) {
+      return status("INVALID_ARGUMENT", "no property request");
+    }
     const { key } = payload.value;
     const property = all[key];
-    if (property === undefined) return wrong.unknown(key);
+    if (property === undefined) {
+      return wrong.unknown(key);
+    }
     const respond = (response: Parameters<typeof create<typeof PropertyResponseSchema>>[1]) => ({
       case: "extension" as const,
       value: anyPack(PropertyResponseSchema, create(PropertyResponseSchema, response)),
     });
     switch (payload.case) {
       case "readProperty":
-        if (property.value === undefined) return wrong.forbidden(key);
+        if (property.value === undefined) {
+          return wrong.forbidden(key);
+        }
         return respond({
           payload: { case: "readProperty", value: { value: packTensor(property.value) } },
         });
       case "writeProperty":
-        if (property.readOnly || payload.value.value === undefined) return wrong.forbidden(key);
+        if (property.readOnly || payload.value.value === undefined) {
+          return wrong.forbidden(key);
+        }
         property.value = unpackTensor(payload.value.value);
         return respond({ payload: { case: "writeProperty", value: {} } });
       case "listProperty": {
-        if (property.children === undefined) return wrong.forbidden(key);
+        if (property.children === undefined) {
+          return wrong.forbidden(key);
+        }
         const values = property.children.map((name) => ({
           spec: all[name]?.spec ? packSpec(name, all[name].spec) : { name },
           isReadable: all[name]?.value !== undefined,
@@ -81,7 +93,9 @@ function legacyScript(all = tree()): Script {
     if (request.case === "readProperty") {
       const key = request.value.keys[0] ?? "";
       const value = all[key]?.value;
-      if (value === undefined) return wrong.unknown(key);
+      if (value === undefined) {
+        return wrong.unknown(key);
+      }
       return {
         case: "readProperty",
         value: create(LegacyReadSchema, { properties: { [key]: packTensor(value) } }),
@@ -90,7 +104,9 @@ function legacyScript(all = tree()): Script {
     if (request.case === "writeProperty") {
       for (const [key, value] of Object.entries(request.value.properties)) {
         const property = all[key];
-        if (property === undefined) return wrong.unknown(key);
+        if (property === undefined) {
+          return wrong.unknown(key);
+        }
         property.value = unpackTensor(value);
       }
       return { case: "writeProperty", value: create(LegacyWriteSchema) };
@@ -198,7 +214,9 @@ describe("an extension", () => {
 
   test("is a message for a message", async () => {
     const answer = (request: ProcessRequest): ProcessResponse | undefined => {
-      if (request.case !== "extension") return undefined;
+      if (request.case !== "extension") {
+        return undefined;
+      }
       const { value = "" } = anyUnpack(request.value, StringValueSchema) ?? {};
       return {
         case: "extension",

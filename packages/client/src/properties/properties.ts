@@ -74,7 +74,11 @@ export function properties(
 
   const list: Properties["list"] = async (key = "", wait) => {
     const found = await reach((through) => through.list(connection, key, wait));
-    for (const { key: name, spec } of found) if (spec !== undefined) specs.set(name, spec);
+    for (const { key: name, spec } of found) {
+      if (spec !== undefined) {
+        specs.set(name, spec);
+      }
+    }
     return found;
   };
   const nodes = async (
@@ -86,7 +90,9 @@ export function properties(
     const found = await list(key, wait);
     // Whatever a server says, a tree ends.
     room.properties -= found.length;
-    if (room.properties < 0) throw tooManyProperties();
+    if (room.properties < 0) {
+      throw tooManyProperties();
+    }
     return await Promise.all(
       found.map(async (info) => ({
         ...info,
@@ -127,7 +133,9 @@ function packProperty(
   dtype: DType | undefined,
   spec: TensorSpec | undefined,
 ): PackedTensor {
-  if (dtype !== undefined) return pack(value, { name, dtype });
+  if (dtype !== undefined) {
+    return pack(value, { name, dtype });
+  }
   return spec === undefined ? pack(value, { name }) : packFor(value, spec, name);
 }
 
@@ -141,13 +149,17 @@ function protocolOf(
   let chosen =
     protocol === "auto" ? undefined : protocol === "legacy" ? legacyProtocol : extensionProtocol;
   return async (call) => {
-    if (chosen !== undefined) return await call(chosen);
+    if (chosen !== undefined) {
+      return await call(chosen);
+    }
     try {
       const result = await call(extensionProtocol);
       chosen = extensionProtocol;
       return result;
     } catch (error) {
-      if (!isRefusal(error) || knowsProperties(error)) throw error;
+      if (!isRefusal(error) || knowsProperties(error)) {
+        throw error;
+      }
       try {
         await legacyProtocol.list(connection, "", undefined);
       } catch {

@@ -99,7 +99,9 @@ async function ask<Case extends Exclude<PropertyRequest["payload"]["case"], unde
   wait: WaitOptions | undefined,
 ): Promise<Extract<PropertyResponse["payload"], { case: Case }>> {
   const response = await sendExtension(to, extension, { payload }, wait);
-  if (isCase(response.payload, payload.case)) return response.payload;
+  if (isCase(response.payload, payload.case)) {
+    return response.payload;
+  }
   throw new DmEnvRpcError(
     "INTERNAL",
     `expected ${payload.case} in the answer about a property, received ${response.payload.case ?? "nothing"}; the server breaks the extension's contract`,
@@ -115,7 +117,9 @@ function isCase<Case extends PropertyResponse["payload"]["case"]>(
 }
 
 function readValue(key: string, value: TensorMessage | undefined): PackedTensor {
-  if (value !== undefined) return unpackTensor(value);
+  if (value !== undefined) {
+    return unpackTensor(value);
+  }
   throw new DmEnvRpcError(
     "INTERNAL",
     `expected the value of the property "${key}", received an answer without it; the server breaks the protocol`,
@@ -125,6 +129,8 @@ function readValue(key: string, value: TensorMessage | undefined): PackedTensor 
 
 /** A property that only lists others has a spec without a dtype. */
 function specOf(spec: TensorSpecMessage | undefined): TensorSpec | undefined {
-  if (spec === undefined || spec.dtype === DataType.INVALID_DATA_TYPE) return undefined;
+  if (spec === undefined || spec.dtype === DataType.INVALID_DATA_TYPE) {
+    return undefined;
+  }
   return unpackSpec(spec).spec;
 }

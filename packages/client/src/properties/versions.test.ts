@@ -16,10 +16,14 @@ import { versions } from "./versions.ts";
 function texts(values: Readonly<Record<string, string>>): Script {
   return {
     answer: (request: ProcessRequest): ProcessResponse | undefined => {
-      if (request.case !== "extension") return undefined;
+      if (request.case !== "extension") {
+        return undefined;
+      }
       const { payload } = anyUnpack(request.value, PropertyRequestSchema) ?? {};
       const value = values[payload?.value?.key ?? ""];
-      if (value === undefined) return status("NOT_FOUND", "no such property");
+      if (value === undefined) {
+        return status("NOT_FOUND", "no such property");
+      }
       const read = { value: packTensor(pack(value)) };
       const response = create(PropertyResponseSchema, {
         payload: { case: "readProperty", value: read },

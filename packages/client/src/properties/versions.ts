@@ -35,7 +35,9 @@ export async function versions(
     try {
       return String(await remote.get(key, options));
     } catch (error) {
-      if (isRefusal(error)) return undefined;
+      if (isRefusal(error)) {
+        return undefined;
+      }
       throw error;
     }
   };

@@ -26,6 +26,8 @@ export class Changes {
 
   /** Something has come. */
   announce(): void {
-    for (const changed of this.#waiting) changed();
+    for (const changed of this.#waiting) {
+      changed();
+    }
   }
 }

@@ -82,7 +82,9 @@ export class Channel<Action, Observation> {
   }
 
   reset(): void {
-    if (this.#failure !== undefined) return;
+    if (this.#failure !== undefined) {
+      return;
+    }
     this.#forget();
     this.#isNew = false;
     const generation = ++this.#generation;
@@ -102,10 +104,15 @@ export class Channel<Action, Observation> {
         { origin: "client" },
       );
     }
-    if (this.#status !== "running") return;
+    if (this.#status !== "running") {
+      return;
+    }
     const givenAt = this.#options.time.now();
-    if (this.#inFlight >= this.#options.maxInFlight) this.#waitingAction = { action, givenAt };
-    else this.#send(action, givenAt);
+    if (this.#inFlight >= this.#options.maxInFlight) {
+      this.#waitingAction = { action, givenAt };
+    } else {
+      this.#send(action, givenAt);
+    }
   }
 
   take(truncated = false): Taken<Observation> {
@@ -149,8 +156,12 @@ export class Channel<Action, Observation> {
   }
 
   get #status(): RealtimeInfo["status"] {
-    if (this.#failure !== undefined) return "failed";
-    if (this.#ended.length > 0) return "over";
+    if (this.#failure !== undefined) {
+      return "failed";
+    }
+    if (this.#ended.length > 0) {
+      return "over";
+    }
     return this.#running === undefined ? "resetting" : "running";
   }
 
@@ -185,7 +196,9 @@ export class Channel<Action, Observation> {
     sentAt: number,
     givenAt: number | undefined,
   ): void {
-    if (this.#closed || generation !== this.#generation) return;
+    if (this.#closed || generation !== this.#generation) {
+      return;
+    }
     const { observation, reward } = step;
     const remoteMs = this.#options.remoteTimeMs?.(observation);
     const madeAt = this.#lags.answered(sentAt, givenAt, remoteMs);
@@ -203,14 +216,18 @@ export class Channel<Action, Observation> {
       this.#ended.push(untaken);
       this.#running = undefined;
       this.#waitingAction = undefined;
-    } else this.#running = untaken;
+    } else {
+      this.#running = untaken;
+    }
     this.#options.onChange();
     this.#goOn();
   }
 
   /** Sends the action that waits, or polls when it is time; once an end was taken, begins the next sequence. */
   #goOn(): void {
-    if (this.#closed || this.#ended.length > 0) return;
+    if (this.#closed || this.#ended.length > 0) {
+      return;
+    }
     const waiting = this.#waitingAction;
     if (waiting !== undefined) {
       this.#waitingAction = undefined;
@@ -218,20 +235,25 @@ export class Channel<Action, Observation> {
       return;
     }
     // The answer to a request in flight goes on, and begins the next sequence where none is running.
-    if (this.#inFlight > 0) return;
+    if (this.#inFlight > 0) {
+      return;
+    }
     if (this.#running === undefined) {
       this.#send(this.#options.idleAction, undefined);
       return;
     }
     this.#cancelPoll ??= this.#options.time.after(this.#options.pollIntervalMs, () => {
       this.#cancelPoll = undefined;
-      if (!this.#closed && this.#status === "running" && this.#inFlight === 0)
+      if (!this.#closed && this.#status === "running" && this.#inFlight === 0) {
         this.#send(this.#options.idleAction, undefined);
+      }
     });
   }
 
   #failed(reason: unknown): void {
-    if (this.#closed || this.#failure !== undefined) return;
+    if (this.#closed || this.#failure !== undefined) {
+      return;
+    }
     this.#failure = toError(reason);
     this.#forget();
     this.#options.onChange();

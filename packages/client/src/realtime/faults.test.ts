@@ -11,12 +11,16 @@ test("what remoteTimeMs throws is the failure of its environment, and nobody els
   const env = realtime([good.environment, bad.environment], {
     time,
     remoteTimeMs: () => {
-      if (++readings === 2) throw new Error("no time in this observation");
+      if (++readings === 2) {
+        throw new Error("no time in this observation");
+      }
       return 0;
     },
   });
   await env.reset();
-  while (!env.failures().some((failure) => failure !== undefined)) await env.next();
+  while (!env.failures().some((failure) => failure !== undefined)) {
+    await env.next();
+  }
   expect(env.failures()).toMatchObject([undefined, { message: "no time in this observation" }]);
   expect(env.take().info.n.map(({ status }) => status)).toEqual(["running", "failed"]);
   await env.close();

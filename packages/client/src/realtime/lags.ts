@@ -47,7 +47,9 @@ export class Lags {
       this.#shortestMs = roundTripMs;
       this.#skewMs = remoteMs - (sentAt + now) / 2;
     }
-    if (givenAt !== undefined) this.#actionLagMs = sentAt - givenAt + roundTripMs / 2;
+    if (givenAt !== undefined) {
+      this.#actionLagMs = sentAt - givenAt + roundTripMs / 2;
+    }
     if (this.#answeredAt !== undefined) {
       const interval = now - this.#answeredAt;
       this.#intervalMs =

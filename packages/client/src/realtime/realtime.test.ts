@@ -42,7 +42,9 @@ type Env = Awaited<ReturnType<typeof worlds>>["env"];
 
 /** Waits until an index has a certain tick. */
 async function tick(env: Env, index: number, value: number): Promise<void> {
-  while (env.peek()[index]?.["tick"] !== value) await env.next({ timeoutMs: 60_000 });
+  while (env.peek()[index]?.["tick"] !== value) {
+    await env.next({ timeoutMs: 60_000 });
+  }
 }
 
 const idle = (count: number) => Array.from({ length: count }, () => ({}));
@@ -70,7 +72,9 @@ describe("behaviour 54: a real-time world runs on", () => {
       () => ({
         answer: (request, server) => {
           // The way there and back takes 4 ms, and the world is 5 s ahead.
-          if (request.case === "step") timeOf(server).advance(4);
+          if (request.case === "step") {
+            timeOf(server).advance(4);
+          }
           return undefined;
         },
       }),
@@ -192,7 +196,9 @@ describe("behaviour 56: vectors", () => {
     servers[0]?.stream.abort(new DmEnvRpcError("UNKNOWN", "power cut"));
     time.advance(10);
     await tick(env, 1, 1);
-    while (env.failures()[0] === undefined) await env.next({ timeoutMs: 60_000 });
+    while (env.failures()[0] === undefined) {
+      await env.next({ timeoutMs: 60_000 });
+    }
     const { observationN, info } = await env.step(idle(2));
     expect(observationN).toMatchObject([null, { tick: 1 }]);
     expect(info.n[0]).toMatchObject({ status: "failed", failure: expect.any(DmEnvRpcError) });
@@ -251,7 +257,9 @@ describe("behaviour 58: throttle", () => {
     env.act([{ move: 1 }]);
     env.act([{ move: 2 }]);
     await tick(env, 0, 1);
-    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let i = 0; i < 5; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     expect(env.take()).toMatchObject({ doneN: [true], rewardN: [1], observationN: [{ tick: 1 }] });
     await tick(env, 0, 0);
     await env.close();
@@ -264,7 +272,9 @@ describe("behaviour 58: throttle", () => {
       () => ({
         sequenceLength: 1,
         observe: (name, at) => {
-          if (name === "tick" && at === 0) begun++;
+          if (name === "tick" && at === 0) {
+            begun++;
+          }
           return name === "tick" ? at : 1;
         },
       }),
@@ -274,10 +284,18 @@ describe("behaviour 58: throttle", () => {
     let ended = 0;
     while (ended < 4) {
       // The first ends the sequence, the second begins another, the third ends that, the fourth begins one more.
-      if (ended % 2 === 0) for (let i = 0; i < 4; i++) env.act([{ move: 1 }]);
+      if (ended % 2 === 0) {
+        for (let i = 0; i < 4; i++) {
+          env.act([{ move: 1 }]);
+        }
+      }
       await env.next({ timeoutMs: 60_000 });
-      for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
-      while (env.take().doneN[0] === true) ended++;
+      for (let i = 0; i < 5; i++) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      while (env.take().doneN[0] === true) {
+        ended++;
+      }
     }
     expect(begun).toBe(ended + 1);
     expect(servers[0]?.requests.some(({ case: kind }) => kind === "reset")).toBe(false);
@@ -294,7 +312,9 @@ describe("behaviour 58: throttle", () => {
     }
     const sent = servers[0]?.requests.length;
     time.advance(1_000);
-    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let i = 0; i < 5; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     expect(servers[0]?.requests).toHaveLength(sent ?? -1);
     expect(env.take().doneN).toEqual([true]);
     await tick(env, 0, 0);

@@ -57,7 +57,9 @@ export function realtime<Action, Observation>(
 
   const peek = (): (Observation | null)[] => channels.map(({ observation }) => observation);
   const refuseClosed = (): void => {
-    if (closing === undefined) return;
+    if (closing === undefined) {
+      return;
+    }
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
       "cannot act or reset after close; make another real-time environment",
@@ -66,8 +68,12 @@ export function realtime<Action, Observation>(
   };
   const act = (actions: readonly Action[]): void => {
     refuseClosed();
-    if (actions.length !== channels.length) throw wrongCount(channels.length, actions.length);
-    if (takenAt !== undefined) thinkingMs = time.now() - takenAt;
+    if (actions.length !== channels.length) {
+      throw wrongCount(channels.length, actions.length);
+    }
+    if (takenAt !== undefined) {
+      thinkingMs = time.now() - takenAt;
+    }
     takenAt = undefined;
     channels.forEach((channel, index) => {
       channel.act(actions[index] as Action);
@@ -92,7 +98,9 @@ export function realtime<Action, Observation>(
     reset: async ({ mask } = {}) => {
       refuseClosed();
       channels.forEach((channel, index) => {
-        if (mask === undefined || mask[index] === true) channel.reset();
+        if (mask === undefined || mask[index] === true) {
+          channel.reset();
+        }
       });
       return peek();
     },

@@ -51,7 +51,9 @@ export function throttle<Action, Observation>(
       const framesMissed = Math.max(0, Math.ceil((now - frameEnd) / frameMs));
       frameEnd += framesMissed * frameMs;
       const waitMs = frameEnd - now;
-      if (waitMs > 0) await new Promise<void>((resolve) => void time.after(waitMs, resolve));
+      if (waitMs > 0) {
+        await new Promise<void>((resolve) => void time.after(waitMs, resolve));
+      }
       const step = inner.take();
       return {
         ...step,
@@ -81,7 +83,9 @@ export function timeLimit<Action, Observation>(
     const cut = sequences.map(
       (sequence, i) => (sequence.steps >= steps || sequence.ms >= ms) && step.doneN[i] === false,
     );
-    if (!cut.includes(true)) return step;
+    if (!cut.includes(true)) {
+      return step;
+    }
     await inner.reset({ mask: cut });
     return {
       ...step,
@@ -122,7 +126,9 @@ function counting<Action, Observation>(
   const sequences = Array.from({ length: inner.size }, begun);
   const forget = (mask: readonly boolean[] | undefined): void => {
     for (const i of sequences.keys()) {
-      if (mask === undefined || mask[i] === true) sequences[i] = begun();
+      if (mask === undefined || mask[i] === true) {
+        sequences[i] = begun();
+      }
     }
   };
   return {
@@ -135,7 +141,9 @@ function counting<Action, Observation>(
       const step = await inner.step(actions);
       const now = time.now();
       for (const [i, sequence] of sequences.entries()) {
-        if (step.observationN[i] === null) continue;
+        if (step.observationN[i] === null) {
+          continue;
+        }
         sequence.since ??= now;
         sequence.steps++;
         sequence.sum += step.rewardN[i] ?? 0;

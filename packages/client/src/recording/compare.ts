@@ -33,8 +33,9 @@ export function compareResponses(
   received: ProcessResponse,
   tables: BothTables | undefined,
 ): Parting | undefined {
-  if (expected.case !== received.case)
+  if (expected.case !== received.case) {
     return parting("kind", describeKind(expected), describeKind(received));
+  }
   switch (expected.case) {
     case "step":
       return received.case === "step"
@@ -46,8 +47,9 @@ export function compareResponses(
         ? compareTables(tablesOf(expected.value.specs), tablesOf(received.value.specs))
         : undefined;
     case "error":
-      if (received.case !== "error" || expected.value.code === received.value.code)
+      if (received.case !== "error" || expected.value.code === received.value.code) {
         return undefined;
+      }
       return parting("error", describeKind(expected), describeKind(received));
     case "readProperty":
       return received.case === "readProperty" &&
@@ -60,7 +62,9 @@ export function compareResponses(
         ? parting("properties", "as recorded", "others")
         : undefined;
     case "extension": {
-      if (received.case !== "extension") return undefined;
+      if (received.case !== "extension") {
+        return undefined;
+      }
       const { typeUrl, value } = received.value;
       return typeUrl === expected.value.typeUrl && Buffer.compare(value, expected.value.value) === 0
         ? undefined
@@ -84,13 +88,16 @@ function compareSteps(
   received: StepResponse,
   tables: BothTables | undefined,
 ): Parting | undefined {
-  if (expected.state !== received.state)
+  if (expected.state !== received.state) {
     return parting("state", String(expected.state), String(received.state));
+  }
   const was = byName(expected, tables?.expected.observations);
   const is = byName(received, tables?.received.observations);
   for (const name of new Set([...was.keys(), ...is.keys()])) {
     const found = compareTensors(`observation "${name}"`, was.get(name), is.get(name));
-    if (found !== undefined) return found;
+    if (found !== undefined) {
+      return found;
+    }
   }
   return undefined;
 }
@@ -112,18 +119,25 @@ function compareTensors(
   expected: PackedTensor | undefined,
   received: PackedTensor | undefined,
 ): Parting | undefined {
-  if (expected === undefined || received === undefined)
+  if (expected === undefined || received === undefined) {
     return parting(where, expected ? "there" : "absent", received ? "there" : "absent");
-  if (equals(expected, received)) return undefined;
+  }
+  if (equals(expected, received)) {
+    return undefined;
+  }
   const [was, is] = [
     `${expected.dtype} [${expected.shape}]`,
     `${received.dtype} [${received.shape}]`,
   ];
-  if (was !== is) return parting(where, was, is);
+  if (was !== is) {
+    return parting(where, was, is);
+  }
   const count = Math.max(expected.data.length, received.data.length);
   for (let i = 0; i < count; i++) {
     const [a, b] = [expected.data[i], received.data[i]];
-    if (!Object.is(a, b) && a !== b) return parting(`${where}, element ${i}`, `${a}`, `${b}`);
+    if (!Object.is(a, b) && a !== b) {
+      return parting(`${where}, element ${i}`, `${a}`, `${b}`);
+    }
   }
   return parting(where, "as recorded", "another");
 }
@@ -133,7 +147,9 @@ function compareTables(expected: SpecTables, received: SpecTables): Parting | un
     const [was, is] = [expected[kind].byName, received[kind].byName];
     for (const name of new Set([...was.keys(), ...is.keys()])) {
       const [a, b] = [was.get(name)?.spec, is.get(name)?.spec];
-      if (a !== undefined && b !== undefined && equalSpecs(a, b)) continue;
+      if (a !== undefined && b !== undefined && equalSpecs(a, b)) {
+        continue;
+      }
       const text = (spec: typeof a) => (spec ? `${spec.dtype} [${spec.shape}]` : "absent");
       return parting(`the spec of "${name}" in the ${kind}`, text(a), text(b));
     }

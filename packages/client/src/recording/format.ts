@@ -62,11 +62,11 @@ export function entryCodec(): EntryCodec {
     encode(entry) {
       const writer = new BinaryWriter().fork();
       writer.tag(timeField, WireType.Varint).uint64(entry.timeUs);
-      if (entry.case === "request")
+      if (entry.case === "request") {
         writer.tag(requestField, WireType.LengthDelimited).bytes(bytesOf(requests, entry.value));
-      else if (entry.case === "response")
+      } else if (entry.case === "response") {
         writer.tag(responseField, WireType.LengthDelimited).bytes(bytesOf(responses, entry.value));
-      else {
+      } else {
         writer.tag(headerField, WireType.LengthDelimited).fork();
         writer.tag(1, WireType.LengthDelimited).string(entry.value.peer);
         for (const [name, version] of Object.entries(entry.value.versions)) {
@@ -85,22 +85,31 @@ export function entryCodec(): EntryCodec {
       let found: RecordingEntry | undefined;
       while (reader.pos < reader.len) {
         const [field, wireType] = reader.tag();
-        if (field === timeField) timeUs = Number(reader.uint64());
-        else if (field === requestField) {
+        if (field === timeField) {
+          timeUs = Number(reader.uint64());
+        } else if (field === requestField) {
           const part = reader.bytes();
           const value = requests.read(part, 0, part.length);
-          if (value.case === "malformed") throw notRecorded(value.value);
+          if (value.case === "malformed") {
+            throw notRecorded(value.value);
+          }
           found = { case: "request", timeUs, value };
         } else if (field === responseField) {
           const part = reader.bytes();
           const value = responses.read(part, 0, part.length);
-          if (value.case === "malformed") throw notRecorded(value.value);
+          if (value.case === "malformed") {
+            throw notRecorded(value.value);
+          }
           found = { case: "response", timeUs, value };
-        } else if (field === headerField)
+        } else if (field === headerField) {
           found = { case: "header", timeUs, value: readHeader(reader.bytes()) };
-        else reader.skip(wireType, field);
+        } else {
+          reader.skip(wireType, field);
+        }
       }
-      if (found === undefined) throw notRecorded(new Error("an entry without a message"));
+      if (found === undefined) {
+        throw notRecorded(new Error("an entry without a message"));
+      }
       return { ...found, timeUs };
     },
   };
@@ -112,8 +121,9 @@ function readHeader(bytes: Uint8Array): RecordingHeader {
   const versions = new Map<string, string>();
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
-    if (field === 1) peer = reader.string();
-    else if (field === 2) {
+    if (field === 1) {
+      peer = reader.string();
+    } else if (field === 2) {
       const pair = new BinaryReader(reader.bytes());
       const strings = new Map<number, string>();
       while (pair.pos < pair.len) {
@@ -121,7 +131,9 @@ function readHeader(bytes: Uint8Array): RecordingHeader {
         strings.set(key, pair.string());
       }
       versions.set(strings.get(1) ?? "", strings.get(2) ?? "");
-    } else reader.skip(wireType, field);
+    } else {
+      reader.skip(wireType, field);
+    }
   }
   return { peer, versions: Object.fromEntries(versions) };
 }

@@ -16,14 +16,17 @@ const colourTypes = [undefined, 0, 4, 2, 6] as const;
 export function encodePng(picture: Tensor): Uint8Array {
   const [height = 0, width = 0, channels = 1] = picture.shape;
   const colourType = colourTypes[channels];
-  if (picture.dtype !== "uint8") throw noPicture("dtype", picture);
+  if (picture.dtype !== "uint8") {
+    throw noPicture("dtype", picture);
+  }
   if (
     picture.shape.length < 2 ||
     picture.shape.length > 3 ||
     height * width === 0 ||
     colourType === undefined
-  )
+  ) {
     throw noPicture("shape", picture);
+  }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);

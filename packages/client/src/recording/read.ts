@@ -31,7 +31,9 @@ export async function* readRecording(
   for await (const chunk of chunksOf(source)) {
     waiting.push(chunk);
     waitingBytes += chunk.length;
-    if (bytes.length + waitingBytes < needed) continue;
+    if (bytes.length + waitingBytes < needed) {
+      continue;
+    }
     bytes = Buffer.concat([bytes, ...waiting]);
     waiting = [];
     waitingBytes = 0;
@@ -39,20 +41,26 @@ export async function* readRecording(
     for (;;) {
       const prefix = readLength(bytes, at);
       needed = prefix === undefined ? 0 : prefix.end + prefix.length - at;
-      if (prefix === undefined || at + needed > bytes.length) break;
+      if (prefix === undefined || at + needed > bytes.length) {
+        break;
+      }
       at += needed;
       const entry = decode(codec.decode, Uint8Array.from(bytes.subarray(prefix.end, at)));
-      if (!begun && entry.case !== "header")
+      if (!begun && entry.case !== "header") {
         throw notRecorded(new Error("no header at its beginning"));
+      }
       begun = true;
       yield entry;
     }
     bytes = bytes.subarray(at);
   }
   bytes = Buffer.concat([bytes, ...waiting]);
-  if (bytes.length > 0)
+  if (bytes.length > 0) {
     throw notRecorded(new Error(`an entry that ends after ${bytes.length} bytes`));
-  if (!begun) throw notRecorded(new Error("an empty file"));
+  }
+  if (!begun) {
+    throw notRecorded(new Error("an empty file"));
+  }
 }
 
 /** One observation as it was recorded. */
@@ -71,29 +79,40 @@ export async function* recordedFrames(
   let tables: SpecTables | undefined;
   let step = 0;
   for await (const entry of readRecording(source)) {
-    if (entry.case !== "response") continue;
+    if (entry.case !== "response") {
+      continue;
+    }
     const { value: response, timeUs } = entry;
-    if (response.case === "joinWorld" || response.case === "reset")
+    if (response.case === "joinWorld" || response.case === "reset") {
       tables = tablesOf(response.value.specs);
-    if (response.case !== "step") continue;
+    }
+    if (response.case !== "step") {
+      continue;
+    }
     const found = tables?.observations.byName.get(name);
     const observed = response.value.observations.find(({ uid }) => uid === found?.uid);
-    if (found !== undefined && observed !== undefined)
+    if (found !== undefined && observed !== undefined) {
       yield { timeUs, step, tensor: unpackFor(observed.tensor, found.spec, name) };
+    }
     step++;
   }
 }
 
 async function* chunksOf(source: RecordingSource): AsyncIterable<Uint8Array> {
-  if (source instanceof Uint8Array) yield source;
-  else yield* typeof source === "string" ? createReadStream(source) : source;
+  if (source instanceof Uint8Array) {
+    yield source;
+  } else {
+    yield* typeof source === "string" ? createReadStream(source) : source;
+  }
 }
 
 function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array): RecordingEntry {
   try {
     return read(bytes);
   } catch (error) {
-    if (error instanceof Error && error.name === "DmEnvRpcError") throw error;
+    if (error instanceof Error && error.name === "DmEnvRpcError") {
+      throw error;
+    }
     throw notRecorded(toError(error));
   }
 }
@@ -107,8 +126,12 @@ function readLength(
   for (let i = 0; at + i < bytes.length; i++) {
     const byte = bytes[at + i] as number;
     length += (byte & 0x7f) * 2 ** (7 * i);
-    if (length > maxEntryBytes) throw notRecorded(new Error(`an entry of ${length} bytes or more`));
-    if (byte < 0x80) return { length, end: at + i + 1 };
+    if (length > maxEntryBytes) {
+      throw notRecorded(new Error(`an entry of ${length} bytes or more`));
+    }
+    if (byte < 0x80) {
+      return { length, end: at + i + 1 };
+    }
   }
   return undefined;
 }

@@ -73,7 +73,9 @@ export function fileSink(path: string): FileSink {
     length = 0;
   };
   const close = (): void => {
-    if (!open) return;
+    if (!open) {
+      return;
+    }
     open = false;
     try {
       flush();
@@ -83,10 +85,15 @@ export function fileSink(path: string): FileSink {
   };
   return {
     write: (bytes) => {
-      if (!open) return;
-      if (length + bytes.length > buffer.length) flush();
-      if (bytes.length > buffer.length) writeAll(file, bytes);
-      else {
+      if (!open) {
+        return;
+      }
+      if (length + bytes.length > buffer.length) {
+        flush();
+      }
+      if (bytes.length > buffer.length) {
+        writeAll(file, bytes);
+      } else {
         buffer.set(bytes, length);
         length += bytes.length;
       }
@@ -97,5 +104,7 @@ export function fileSink(path: string): FileSink {
 }
 
 function writeAll(file: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+  for (let at = 0; at < bytes.length; ) {
+    at += writeSync(file, bytes, at);
+  }
 }

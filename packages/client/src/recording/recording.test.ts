@@ -77,7 +77,9 @@ function target(script: Script): { stream: ReturnType<typeof memoryStreamPair>[0
 
 async function entries(bytes: Uint8Array): Promise<RecordingEntry[]> {
   const all: RecordingEntry[] = [];
-  for await (const entry of readRecording(bytes)) all.push(entry);
+  for await (const entry of readRecording(bytes)) {
+    all.push(entry);
+  }
   return all;
 }
 
@@ -114,10 +116,14 @@ describe("a recording", () => {
   test("may come in chunks of any size", async () => {
     const bytes = await recorded();
     async function* chunks() {
-      for (let at = 0; at < bytes.length; at += 7) yield bytes.subarray(at, at + 7);
+      for (let at = 0; at < bytes.length; at += 7) {
+        yield bytes.subarray(at, at + 7);
+      }
     }
     const all: RecordingEntry[] = [];
-    for await (const entry of readRecording(chunks())) all.push(entry);
+    for await (const entry of readRecording(chunks())) {
+      all.push(entry);
+    }
     expect(all).toEqual(await entries(bytes));
   });
 
@@ -125,7 +131,9 @@ describe("a recording", () => {
     const bytes = await recorded();
     const seen: RecordingEntry[] = [];
     const reading = async () => {
-      for await (const entry of readRecording(bytes.subarray(0, -3))) seen.push(entry);
+      for await (const entry of readRecording(bytes.subarray(0, -3))) {
+        seen.push(entry);
+      }
     };
     await expect(reading()).rejects.toMatchObject({ code: "DATA_LOSS" });
     expect(seen).toHaveLength((await entries(bytes)).length - 1);
@@ -140,7 +148,9 @@ describe("a recording", () => {
 
   test("gives the frames of an observation by its name", async () => {
     const frames = [];
-    for await (const frame of recordedFrames(await recorded(), "board")) frames.push(frame);
+    for await (const frame of recordedFrames(await recorded(), "board")) {
+      frames.push(frame);
+    }
     expect(frames.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect(frames[3]?.tensor).toEqual(tensor("uint8", [2, 2, 3], new Uint8Array(12).fill(7)));
   });
@@ -239,7 +249,9 @@ describe("a file", () => {
     );
     {
       using sink = fileSink(path);
-      for (const chunk of chunks) sink.write(chunk);
+      for (const chunk of chunks) {
+        sink.write(chunk);
+      }
     }
     expect(Buffer.compare(readFileSync(path), Buffer.concat(chunks))).toBe(0);
 
@@ -252,7 +264,9 @@ describe("a file", () => {
     await connection.close();
     sink.close();
     const read: string[] = [];
-    for await (const entry of readRecording(path)) read.push(entry.case);
+    for await (const entry of readRecording(path)) {
+      read.push(entry.case);
+    }
     expect(read).toEqual(["header", "request", "response"]);
   });
 });

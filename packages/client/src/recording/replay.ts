@@ -66,7 +66,9 @@ export async function replay(
     answer = undefined;
     await connection.send(request, { timeoutMs }).catch((error: unknown) => {
       // An error Status is an answer like others.
-      if (answer?.case !== "error") throw error;
+      if (answer?.case !== "error") {
+        throw error;
+      }
     });
     const received: ProcessResponse = answer ?? { case: undefined };
     const parting = compareResponses(expected, received, tables);
@@ -76,9 +78,13 @@ export async function replay(
       return { requests: requests + 1, steps: steps + (step === undefined ? 0 : 1), difference };
     }
     requests++;
-    if (recorded.case === "step") steps++;
+    if (recorded.case === "step") {
+      steps++;
+    }
     const [was, is] = [worldNameOf(expected), worldNameOf(received)];
-    if (was !== undefined && is !== undefined) worlds.set(was, is);
+    if (was !== undefined && is !== undefined) {
+      worlds.set(was, is);
+    }
     tables = nextTables(expected, received) ?? tables;
   }
   return { requests, steps, difference: undefined };
@@ -90,10 +96,13 @@ async function* exchanges(
 ): AsyncGenerator<readonly [ProcessRequest, ProcessResponse], void, void> {
   const open: ProcessRequest[] = [];
   for await (const entry of readRecording(source)) {
-    if (entry.case === "request") open.push(entry.value);
-    else if (entry.case === "response") {
+    if (entry.case === "request") {
+      open.push(entry.value);
+    } else if (entry.case === "response") {
       const request = open.shift();
-      if (request !== undefined) yield [request, entry.value];
+      if (request !== undefined) {
+        yield [request, entry.value];
+      }
     }
   }
 }
@@ -136,7 +145,9 @@ function translate(
         value: { ...request.value, worldName: worldOf(request.value.worldName) },
       };
     case "step": {
-      if (tables === undefined) return request;
+      if (tables === undefined) {
+        return request;
+      }
       const { expected, received } = tables;
       const { actions, requestedObservations } = request.value;
       return {
@@ -163,7 +174,11 @@ function sameName(uid: Uid, expected: SpecTable, received: SpecTable): Uid {
 }
 
 function nextTables(expected: ProcessResponse, received: ProcessResponse): BothTables | undefined {
-  if (expected.case !== "joinWorld" && expected.case !== "reset") return undefined;
-  if (received.case !== "joinWorld" && received.case !== "reset") return undefined;
+  if (expected.case !== "joinWorld" && expected.case !== "reset") {
+    return undefined;
+  }
+  if (received.case !== "joinWorld" && received.case !== "reset") {
+    return undefined;
+  }
   return { expected: tablesOf(expected.value.specs), received: tablesOf(received.value.specs) };
 }

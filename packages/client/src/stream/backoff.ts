@@ -23,7 +23,9 @@ export const defaultMaxAttempts = 5;
  * not come back at once.
  */
 export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
-  if (attempt <= 1) return 0;
+  if (attempt <= 1) {
+    return 0;
+  }
   const { initialMs = 100, maxMs = 10_000, random = Math.random } = options;
   const most = Math.min(maxMs, initialMs * 2 ** (attempt - 2));
   return most * (0.5 + random() / 2);

@@ -75,14 +75,18 @@ export abstract class Call<T> implements Exchange {
   }
 
   protected succeed(value: T): void {
-    if (this.settled) return;
+    if (this.settled) {
+      return;
+    }
     this.settled = true;
     this.#stopWatching?.();
     this.#resolve(value);
   }
 
   protected fail(error: Error): void {
-    if (this.settled) return;
+    if (this.settled) {
+      return;
+    }
     this.settled = true;
     this.#stopWatching?.();
     this.#reject(error);
@@ -111,7 +115,9 @@ export abstract class RequestCall<T> extends Call<T> {
   }
 
   override onWait(): void {
-    if (this.#request !== undefined) this.#request = kept(this.#request);
+    if (this.#request !== undefined) {
+      this.#request = kept(this.#request);
+    }
   }
 }
 
@@ -138,7 +144,9 @@ export class SendCall extends RequestCall<ProcessResponse> {
 
 /** A request that shares no tensor's memory with its maker, who may use it again. */
 function kept(request: ProcessRequest): ProcessRequest {
-  if (request.case !== "step") return request;
+  if (request.case !== "step") {
+    return request;
+  }
   const { actions, requestedObservations } = request.value;
   const copies = actions.map(({ uid, tensor }) => ({
     uid,
@@ -149,7 +157,9 @@ function kept(request: ProcessRequest): ProcessRequest {
 
 /** A response whose scalars are nobody else's: a codec may lend them until the next message. */
 function withOwnScalars(response: ProcessResponse): ProcessResponse {
-  if (response.case !== "step") return response;
+  if (response.case !== "step") {
+    return response;
+  }
   const { state, observations } = response.value;
   return { case: "step", value: { state, observations: ownScalars(observations) } };
 }

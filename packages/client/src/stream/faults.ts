@@ -37,7 +37,9 @@ class LostStream extends DmEnvRpcError {
  * @returns undefined for any other error.
  */
 export function worldFate(error: unknown): WorldFate | undefined {
-  if (!isDmEnvRpcError(error) || !("worldFate" in error)) return undefined;
+  if (!isDmEnvRpcError(error) || !("worldFate" in error)) {
+    return undefined;
+  }
   const fate = error.worldFate;
   return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
 }
@@ -93,7 +95,9 @@ export function unsent(peer: string): DmEnvRpcError {
 
 /** The error of a request that its codec refuses; a TensorError says it better. */
 export function notEncoded(cause: unknown): Error {
-  if (isTensorError(cause) || isDmEnvRpcError(cause)) return cause;
+  if (isTensorError(cause) || isDmEnvRpcError(cause)) {
+    return cause;
+  }
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
     `expected a request that can be encoded, received one that cannot: ${messageOf(cause)}; check its fields`,
@@ -145,6 +149,8 @@ export function malformed(peer: string, expected: RequestCase, bytes: Malformed)
 }
 
 function article(kind: string | undefined): string {
-  if (kind === undefined) return "an empty";
+  if (kind === undefined) {
+    return "an empty";
+  }
   return /^[aeiou]/.test(kind) ? `an ${kind}` : `a ${kind}`;
 }

@@ -23,7 +23,9 @@ test("a fifo is an array of which the first is taken, and the last taken back", 
         if (next.kind === "push") {
           fifo.push(next.value);
           model.push(next.value);
-        } else expect(fifo[next.kind]()).toBe(model[next.kind]());
+        } else {
+          expect(fifo[next.kind]()).toBe(model[next.kind]());
+        }
         expect(fifo.length).toBe(model.length);
         expect(fifo.peek()).toBe(model[0]);
       }
@@ -33,9 +35,15 @@ test("a fifo is an array of which the first is taken, and the last taken back", 
 
 test("can be looked through, oldest first, and nothing is taken", () => {
   const fifo = new Fifo<number>();
-  for (let i = 0; i < 20; i++) fifo.push(i);
-  for (let i = 0; i < 10; i++) fifo.shift();
-  for (let i = 20; i < 30; i++) fifo.push(i);
+  for (let i = 0; i < 20; i++) {
+    fifo.push(i);
+  }
+  for (let i = 0; i < 10; i++) {
+    fifo.shift();
+  }
+  for (let i = 20; i < 30; i++) {
+    fifo.push(i);
+  }
   expect([...fifo]).toEqual(Array.from({ length: 20 }, (_, i) => i + 10));
   expect(fifo.length).toBe(20);
 });

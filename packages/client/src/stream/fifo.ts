@@ -11,7 +11,9 @@ export class Fifo<T> {
   }
 
   push(entry: T): void {
-    if (this.#length === this.#ring.length) this.#grow();
+    if (this.#length === this.#ring.length) {
+      this.#grow();
+    }
     this.#ring[(this.#head + this.#length) & (this.#ring.length - 1)] = entry;
     this.#length++;
   }
@@ -24,7 +26,9 @@ export class Fifo<T> {
   /** Takes the oldest entry. */
   shift(): T | undefined {
     const entry = this.#ring[this.#head];
-    if (this.#length === 0) return undefined;
+    if (this.#length === 0) {
+      return undefined;
+    }
     this.#ring[this.#head] = undefined;
     this.#head = (this.#head + 1) & (this.#ring.length - 1);
     this.#length--;
@@ -33,7 +37,9 @@ export class Fifo<T> {
 
   /** Takes the newest entry back. */
   pop(): T | undefined {
-    if (this.#length === 0) return undefined;
+    if (this.#length === 0) {
+      return undefined;
+    }
     const last = (this.#head + this.#length - 1) & (this.#ring.length - 1);
     const entry = this.#ring[last];
     this.#ring[last] = undefined;
@@ -43,14 +49,17 @@ export class Fifo<T> {
 
   /** The entries, oldest first. */
   *[Symbol.iterator](): Generator<T, void, undefined> {
-    for (let i = 0; i < this.#length; i++)
+    for (let i = 0; i < this.#length; i++) {
       yield this.#ring[(this.#head + i) & (this.#ring.length - 1)] as T;
+    }
   }
 
   #grow(): void {
     const { length } = this.#ring;
     const ring = new Array<T | undefined>(length * 2).fill(undefined);
-    for (let i = 0; i < length; i++) ring[i] = this.#ring[(this.#head + i) & (length - 1)];
+    for (let i = 0; i < length; i++) {
+      ring[i] = this.#ring[(this.#head + i) & (length - 1)];
+    }
     this.#ring = ring;
     this.#head = 0;
   }

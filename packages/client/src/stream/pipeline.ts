@@ -103,7 +103,9 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     }
     this.#waiting.push(exchange);
     this.#pump();
-    if (this.#waiting.length > 0) exchange.onWait();
+    if (this.#waiting.length > 0) {
+      exchange.onWait();
+    }
   }
 
   /**
@@ -127,20 +129,29 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
 
   /** Rejects the steps that have no answer yet; late answers are dropped. */
   giveUpSteps(error: Error): void {
-    for (const queue of [this.#inFlight, this.#waiting])
-      for (const exchange of queue) if (exchange.kind === "step") exchange.giveUp(error);
+    for (const queue of [this.#inFlight, this.#waiting]) {
+      for (const exchange of queue) {
+        if (exchange.kind === "step") {
+          exchange.giveUp(error);
+        }
+      }
+    }
   }
 
   /** Takes no more requests; ends this side once those that wait are sent. */
   drain(): void {
-    if (this.#state !== "open") return;
+    if (this.#state !== "open") {
+      return;
+    }
     this.#state = "draining";
     this.#pump();
   }
 
   /** Takes and sends no more requests; those in flight may still be answered. */
   end(): void {
-    if (this.#state !== "open" && this.#state !== "draining") return;
+    if (this.#state !== "open" && this.#state !== "draining") {
+      return;
+    }
     this.#state = "ended";
     this.#stream.end();
     this.#failWaiting(unsent(this.peer));
@@ -148,15 +159,22 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
 
   /** Ends the stream now: what is open fails with the error. */
   abort(error: Error): void {
-    if (this.#state === "failed") return;
+    if (this.#state === "failed") {
+      return;
+    }
     this.#fail(error);
     this.#stream.abort(error);
   }
 
   onMessage(message: ProcessResponse | Malformed): void {
-    if (this.#state === "failed") return;
-    if (message.case !== "malformed")
-      for (let i = 0; i < this.#observers.length; i++) this.#observers[i]?.onResponse(message);
+    if (this.#state === "failed") {
+      return;
+    }
+    if (message.case !== "malformed") {
+      for (let i = 0; i < this.#observers.length; i++) {
+        this.#observers[i]?.onResponse(message);
+      }
+    }
     const exchange = this.#inFlight.shift();
     if (exchange === undefined) {
       this.abort(unasked(this.peer, message.case));
@@ -175,13 +193,19 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
       this.abort(error);
       return;
     }
-    if (this.#waiting.length > 0) this.#pump();
+    if (this.#waiting.length > 0) {
+      this.#pump();
+    }
   }
 
   onEnd(): void {
-    if (this.#state === "failed") return;
+    if (this.#state === "failed") {
+      return;
+    }
     this.#stream.end();
-    if (this.#unanswered > 0 || this.#state === "open") this.#lose(undefined);
+    if (this.#unanswered > 0 || this.#state === "open") {
+      this.#lose(undefined);
+    }
   }
 
   onDrain(): void {
@@ -191,7 +215,9 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
 
   onClose(error: Error | undefined): void {
     const expected = error === undefined && this.#unanswered === 0 && this.#state !== "open";
-    if (this.#state !== "failed" && !expected) this.#lose(error);
+    if (this.#state !== "failed" && !expected) {
+      this.#lose(error);
+    }
     this.#onClosed(this.#failure ?? error);
   }
 
@@ -213,14 +239,22 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   #pump(): void {
     while (this.#writable && this.#inFlight.length < this.#limits.maxInFlight) {
       const exchange = this.#waiting.peek();
-      if (exchange === undefined) break;
+      if (exchange === undefined) {
+        break;
+      }
       const request = exchange.more ? exchange.next() : undefined;
-      if (!exchange.more) this.#waiting.shift();
-      if (request === undefined) continue;
+      if (!exchange.more) {
+        this.#waiting.shift();
+      }
+      if (request === undefined) {
+        continue;
+      }
       this.#inFlight.push(exchange);
       try {
         this.#writable = this.#stream.send(request);
-        for (let i = 0; i < this.#observers.length; i++) this.#observers[i]?.onRequest(request);
+        for (let i = 0; i < this.#observers.length; i++) {
+          this.#observers[i]?.onRequest(request);
+        }
       } catch (error) {
         this.#inFlight.pop();
         exchange.onError(notEncoded(error));
@@ -235,19 +269,25 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   #fail(error: Error): void {
     this.#state = "failed";
     this.#failure = error;
-    for (const open of this.#takeOpen()) open.onError(error);
+    for (const open of this.#takeOpen()) {
+      open.onError(error);
+    }
   }
 
   /** Everything sent and waiting, in order; nothing is open after it. */
   #takeOpen(): Exchange[] {
     const open: Exchange[] = [];
-    for (const queue of [this.#inFlight, this.#waiting])
-      for (let next = queue.shift(); next !== undefined; next = queue.shift()) open.push(next);
+    for (const queue of [this.#inFlight, this.#waiting]) {
+      for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+        open.push(next);
+      }
+    }
     return open;
   }
 
   #failWaiting(error: Error): void {
-    for (let open = this.#waiting.shift(); open !== undefined; open = this.#waiting.shift())
+    for (let open = this.#waiting.shift(); open !== undefined; open = this.#waiting.shift()) {
       open.onError(error);
+    }
   }
 }

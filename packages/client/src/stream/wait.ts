@@ -40,13 +40,17 @@ export function watch(
 ): (() => void) | undefined {
   const signal = options?.signal;
   const timeoutMs = options?.timeoutMs;
-  if (signal === undefined && timeoutMs === undefined) return undefined;
+  if (signal === undefined && timeoutMs === undefined) {
+    return undefined;
+  }
   if (signal?.aborted === true) {
     giveUp(canceled(what, signal));
     return undefined;
   }
   const onAbort = (): void => {
-    if (signal !== undefined) giveUp(canceled(what, signal));
+    if (signal !== undefined) {
+      giveUp(canceled(what, signal));
+    }
   };
   signal?.addEventListener("abort", onAbort, { once: true });
   const stopTimer =
@@ -74,7 +78,9 @@ export function waitFor<T>(
 /** For several waits under one `timeoutMs`: gives each the time that is left. */
 export function timeLeft(options: WaitOptions | undefined): () => WaitOptions | undefined {
   const timeoutMs = options?.timeoutMs;
-  if (timeoutMs === undefined) return () => options;
+  if (timeoutMs === undefined) {
+    return () => options;
+  }
   const end = performance.now() + timeoutMs;
   return () => ({ signal: options?.signal, timeoutMs: Math.max(0, end - performance.now()) });
 }

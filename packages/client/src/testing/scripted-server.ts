@@ -78,19 +78,29 @@ export function scriptedServer(stream: ServerStream, script: Script = {}): Scrip
       }),
   };
   const wake = (): void => {
-    for (const { count, resolve } of awaited) if (requests.length >= count) resolve();
+    for (const { count, resolve } of awaited) {
+      if (requests.length >= count) {
+        resolve();
+      }
+    }
   };
   stream.start({
     onMessage(request: ProcessRequest | Malformed) {
-      if (request.case === "malformed") throw request.value;
+      if (request.case === "malformed") {
+        throw request.value;
+      }
       requests.push(request);
       const answer = script.answer?.(request, server) ?? world(request);
-      if (answer !== "silence") stream.send(answer);
+      if (answer !== "silence") {
+        stream.send(answer);
+      }
       wake();
     },
     onEnd() {
       server.ended = true;
-      if (script.deaf !== true) stream.end();
+      if (script.deaf !== true) {
+        stream.end();
+      }
     },
     onDrain() {},
     onClose: (error) => closed(error),
@@ -153,7 +163,9 @@ export function scriptedWorld(script: Script): (request: ProcessRequest) => Proc
             state: running ? EnvironmentStateType.RUNNING : end,
             observations: request.value.requestedObservations.map((uid) => {
               const entry = observations.byUid.get(uid);
-              if (entry === undefined) throw new Error(`no observation ${uid}`);
+              if (entry === undefined) {
+                throw new Error(`no observation ${uid}`);
+              }
               const { name, spec } = entry;
               return { uid, tensor: packFor(observe(name), spec, name) as PackedTensor };
             }),

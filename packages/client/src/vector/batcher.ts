@@ -43,9 +43,11 @@ export class Batcher<Observation> {
       finalInfo[row] = info;
       failures[row] = failure;
       timeSteps[row] = step ?? null;
-      if (step !== undefined)
+      if (step !== undefined) {
         this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
-      else if (this.#reuse) this.#stacker.clear(columns.stack, row);
+      } else if (this.#reuse) {
+        this.#stacker.clear(columns.stack, row);
+      }
       columns.valid[row] = step === undefined ? 0 : 1;
       columns.first[row] = step?.stepType === "first" ? 1 : 0;
       // Where a sequence was begun in the same step, what came of the action is in the last step of the one before.
@@ -84,7 +86,9 @@ export class Batcher<Observation> {
 
   #room(rows: number): Columns {
     const kept = this.#reuse ? this.#columns.get(rows) : undefined;
-    if (kept !== undefined) return kept;
+    if (kept !== undefined) {
+      return kept;
+    }
     const columns = {
       stack: this.#stacker.allocate(rows),
       reward: new Float64Array(rows),
@@ -94,7 +98,9 @@ export class Batcher<Observation> {
       first: new Uint8Array(rows),
       valid: new Uint8Array(rows),
     };
-    if (this.#reuse) this.#columns.set(rows, columns);
+    if (this.#reuse) {
+      this.#columns.set(rows, columns);
+    }
     return columns;
   }
 }

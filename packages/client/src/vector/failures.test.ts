@@ -49,8 +49,9 @@ describe("a slot that fails", () => {
     );
     await mended.reset();
     let last = await mended.step(moves(2));
-    while (last.finalInfo[1] === null || last.finalInfo[1] === undefined)
+    while (last.finalInfo[1] === null || last.finalInfo[1] === undefined) {
       last = await mended.step(moves(2));
+    }
     expect(last.finalInfo[1]).toEqual({ state: "terminated", steps: 2, return: 4 });
   });
 
@@ -62,8 +63,12 @@ describe("a slot that fails", () => {
     let returns = 0;
     for (let i = 0; i < 60; i++) {
       const batch = await vector.recv({ timeoutMs: 60_000 });
-      if (batch.failures[0] !== null) failures++;
-      if (batch.ids[0] === 1 && batch.first[0] === 1) returns++;
+      if (batch.failures[0] !== null) {
+        failures++;
+      }
+      if (batch.ids[0] === 1 && batch.first[0] === 1) {
+        returns++;
+      }
       vector.send(moves(1), batch.ids);
     }
     expect(failures).toBeGreaterThan(1);
@@ -74,7 +79,9 @@ describe("a slot that fails", () => {
     for (const restart of ["never", { maxAttempts: 2, initialMs: 0 }] as const) {
       const { factory } = scripted(dying);
       const once: typeof factory = async (request) => {
-        if (request.restarts > 0) throw new DmEnvRpcError("UNKNOWN", "nobody there");
+        if (request.restarts > 0) {
+          throw new DmEnvRpcError("UNKNOWN", "nobody there");
+        }
         return await factory(request);
       };
       await using vector = await vectorize(2, once, { restart });
@@ -112,7 +119,9 @@ describe("a call that was given up", () => {
       try {
         return await call();
       } catch (error) {
-        if (!(error instanceof Error && /slots are stepping/.test(error.message))) throw error;
+        if (!(error instanceof Error && /slots are stepping/.test(error.message))) {
+          throw error;
+        }
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
@@ -154,7 +163,9 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
   const open = expect(vector.step(moves(2))).rejects.toThrow(/a vector that is closed/);
   // A second and a half, in turns: a machine that stands still takes but one of them.
   const late = async (): Promise<string> => {
-    for (let turn = 0; turn < 50; turn++) await delay(30);
+    for (let turn = 0; turn < 50; turn++) {
+      await delay(30);
+    }
     return "late";
   };
   const closing = vector.close({ timeoutMs: 30 });
@@ -165,7 +176,9 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
 test("when one slot cannot be made, those that are being made are given up", async () => {
   const { factory, servers } = scripted((slot) => ({
     answer: ({ case: kind }) => {
-      if (kind !== "joinWorld") return undefined;
+      if (kind !== "joinWorld") {
+        return undefined;
+      }
       return slot === 2 ? status("RESOURCE_EXHAUSTED", "the world is full") : undefined;
     },
   }));

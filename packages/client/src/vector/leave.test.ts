@@ -86,7 +86,9 @@ describe("a slot that leaves", () => {
     await vector.leave([0]);
     release();
     expect((await vector.step(moves(2))).valid).toEqual(flags(0, 1));
-    while (servers.length < 3) await vector.step(moves(2));
+    while (servers.length < 3) {
+      await vector.step(moves(2));
+    }
     await servers[2]?.closed;
     expect((await vector.step(moves(2))).valid).toEqual(flags(0, 1));
   });

@@ -5,14 +5,20 @@ export function limiter(most: number): <T>(task: () => Promise<T>) => Promise<T>
   let running = 0;
   const waiting: (() => void)[] = [];
   return async (task) => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running++;
+    if (running >= most) {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else {
+      running++;
+    }
     try {
       return await task();
     } finally {
       const next = waiting.shift();
-      if (next === undefined) running--;
-      else next();
+      if (next === undefined) {
+        running--;
+      } else {
+        next();
+      }
     }
   };
 }

@@ -25,20 +25,30 @@ test("256 slots over 8 servers go on when one server is killed and restarted, an
   let back = 0;
   const returned = new Set<number>();
   for (let step = 1; back < 20; step++) {
-    if (step === 10) await servers[killed]?.[Symbol.asyncDispose]();
-    if (step === 20) servers[killed] = await rawServer(world, servers[killed]?.port);
+    if (step === 10) {
+      await servers[killed]?.[Symbol.asyncDispose]();
+    }
+    if (step === 20) {
+      servers[killed] = await rawServer(world, servers[killed]?.port);
+    }
     const { ids, observation, valid, failures: why, first } = await vector.step(actions);
     const ticks = observation["tick"] as Tensor<"int32">;
     for (const slot of ids) {
       if (ofKilled(slot)) {
-        if (why[slot] !== null) failures++;
-        if (step > 20 && first[slot] === 1) returned.add(slot);
+        if (why[slot] !== null) {
+          failures++;
+        }
+        if (step > 20 && first[slot] === 1) {
+          returned.add(slot);
+        }
       } else {
         // A sequence has ten time steps: every one of them is there, in order.
         expect([slot, valid[slot], ticks.data[slot]]).toEqual([slot, 1, step % 10]);
       }
     }
-    if (returned.size === 32) back++;
+    if (returned.size === 32) {
+      back++;
+    }
   }
   expect(failures).toBe(32);
   expect(returned.size).toBe(32);

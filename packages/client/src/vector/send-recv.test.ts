@@ -11,7 +11,9 @@ describe("send and recv", () => {
     const { factory } = scripted((slot) => ({
       sequenceLength: 100,
       answer: (request, server) => {
-        if (slot !== 0 || request.case !== "step" || server.requests.length !== 3) return undefined;
+        if (slot !== 0 || request.case !== "step" || server.requests.length !== 3) {
+          return undefined;
+        }
         held.push(() =>
           server.stream.send({
             case: "step",
@@ -39,14 +41,22 @@ describe("send and recv", () => {
     for (let i = 0; i < 10; i++) {
       const { ids } = await vector.recv({ timeoutMs: 60_000 });
       vector.send(moves(ids.length), ids);
-      if (i > 3) for (const id of ids) seen.add(id);
+      if (i > 3) {
+        for (const id of ids) {
+          seen.add(id);
+        }
+      }
     }
     expect(seen).toEqual(new Set([1, 2]));
-    for (const release of held) release();
+    for (const release of held) {
+      release();
+    }
     let last: readonly number[] = [];
     while (!last.includes(0)) {
       last = (await vector.recv()).ids;
-      if (!last.includes(0)) vector.send(moves(last.length), last);
+      if (!last.includes(0)) {
+        vector.send(moves(last.length), last);
+      }
     }
   });
 
@@ -87,7 +97,9 @@ test("a recv that is given up just before the last step arrives leaves it to the
     const reset = environment.reset.bind(environment);
     const resetThenAbort: typeof reset = (options) => {
       const first = reset(options);
-      if (slot.slot === 1) void first.then(() => giveUp.abort(new Error("no time")));
+      if (slot.slot === 1) {
+        void first.then(() => giveUp.abort(new Error("no time")));
+      }
       return first;
     };
     return Object.assign(environment, { reset: resetThenAbort });

@@ -40,7 +40,9 @@ export function slotChecker<E extends Described>(): SlotChecker<E> {
       }
       for (const name of new Set([...expected.keys(), ...received.keys()])) {
         const [was, is] = [expected.get(name), received.get(name)];
-        if (was === is) continue;
+        if (was === is) {
+          continue;
+        }
         throw new TensorError({
           reason: "spec",
           name,

@@ -109,14 +109,18 @@ export class Slot<Action, Observation> {
 
   /** Steps; the arrival comes later, or at once when there is nothing to step. */
   step(action: Action, options: WaitOptions | undefined): void {
-    if (this.#arrivedAlready()) return;
+    if (this.#arrivedAlready()) {
+      return;
+    }
     this.#busy = true;
     this.#environment?.step(action, options).then(this.#onStep, this.#onError);
   }
 
   /** Begins a new sequence. */
   reset(settings: Settings | undefined, options: WaitOptions | undefined): void {
-    if (this.#arrivedAlready()) return;
+    if (this.#arrivedAlready()) {
+      return;
+    }
     this.#busy = true;
     this.#environment?.reset({ ...options, settings }).then(this.#onStep, this.#onError);
   }
@@ -127,7 +131,9 @@ export class Slot<Action, Observation> {
     this.#environment = undefined;
     this.#left = true;
     this.held = undefined;
-    if (environment !== undefined) await dispose(environment, options);
+    if (environment !== undefined) {
+      await dispose(environment, options);
+    }
   }
 
   /** A slot without an environment has nothing to wait for: it gives what there is. */
@@ -138,14 +144,17 @@ export class Slot<Action, Observation> {
       this.#context.onArrival(held);
       return true;
     }
-    if (this.#environment !== undefined) return false;
+    if (this.#environment !== undefined) {
+      return false;
+    }
     this.#context.onArrival(this.#arrival(undefined, this.#failure ?? null));
     return true;
   }
 
   #stepped(step: TimeStep<Observation>): void {
-    if (step.first()) this.#begins(step);
-    else {
+    if (step.first()) {
+      this.#begins(step);
+    } else {
       this.#steps++;
       this.#return += step.reward ?? 0;
     }
@@ -175,11 +184,17 @@ export class Slot<Action, Observation> {
     this.over = true;
     const { restart, signal } = this.#context;
     this.#making = restart !== "never" && !signal.aborted;
-    if (restart === "never") this.#failure = error;
+    if (restart === "never") {
+      this.#failure = error;
+    }
     this.#context.onArrival(this.#arrival(undefined, error));
     if (restart === "never" || signal.aborted) {
-      if (environment !== undefined) void dispose(environment);
-    } else void this.#makeAgain(environment, restart, error);
+      if (environment !== undefined) {
+        void dispose(environment);
+      }
+    } else {
+      void this.#makeAgain(environment, restart, error);
+    }
   }
 
   async #create(): Promise<Environment<Action, Observation>> {
@@ -209,7 +224,9 @@ export class Slot<Action, Observation> {
     lost: Error,
   ): Promise<void> {
     const { signal } = this.#context;
-    if (environment !== undefined) await dispose(environment);
+    if (environment !== undefined) {
+      await dispose(environment);
+    }
     let failure = lost;
     const { maxAttempts = defaultMaxAttempts } = restart;
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -217,20 +234,30 @@ export class Slot<Action, Observation> {
       try {
         await pause(backoffMs(attempt, restart), `making slot ${this.index} again`, signal);
         this.#restarts++;
-        if (this.#left) return;
+        if (this.#left) {
+          return;
+        }
         made = await this.#create();
         const first = await made.reset();
         signal.throwIfAborted();
-        if (this.#left) throw new Error(`slot ${this.index} has left`);
+        if (this.#left) {
+          throw new Error(`slot ${this.index} has left`);
+        }
         this.#environment = made;
         this.#making = false;
         this.#begins(first);
         this.#context.onReturn(this.#arrival(first, null));
         return;
       } catch (error) {
-        if (made !== undefined) await dispose(made);
-        if (signal.aborted || this.#left) return;
-        if (error instanceof Error) failure = error;
+        if (made !== undefined) {
+          await dispose(made);
+        }
+        if (signal.aborted || this.#left) {
+          return;
+        }
+        if (error instanceof Error) {
+          failure = error;
+        }
       }
     }
     this.#making = false;
@@ -255,8 +282,12 @@ export class Slot<Action, Observation> {
 /** An observation whose tensors are nobody else's. */
 function ownMemory<Observation>(observation: Observation): Observation {
   const copy = (value: unknown): unknown => {
-    if (typeof value !== "object" || value === null || "$typeName" in value) return value;
-    if ("data" in value && "dtype" in value) return copied(value as Tensor);
+    if (typeof value !== "object" || value === null || "$typeName" in value) {
+      return value;
+    }
+    if ("data" in value && "dtype" in value) {
+      return copied(value as Tensor);
+    }
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
   };
   return copy(observation) as Observation;
@@ -264,9 +295,13 @@ function ownMemory<Observation>(observation: Observation): Observation {
 
 /** Whether an error is about an action, which was not sent then, and not about what the server sent. */
 function isMisfit(error: Error, specs: Environment["specs"]): boolean {
-  if (!isTensorError(error) || error.specName === undefined) return false;
+  if (!isTensorError(error) || error.specName === undefined) {
+    return false;
+  }
   const name = error.specName;
-  if (Object.hasOwn(flattenSpecs(specs.actions), name)) return true;
+  if (Object.hasOwn(flattenSpecs(specs.actions), name)) {
+    return true;
+  }
   return error.reason === "name" && !Object.hasOwn(flattenSpecs(specs.observations), name);
 }
 

@@ -34,7 +34,9 @@ export class Stacker {
   constructor(specs: DmEnvSpecs) {
     this.#leaves = leavesOf(specs, []);
     for (const { spec } of this.#leaves) {
-      if (!isVariable(spec.shape)) continue;
+      if (!isVariable(spec.shape)) {
+        continue;
+      }
       throw new TensorError({
         reason: "shape",
         name: spec.name,
@@ -69,12 +71,15 @@ export class Stacker {
     for (let i = 0; i < this.#leaves.length; i++) {
       const { path, spec, size } = this.#leaves[i] as Leaf;
       let value: unknown = observation;
-      for (let depth = 0; depth < path.length; depth++)
+      for (let depth = 0; depth < path.length; depth++) {
         value = (value as Record<string, unknown>)[path[depth] as string];
+      }
       const data = stack.arrays[i] as TensorData;
-      if (spec.shape.length === 0)
+      if (spec.shape.length === 0) {
         data[row] = (typeof value === "boolean" ? +value : value) as never;
-      else put(data, (value as Tensor).data, row * size);
+      } else {
+        put(data, (value as Tensor).data, row * size);
+      }
     }
   }
 
@@ -88,9 +93,13 @@ export class Stacker {
 }
 
 function put(target: TensorData, source: TensorData, at: number): void {
-  if (Array.isArray(target))
-    for (let i = 0; i < source.length; i++) target[at + i] = source[i] as never;
-  else target.set(source as never, at);
+  if (Array.isArray(target)) {
+    for (let i = 0; i < source.length; i++) {
+      target[at + i] = source[i] as never;
+    }
+  } else {
+    target.set(source as never, at);
+  }
 }
 
 function leavesOf(specs: DmEnvSpecs, above: readonly string[]): Leaf[] {

@@ -89,7 +89,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       }
     });
     await Promise.all(making);
-    if (failure !== undefined) throw failure.reason;
+    if (failure !== undefined) {
+      throw failure.reason;
+    }
     this.#batcher = new Batcher(this.#parts.checker.stacker, this.#parts.buffers === "reuse");
   }
 
@@ -100,38 +102,51 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       if (mask === undefined || mask[slot.index] === true) {
         slot.held = undefined;
         slot.reset(settings?.(slot.index), undefined);
-      } else this.#arrived(nothing(slot.index));
+      } else {
+        this.#arrived(nothing(slot.index));
+      }
     });
   }
 
   async step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation>> {
-    if (this.#mode === "none") throw refused("step before the first reset", "call reset() first");
+    if (this.#mode === "none") {
+      throw refused("step before the first reset", "call reset() first");
+    }
     this.#begin("all");
-    if (actions.length !== this.size)
+    if (actions.length !== this.size) {
       throw wrongCount(`an action for each of ${this.size} slots`, actions.length);
-    if (this.autoresetMode === "disabled") this.#refuseOver();
+    }
+    if (this.autoresetMode === "disabled") {
+      this.#refuseOver();
+    }
     return await this.#all(options, (slot) => slot.step(actions[slot.index] as Action, undefined));
   }
 
   sendReset(ids: readonly number[] = this.#present()): void {
     this.#begin("some", "overlapping");
     const slots = ids.map((id) => this.#slot(id));
-    for (const slot of slots) slot.reset(undefined, undefined);
+    for (const slot of slots) {
+      slot.reset(undefined, undefined);
+    }
   }
 
   send(
     actions: readonly Action[],
     ids: readonly number[] = actions.map((_, index) => index),
   ): void {
-    if (this.#mode === "none")
+    if (this.#mode === "none") {
       throw refused("send before the first reset", "call sendReset() first");
+    }
     this.#begin("some", "overlapping");
-    if (ids.length !== actions.length)
+    if (ids.length !== actions.length) {
       throw wrongCount(`as many actions as ids, ${ids.length}`, actions.length);
+    }
     const slots = ids.map((id) => this.#slot(id));
     slots.forEach((slot, row) => {
       // One that is being made again gives its first step by itself.
-      if (slot.environment !== undefined) slot.step(actions[row] as Action, undefined);
+      if (slot.environment !== undefined) {
+        slot.step(actions[row] as Action, undefined);
+      }
     });
   }
 
@@ -141,7 +156,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   async leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void> {
-    if (this.#closing !== undefined) return await this.#closing;
+    if (this.#closing !== undefined) {
+      return await this.#closing;
+    }
     const slots = ids.flatMap((id) => (this.#slots[id]?.left === true ? [] : [this.#slot(id)]));
     this.#arrivals = this.#arrivals.filter(({ slot }) => !ids.includes(slot));
     const leaving = slots.map((slot) => slot.close(options));
@@ -165,7 +182,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     // A call that was given up leaves nothing to this one.
     this.#arrivals = [];
     this.#misfit = undefined;
-    for (const slot of this.#slots) go(slot);
+    for (const slot of this.#slots) {
+      go(slot);
+    }
     return this.#nextBatch(this.size, options);
   }
 
@@ -175,7 +194,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       this.#waiting = waiting;
       waiting.stop = watch(`${count} of ${this.size} slots`, options, (error) => {
         // What arrives from now on is for whoever waits next.
-        if (this.#waiting === waiting) this.#waiting = undefined;
+        if (this.#waiting === waiting) {
+          this.#waiting = undefined;
+        }
         reject(error);
       });
       this.#wake();
@@ -184,8 +205,12 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #wake(): void {
     const waiting = this.#waiting;
-    if (waiting === undefined) return;
-    if (this.#arrivals.length < waiting.count && this.#somethingPending()) return;
+    if (waiting === undefined) {
+      return;
+    }
+    if (this.#arrivals.length < waiting.count && this.#somethingPending()) {
+      return;
+    }
     this.#waiting = undefined;
     waiting.stop?.();
     try {
@@ -197,16 +222,23 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   /** @throws what there is instead of a batch. */
   #batch(count: number): VectorBatch<Observation> {
-    if (this.#arrivals.length === 0)
+    if (this.#arrivals.length === 0) {
       throw refused("recv with nothing sent", "send() or sendReset() first");
+    }
     const arrivals = this.#arrivals.splice(0, count);
     const misfit = this.#misfit;
     this.#misfit = undefined;
-    if (misfit !== undefined) throw misfit;
-    if (this.#mode === "all") arrivals.sort((a, b) => a.slot - b.slot);
+    if (misfit !== undefined) {
+      throw misfit;
+    }
+    if (this.#mode === "all") {
+      arrivals.sort((a, b) => a.slot - b.slot);
+    }
     const gone = this.#slots.every(({ failure, left }) => left || failure !== undefined);
     const failed = gone ? this.#slots.find(({ failure }) => failure !== undefined) : undefined;
-    if (failed !== undefined) throw failed.failure;
+    if (failed !== undefined) {
+      throw failed.failure;
+    }
     return (this.#batcher as Batcher<Observation>).batch(arrivals);
   }
 
@@ -214,7 +246,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #somethingPending(): boolean {
     for (let i = 0; i < this.size; i++) {
       const index = (this.#lastPending + i) % this.size;
-      if (this.#slots[index]?.pending !== true) continue;
+      if (this.#slots[index]?.pending !== true) {
+        continue;
+      }
       this.#lastPending = index;
       return true;
     }
@@ -228,8 +262,11 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #returned(arrival: Arrival<Observation>): void {
     const slot = this.#slot(arrival.slot);
-    if (this.#mode === "some") this.#arrived(arrival);
-    else slot.held = arrival;
+    if (this.#mode === "some") {
+      this.#arrived(arrival);
+    } else {
+      slot.held = arrival;
+    }
   }
 
   #misfitted(slot: number, error: Error): void {
@@ -238,16 +275,23 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   #begin(mode: "all" | "some", call?: "overlapping"): void {
-    if (this.#closing !== undefined) throw refused("a vector that is closed", "make another");
-    if (this.#slots.every(({ left }) => left))
+    if (this.#closing !== undefined) {
+      throw refused("a vector that is closed", "make another");
+    }
+    if (this.#slots.every(({ left }) => left)) {
       throw refused("a vector whose slots have all left", "make another");
-    if (this.#waiting !== undefined && !(call === "overlapping" && this.#mode === "some"))
+    }
+    if (this.#waiting !== undefined && !(call === "overlapping" && this.#mode === "some")) {
       throw refused("a call while another is open", "await it first");
-    if (mode === "all" && this.#slots.some((slot) => slot.busy))
+    }
+    if (mode === "all" && this.#slots.some((slot) => slot.busy)) {
       throw refused("reset or step while slots are stepping", "recv() what was sent first");
+    }
     if (mode === "some" && this.#mode === "all") {
       for (const slot of this.#slots) {
-        if (slot.held !== undefined) this.#arrivals.push(slot.held);
+        if (slot.held !== undefined) {
+          this.#arrivals.push(slot.held);
+        }
         slot.held = undefined;
       }
     }
@@ -256,9 +300,15 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #slot(id: number): Slot<Action, Observation> {
     const slot = this.#slots[id];
-    if (slot === undefined) throw refused(`slot ${id}`, `there are slots 0 to ${this.size - 1}`);
-    if (slot.busy) throw refused(`slot ${id}, which is stepping`, "recv() it first");
-    if (slot.left) throw refused(`slot ${id}, which has left`, "make another vector to have it");
+    if (slot === undefined) {
+      throw refused(`slot ${id}`, `there are slots 0 to ${this.size - 1}`);
+    }
+    if (slot.busy) {
+      throw refused(`slot ${id}, which is stepping`, "recv() it first");
+    }
+    if (slot.left) {
+      throw refused(`slot ${id}, which has left`, "make another vector to have it");
+    }
     return slot;
   }
 
@@ -268,7 +318,9 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #refuseOver(): void {
     const over = this.#slots.filter((slot) => slot.over && slot.environment !== undefined);
-    if (over.length === 0) return;
+    if (over.length === 0) {
+      return;
+    }
     const ids = over.map(({ index }) => index).join(", ");
     throw refused(`a step in slots whose sequence has ended: ${ids}`, "reset them with a mask");
   }

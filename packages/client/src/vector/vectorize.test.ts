@@ -91,7 +91,9 @@ describe("a vector", () => {
     await vector.reset();
     await vector.close();
     await Promise.all(servers.map(({ closed }) => closed));
-    for (const { requests } of servers) expect(requests.at(-1)?.case).toBe("leaveWorld");
+    for (const { requests } of servers) {
+      expect(requests.at(-1)?.case).toBe("leaveWorld");
+    }
     await expect(vector.step(moves(3))).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
   });
 });

@@ -53,13 +53,18 @@ export async function vectorize<Action, Observation>(
         : slots;
   const options = (typeof second === "function" ? third : second) ?? {};
   const { batchSize = factories.length } = options;
-  if (factories.length === 0) throw wrong("at least one slot", "none");
-  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > factories.length)
+  if (factories.length === 0) {
+    throw wrong("at least one slot", "none");
+  }
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > factories.length) {
     throw wrong(`a batchSize from 1 to ${factories.length}`, `${batchSize}`);
+  }
 
   const closed = new AbortController();
   const abort = (): void => closed.abort(options.signal?.reason);
-  if (options.signal?.aborted === true) abort();
+  if (options.signal?.aborted === true) {
+    abort();
+  }
   options.signal?.addEventListener("abort", abort, { once: true });
   const checker =
     options.stack === false ? uncheckedSlots() : slotChecker<Environment<Action, Observation>>();

@@ -27,7 +27,9 @@ async function mistakes(stage: Stage): Promise<readonly Answered[]> {
   let by = await stage.connect();
   const make = async (request: AnyRequest, what: string, ...says: string[]): Promise<void> => {
     const response = await by.send(request);
-    if (response.case === "error") made.push({ what, says, ...response.value });
+    if (response.case === "error") {
+      made.push({ what, says, ...response.value });
+    }
   };
   const nowhere = "no world of that name";
   const unknown = { ...stage.config.join, nobody_knows_this: 1 };
@@ -152,7 +154,9 @@ export const errorChecks: readonly Check[] = [
             textOf(response),
           );
         } catch (error) {
-          if (connection.gone === undefined) throw error;
+          if (connection.gone === undefined) {
+            throw error;
+          }
         }
         await other.lives();
       },

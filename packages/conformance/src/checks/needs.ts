@@ -37,7 +37,9 @@ export function needsAll(...needs: readonly Need[]): Need {
   return (config, protocol) => {
     for (const need of needs) {
       const reason = need(config, protocol);
-      if (reason !== undefined) return reason;
+      if (reason !== undefined) {
+        return reason;
+      }
     }
     return undefined;
   };

@@ -43,7 +43,9 @@ async function answered(
   const response = await ask(agent, payload);
   expectThat(response.case === "extension", "an answer of the extension", () => textOf(response));
   const unpacked = anyUnpack(response.value, PropertyResponseSchema);
-  if (unpacked === undefined) throw new Mismatch("a PropertyResponse", response.value.typeUrl);
+  if (unpacked === undefined) {
+    throw new Mismatch("a PropertyResponse", response.value.typeUrl);
+  }
   expectThat(
     unpacked.payload.case === payload.case,
     `an answer to ${payload.case}`,
@@ -60,7 +62,9 @@ async function list(agent: AgentConnection, key: string): Promise<readonly Prope
 async function read(agent: AgentConnection, key: string): Promise<TensorMessage> {
   const { payload } = await answered(agent, { case: "readProperty", value: { key } });
   const value = payload.case === "readProperty" ? payload.value.value : undefined;
-  if (value === undefined) throw new Mismatch(`a value of "${key}"`, "none");
+  if (value === undefined) {
+    throw new Mismatch(`a value of "${key}"`, "none");
+  }
   return value;
 }
 
@@ -70,7 +74,9 @@ async function tree(agent: AgentConnection, key = "", found = new Map<string, Pr
     const name = property.spec?.name ?? "";
     expectThat(name !== "" && !found.has(name), "a key of its own for each property", `"${name}"`);
     found.set(name, property);
-    if (property.isListable) await tree(agent, name, found);
+    if (property.isListable) {
+      await tree(agent, name, found);
+    }
   }
   return found;
 }
@@ -95,7 +101,9 @@ export const propertyChecks: readonly Check[] = [
       async run(stage) {
         const agent = await stage.agent();
         for (const [key, { isReadable }] of await tree(agent)) {
-          if (isReadable) await read(agent, key);
+          if (isReadable) {
+            await read(agent, key);
+          }
         }
       },
     },
@@ -158,9 +166,15 @@ export const propertyChecks: readonly Check[] = [
         for (const [key, { isReadable, isWritable, isListable }] of await tree(agent)) {
           const value = { key };
           const written = { key, value: isReadable ? await read(agent, key) : anything };
-          if (!isReadable) await denied({ case: "readProperty", value }, `a read of "${key}"`);
-          if (!isListable) await denied({ case: "listProperty", value }, `a list of "${key}"`);
-          if (isWritable) continue;
+          if (!isReadable) {
+            await denied({ case: "readProperty", value }, `a read of "${key}"`);
+          }
+          if (!isListable) {
+            await denied({ case: "listProperty", value }, `a list of "${key}"`);
+          }
+          if (isWritable) {
+            continue;
+          }
           await denied({ case: "writeProperty", value: written }, `a write of "${key}"`);
         }
       },
@@ -172,7 +186,9 @@ export const propertyChecks: readonly Check[] = [
         const agent = await stage.agent();
         const open = [...(await tree(agent)).values()].filter(({ isWritable }) => isWritable);
         for (const { spec } of needed(open, "property that can be written")) {
-          if (spec === undefined) throw new Mismatch("a spec of each property", "none");
+          if (spec === undefined) {
+            throw new Mismatch("a spec of each property", "none");
+          }
           const { name, spec: expected } = unpackSpec(spec);
           const value = packTensor(ofAnotherDType(expected));
           const code = await codeOf(agent, { case: "writeProperty", value: { key: name, value } });

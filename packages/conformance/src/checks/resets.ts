@@ -172,7 +172,9 @@ export const resetChecks: readonly Check[] = [
         const { world, one, other } = await stage.twoRunning();
         const waits = !other.outstanding;
         const reset = one.resetWorld(world, stage.config.resetWorld);
-        if (waits) await stage.staysOpen(reset, "the reset of the world");
+        if (waits) {
+          await stage.staysOpen(reset, "the reset of the world");
+        }
         await interrupted(stage, other);
         await reset;
         const state = await next(stage, one, [other]);

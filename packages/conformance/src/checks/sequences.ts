@@ -35,7 +35,9 @@ export const sequenceChecks: readonly Check[] = [
         const { create } = stage.config.shortSequence ?? { create: {} };
         const { agents } = await stage.running(2, await stage.world(create));
         const [busy, idle] = agents as [AgentConnection, AgentConnection];
-        while (busy.states.at(-1) === "RUNNING") await busy.step();
+        while (busy.states.at(-1) === "RUNNING") {
+          await busy.step();
+        }
         const uids = uidsOf(idle.observations);
         const { state, observations } = await idle.step(uids);
         expectThat(state !== "RUNNING", "the end of the sequence", state);

@@ -52,7 +52,9 @@ export const specChecks: readonly Check[] = [
         // What is not sound by itself, a join finds out for every check.
         const agent = await stage.agent();
         for (const { entries } of [agent.actions, agent.observations]) {
-          for (const { name, spec } of entries) checkBounds(name, spec);
+          for (const { name, spec } of entries) {
+            checkBounds(name, spec);
+          }
         }
       },
     },

@@ -98,7 +98,9 @@ export const stepChecks: readonly Check[] = [
         const agent = await stage.agent();
         await agent.step();
         await agent.step();
-        for (const entry of agent.actions.entries) await agent.step([], [act(entry)]);
+        for (const entry of agent.actions.entries) {
+          await agent.step([], [act(entry)]);
+        }
       },
     },
     "unknown-action": {
@@ -153,7 +155,9 @@ export const stepChecks: readonly Check[] = [
           );
           for (const observation of observations) {
             const entry = agent.observations.byUid.get(observation.uid);
-            if (entry === undefined) throw new Mismatch("what was asked for", `${observation.uid}`);
+            if (entry === undefined) {
+              throw new Mismatch("what was asked for", `${observation.uid}`);
+            }
             checkObservation(entry.name, entry.spec, observation);
           }
         }

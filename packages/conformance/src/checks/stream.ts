@@ -51,7 +51,9 @@ export const streamChecks: readonly Check[] = [
         const steps = Array.from({ length: 40 }, () => connection.send(requests.step([], [])));
         const tail = [connection.send(requests.reset()), connection.send(requests.step([], []))];
         // A leave lets an agent out whose step waits for others, so it must not be behind one (behaviour 67).
-        if (agentCounts(stage.config).min > 1) await Promise.all(tail);
+        if (agentCounts(stage.config).min > 1) {
+          await Promise.all(tail);
+        }
         tail.push(connection.send(requests.leave()), connection.send(requests.step([], [])));
         const kinds = (await Promise.all([join, ...steps, ...tail])).map(
           (response) => response.case ?? "nothing",
@@ -197,7 +199,9 @@ export const streamChecks: readonly Check[] = [
         const { agents } = await stage.running(2);
         const [first, second] = agents;
         first?.drop();
-        if (second === undefined) return;
+        if (second === undefined) {
+          return;
+        }
         const before = second.states.length;
         await stage.drive([second], () => second.states.length >= before + 3);
       },

@@ -105,7 +105,9 @@ export const tensorChecks: readonly Check[] = [
           return one === undefined ? [] : [{ entry, one }];
         });
         const what = "action of several elements that may have one value";
-        for (const { entry, one } of needed(arrays, what)) await agent.step([], [act(entry, one)]);
+        for (const { entry, one } of needed(arrays, what)) {
+          await agent.step([], [act(entry, one)]);
+        }
       },
     },
     "variable-is-one": {
@@ -115,7 +117,9 @@ export const tensorChecks: readonly Check[] = [
         const open = agent.actions.entries.filter(({ spec }) => spec.shape.some((n) => n < 0));
         for (const entry of needed(open, "action of variable length")) {
           const one = filler(entry.spec);
-          if (one === undefined) continue;
+          if (one === undefined) {
+            continue;
+          }
           await agent.step([], [act(entry, withShape(one, entry.spec.shape))]);
         }
       },

@@ -168,8 +168,12 @@ export const worldChecks: readonly Check[] = [
       async run(stage) {
         const { world, agents } = await stage.running(2);
         const [stays, leaves] = agents;
-        if (stays === undefined || leaves === undefined) return;
-        if (leaves.outstanding) await stage.drive(agents, () => !leaves.outstanding);
+        if (stays === undefined || leaves === undefined) {
+          return;
+        }
+        if (leaves.outstanding) {
+          await stage.drive(agents, () => !leaves.outstanding);
+        }
         await leaves.leave();
         const before = stays.states.length;
         const { onLeave } = stage.config;

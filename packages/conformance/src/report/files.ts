@@ -47,7 +47,9 @@ function attribute(text: string): string {
   return [...text]
     .map((character) => {
       const code = character.codePointAt(0) ?? 0;
-      if (code < 0x20) return " ";
+      if (code < 0x20) {
+        return " ";
+      }
       return '<>&"'.includes(character) ? `&#${code};` : character;
     })
     .join("");

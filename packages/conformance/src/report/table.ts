@@ -65,7 +65,9 @@ const blockOf = (lines: readonly string[]): readonly string[] =>
 function notChecked(results: readonly CheckResult[]): readonly string[] {
   const byReason = new Map<string, string[]>();
   for (const { id, title, outcome } of results) {
-    if (outcome.kind !== "not-applicable") continue;
+    if (outcome.kind !== "not-applicable") {
+      continue;
+    }
     const rules = byReason.get(outcome.reason) ?? [];
     rules.push(`        ${id.padEnd(30)} ${title}`);
     byReason.set(outcome.reason, rules);

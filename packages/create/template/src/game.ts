@@ -71,7 +71,9 @@ export function createGame({ size, goal, random }: GameOptions): Game {
         player.position.x = within(player.position.x + x);
         player.position.y = within(player.position.y + y);
         player.found = player.position.x === coin.x && player.position.y === coin.y;
-        if (!player.found) continue;
+        if (!player.found) {
+          continue;
+        }
         player.coins += 1;
         Object.assign(coin, anywhere());
       }

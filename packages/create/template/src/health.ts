@@ -9,7 +9,9 @@ const [, , baseUrl = "http://127.0.0.1:8980"] = process.argv;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));
 try {
   const { status } = await health.check({}, { timeoutMs: 2_000 });
-  if (status === HealthCheckResponse_ServingStatus.SERVING) process.exit(0);
+  if (status === HealthCheckResponse_ServingStatus.SERVING) {
+    process.exit(0);
+  }
   throw new Error(`the server at ${baseUrl} does not serve: status ${status}`);
 } catch (error) {
   console.error(String(error));

@@ -35,7 +35,9 @@ function serveWorlds(hooks?: ServeHooks) {
     ...hooks,
     onEvent(event) {
       hooks?.onEvent(event);
-      if (event.kind === "world-failed") console.error(event.error);
+      if (event.kind === "world-failed") {
+        console.error(event.error);
+      }
     },
   });
 }
@@ -50,8 +52,11 @@ function serveForMatchmaker(matchmakers: readonly string[]) {
     worldTypes: [world.name],
     token: token === undefined ? undefined : readFileSync(token, "utf8").trim(),
     onEvent(event) {
-      if (event.kind === "registered") console.log(`registered with ${event.matchmaker}`);
-      else console.error(`not registered: ${event.error.message}; trying again`);
+      if (event.kind === "registered") {
+        console.log(`registered with ${event.matchmaker}`);
+      } else {
+        console.error(`not registered: ${event.error.message}; trying again`);
+      }
     },
   });
 }

@@ -21,7 +21,9 @@ function worldInMemory() {
 function towards(position: Int32Array, coin: Int32Array): number {
   const [x = 0, y = 0] = position;
   const [coinX = 0, coinY = 0] = coin;
-  if (x !== coinX) return x < coinX ? 2 : 4;
+  if (x !== coinX) {
+    return x < coinX ? 2 : 4;
+  }
   return y < coinY ? 3 : 1;
 }
 
@@ -69,7 +71,9 @@ test("an agent stays on the board", async () => {
   const name = await connection.createWorld({ settings: { size: 2, goal: 100, seed: 3n } });
   const environment = await connection.join(name, { as: world });
   let step = await environment.reset();
-  for (let count = 0; count < 3; count += 1) step = await environment.step({ move: 4 });
+  for (let count = 0; count < 3; count += 1) {
+    step = await environment.step({ move: 4 });
+  }
   expect(step.observation.position.data[0]).toBe(0);
 });
 

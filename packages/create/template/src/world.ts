@@ -27,7 +27,9 @@ export const world = defineWorld({
     const players = new Map<AgentId, Player>();
     const player = (agent: AgentId): Player => {
       const found = players.get(agent);
-      if (found === undefined) throw new Error(`agent ${agent} is not in the game`);
+      if (found === undefined) {
+        throw new Error(`agent ${agent} is not in the game`);
+      }
       return found;
     };
     return {

@@ -140,8 +140,12 @@ export function matchmakerClient(
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
         const roomMs = retryAfterMs(error);
-        if (signal?.aborted === true || (roomMs === undefined && !isPassing(error))) throw error;
-        if (time.now() - sinceMs >= unreachableMs) throw error;
+        if (signal?.aborted === true || (roomMs === undefined && !isPassing(error))) {
+          throw error;
+        }
+        if (time.now() - sinceMs >= unreachableMs) {
+          throw error;
+        }
         callers.next();
         await pause(time, roomMs ?? retryMs, signal);
         signal?.throwIfAborted();
@@ -197,17 +201,23 @@ export function matchmakerClient(
           const update = updateOf(next.value.ticket);
           isOpen = update.state === "waiting" || update.state === "matched";
           yield update;
-          if (hasEnded(update)) return;
+          if (hasEnded(update)) {
+            return;
+          }
           try {
             next = await updates.iterator.next();
           } catch (error) {
-            if (!isPassing(error)) throw error;
+            if (!isPassing(error)) {
+              throw error;
+            }
             break;
           }
         }
       }
     } catch (error) {
-      if (signal?.aborted === true) throw givenUp(signal);
+      if (signal?.aborted === true) {
+        throw givenUp(signal);
+      }
       // What the matchmaker refused is no ticket.
       throw fromCallError(error);
     } finally {
@@ -224,8 +234,12 @@ export function matchmakerClient(
     find,
     async findMatch(ticket, options) {
       for await (const { ticketId, state, assignment, error } of find(ticket, options)) {
-        if (assignment !== undefined) return { ticketId, ...assignment };
-        if (state === "failed" && error !== undefined) throw error;
+        if (assignment !== undefined) {
+          return { ticketId, ...assignment };
+        }
+        if (state === "failed" && error !== undefined) {
+          throw error;
+        }
         if (state === "completed" || state === "cancelled") {
           throw new DmEnvRpcError("CANCELLED", `the ticket was ${state} before it was assigned`);
         }

@@ -18,7 +18,9 @@ export async function fillVacancies(context: DirectorContext): Promise<void> {
     .sort((a, b) => a.value.createdMs - b.value.createdMs);
   for (const match of matches) {
     const profile = matchIndex.profiles.get(match.value.profile);
-    if (profile?.backfill !== true || match.value.state !== "live") continue;
+    if (profile?.backfill !== true || match.value.state !== "live") {
+      continue;
+    }
     let waiting = pools.get(profile.name);
     if (waiting === undefined) {
       waiting = new Map(
@@ -61,26 +63,40 @@ async function fill(
 ): Promise<void> {
   const { replica } = context;
   const world = replica.get("world", match.value.worldId);
-  if (world?.value.state !== "open" || world.value.name === undefined) return;
-  if (replica.get("server", world.value.serverId)?.value.state !== "serving") return;
-  if (context.isSuspect(world.value.serverId)) return;
+  if (world?.value.state !== "open" || world.value.name === undefined) {
+    return;
+  }
+  if (replica.get("server", world.value.serverId)?.value.state !== "serving") {
+    return;
+  }
+  if (context.isSuspect(world.value.serverId)) {
+    return;
+  }
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
   const free = freeSeats(world.value, match.value, agentsIn(world.value));
   for (const team of match.value.vacancies) {
-    if (chosen.length >= free) break;
+    if (chosen.length >= free) {
+      break;
+    }
     const ticket = take(context, pools, profile.poolOfTeam.get(team), used);
-    if (ticket === undefined) continue;
+    if (ticket === undefined) {
+      continue;
+    }
     used.add(ticket.value.id);
     chosen.push({ team, ticket });
   }
-  if (chosen.length === 0) return;
+  if (chosen.length === 0) {
+    return;
+  }
   const { serverId, address, name } = world.value;
   const where = { serverId, address, name };
   const ids = chosen.map(({ ticket }) => ticket.value.id);
   const seats = await reserve(context, profile, where, ids);
   const vacancies = [...match.value.vacancies];
-  for (const { team } of chosen) vacancies.splice(vacancies.indexOf(team), 1);
+  for (const { team } of chosen) {
+    vacancies.splice(vacancies.indexOf(team), 1);
+  }
   const filled: Match = {
     ...match.value,
     vacancies,
@@ -94,7 +110,9 @@ async function fill(
   };
   const changes = chosen.flatMap(({ ticket }) => {
     const seat = seats.get(ticket.value.id);
-    if (seat === undefined) return [];
+    if (seat === undefined) {
+      return [];
+    }
     return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
   });
   // The world must still be as it was: one that drains takes nobody. After a conflict the next look tries again.
@@ -113,7 +131,9 @@ async function fill(
       where,
       chosen.map(({ ticket }) => ticket.value),
     );
-  } else context.wake();
+  } else {
+    context.wake();
+  }
 }
 
 /** The ticket that has waited longest, of one pool or of all, and is not in use. It may be in other pools, too. */
@@ -128,14 +148,24 @@ function take(
     let best: WaitingTicket[] | undefined;
     for (const tickets of candidates) {
       const [first] = tickets;
-      if (first === undefined) continue;
+      if (first === undefined) {
+        continue;
+      }
       const [other] = best ?? [];
-      if (other === undefined || byAge(first, other) < 0) best = tickets;
+      if (other === undefined || byAge(first, other) < 0) {
+        best = tickets;
+      }
     }
     const ticket = best?.shift();
-    if (ticket === undefined) return undefined;
-    if (used.has(ticket.id)) continue;
+    if (ticket === undefined) {
+      return undefined;
+    }
+    if (used.has(ticket.id)) {
+      continue;
+    }
     const stored = replica.get("ticket", ticket.id);
-    if (stored?.value.state === "waiting" && matchIndex.waiting.has(ticket.id)) return stored;
+    if (stored?.value.state === "waiting" && matchIndex.waiting.has(ticket.id)) {
+      return stored;
+    }
   }
 }

@@ -62,8 +62,12 @@ export async function change(
 ): Promise<boolean> {
   for (let attempt = 0; attempt < maxConflicts; attempt++) {
     const changes = make();
-    if (changes === undefined || changes.length === 0) return false;
-    if (await context.replica.commit(changes, leading(context))) return true;
+    if (changes === undefined || changes.length === 0) {
+      return false;
+    }
+    if (await context.replica.commit(changes, leading(context))) {
+      return true;
+    }
   }
   throw new Error(`a change met another ${maxConflicts} times in a row`);
 }
@@ -75,6 +79,8 @@ export async function change(
  */
 export function leading(context: DirectorContext): Lease {
   const lease = context.lease();
-  if (lease !== undefined) return lease;
+  if (lease !== undefined) {
+    return lease;
+  }
   throw new StoreError("fenced", "this matchmaker does not lead any more");
 }

@@ -19,8 +19,12 @@ export function startCreates(context: DirectorContext, tasks: WorldTasks): void 
   const { replica, matchIndex, settings } = context;
   for (const worldId of matchIndex.inState.creating) {
     const world = replica.get("world", worldId)?.value;
-    if (world === undefined || tasks.isRunning(worldId)) continue;
-    if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) continue;
+    if (world === undefined || tasks.isRunning(worldId)) {
+      continue;
+    }
+    if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) {
+      continue;
+    }
     tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
   }
 }
@@ -58,7 +62,9 @@ async function createWorld(
   }
   // Nobody waits for it any more.
   await servers.destroy(server, name, settings.worldCallMs).catch((error: unknown) => {
-    if (isGone(error)) return;
+    if (isGone(error)) {
+      return;
+    }
     emit({ kind: "world-failed", serverId: server.id, what: "destroy", error: toError(error) });
   });
 }
@@ -91,7 +97,9 @@ async function opened(
       const now = replica.get("world", world.id)?.value;
       return committed || now?.name === world.name;
     } catch (error) {
-      if (!isStoreError(error)) throw error;
+      if (!isStoreError(error)) {
+        throw error;
+      }
       // An earlier attempt may have come through; and whoever leads now may have its own plans.
       const known = await replica.refresh([{ kind: "world", id: world.id }]).then(
         () => true,
@@ -101,8 +109,12 @@ async function opened(
         return replica.get("world", world.id)?.value.name === world.name;
       }
       // Nobody knows: a world that nobody owns is found by its server's reports.
-      if (!known && context.lease() === undefined) return true;
-      if (!known) await pause(time, storeRetryMs);
+      if (!known && context.lease() === undefined) {
+        return true;
+      }
+      if (!known) {
+        await pause(time, storeRetryMs);
+      }
     }
   }
 }
@@ -118,7 +130,9 @@ function openedChanges(
     }
   | undefined {
   const stored = replica.get("world", world.id);
-  if (stored?.value.state !== "creating") return undefined;
+  if (stored?.value.state !== "creating") {
+    return undefined;
+  }
   const open: World = {
     ...stored.value,
     state: "open",
@@ -128,15 +142,21 @@ function openedChanges(
     resetMs: replica.now(),
   };
   const changes: Change[] = [put("world", world.id, stored, open)];
-  if (world.matchId === undefined) return { changes, outcome: undefined };
+  if (world.matchId === undefined) {
+    return { changes, outcome: undefined };
+  }
   const placed = replica.get("match", world.matchId);
-  if (placed === undefined) return undefined;
+  if (placed === undefined) {
+    return undefined;
+  }
   const match: Match = { ...placed.value, state: "live" };
   changes.push(put("match", match.id, placed, match));
   const tickets: Ticket[] = [];
   for (const ticket of ticketsOf(replica, match)) {
     const seat = seats.get(ticket.value.id);
-    if (ticket.value.state !== "matched" || seat === undefined) continue;
+    if (ticket.value.state !== "matched" || seat === undefined) {
+      continue;
+    }
     tickets.push(ticket.value);
     changes.push(put("ticket", ticket.value.id, ticket, assigned(ticket.value, match, seat)));
   }
@@ -158,10 +178,16 @@ async function createFailed(
   const { replica, settings } = context;
   const fault = faultOf(error);
   const why = messageOf(error);
-  if (isUnreachable(error)) context.suspect(world.serverId);
-  if (fault === "server") tasks.failed(world.serverId);
-  else if (fault === "world") tasks.failed(typeKey(world.serverId, world.type));
-  else tasks.failed(`profile ${profile.name}`);
+  if (isUnreachable(error)) {
+    context.suspect(world.serverId);
+  }
+  if (fault === "server") {
+    tasks.failed(world.serverId);
+  } else if (fault === "world") {
+    tasks.failed(typeKey(world.serverId, world.type));
+  } else {
+    tasks.failed(`profile ${profile.name}`);
+  }
   const nowMs = replica.now();
   const fails = (text: string): Reason => ({ code: "FAILED_PRECONDITION", message: text });
   await unplace(context, world.id, (ticket) => {

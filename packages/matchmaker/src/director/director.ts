@@ -83,7 +83,9 @@ export class Director {
       this.#isDue = false;
       await this.tick();
       await pause(time, settings.minTickMs, signal);
-      if (this.#isDue || signal.aborted) continue;
+      if (this.#isDue || signal.aborted) {
+        continue;
+      }
       const nap = new AbortController();
       this.#wake = () => nap.abort();
       await pause(time, settings.tickMs, AbortSignal.any([signal, nap.signal]));
@@ -106,7 +108,9 @@ export class Director {
         return;
       }
       await this.#context.replica.sync();
-      if (!this.#isLeading) this.#lead();
+      if (!this.#isLeading) {
+        this.#lead();
+      }
       await this.#look();
       emit({ kind: "ticked", tookMs: time.now() - beganMs, waiting: matchIndex.waiting.size });
     } catch (error) {
@@ -117,9 +121,13 @@ export class Director {
       } else if (isStoreError(error)) {
         // Time without the store is nobody's silence.
         this.#watch.reset();
-        if (!this.#leadership.isHeld) this.#follow();
+        if (!this.#leadership.isHeld) {
+          this.#follow();
+        }
         emit({ kind: "store-failed", error });
-      } else emit({ kind: "step-failed", step: "tick", error: toError(error) });
+      } else {
+        emit({ kind: "step-failed", step: "tick", error: toError(error) });
+      }
     }
   }
 
@@ -136,7 +144,9 @@ export class Director {
   async #look(): Promise<void> {
     const { matchIndex, time, settings, replica } = this.#context;
     const isTimeToKeep = time.now() - this.#keptMs >= settings.tickMs;
-    for (const serverId of [...matchIndex.reported]) await this.#takeReport(serverId);
+    for (const serverId of [...matchIndex.reported]) {
+      await this.#takeReport(serverId);
+    }
     if (isTimeToKeep) {
       this.#keptMs = time.now();
       await this.#step("servers", () => this.#watch.look());
@@ -162,7 +172,9 @@ export class Director {
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
     await this.#step("matches", async () => {
-      if (await makeMatches(this.#context, placement, this.#runs)) this.wake();
+      if (await makeMatches(this.#context, placement, this.#runs)) {
+        this.wake();
+      }
     });
     await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
     startCreates(this.#context, this.#tasks);
@@ -172,7 +184,9 @@ export class Director {
   #sweepWorlds(): void {
     const { replica, reportedWorlds } = this.#context;
     for (const id of reportedWorlds) {
-      if (replica.get("world", id) === undefined) reportedWorlds.delete(id);
+      if (replica.get("world", id) === undefined) {
+        reportedWorlds.delete(id);
+      }
     }
   }
 
@@ -195,7 +209,9 @@ export class Director {
     try {
       await run();
     } catch (error) {
-      if (isStoreError(error)) throw error;
+      if (isStoreError(error)) {
+        throw error;
+      }
       this.#context.emit({ kind: "step-failed", step, error: toError(error) });
     }
   }
@@ -213,7 +229,9 @@ export class Director {
   }
 
   #follow(): void {
-    if (!this.#isLeading) return;
+    if (!this.#isLeading) {
+      return;
+    }
     this.#isLeading = false;
     this.#runs.reset();
     this.#context.emit({ kind: "following" });

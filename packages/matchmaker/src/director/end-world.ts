@@ -12,7 +12,9 @@ export function startDestroys(context: DirectorContext, tasks: WorldTasks): void
   const { replica, matchIndex } = context;
   for (const worldId of matchIndex.inState.destroying) {
     const world = replica.get("world", worldId)?.value;
-    if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) continue;
+    if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) {
+      continue;
+    }
     tasks.start(worldId, () => destroyWorld(context, tasks, world));
   }
 }
@@ -40,7 +42,9 @@ async function destroyWorld(
   const nowMs = replica.now();
   await change(context, () => {
     const stored = replica.get("world", id);
-    if (stored === undefined) return undefined;
+    if (stored === undefined) {
+      return undefined;
+    }
     return worldEnded(replica, stored, (ticket) =>
       ticket.state === "joined"
         ? ended(ticket, "completed", nowMs)
@@ -59,16 +63,22 @@ export function startReset(
 ): void {
   const { replica, servers, settings, emit } = context;
   const key = `reset ${worldId}`;
-  if (tasks.isRunning(key)) return;
+  if (tasks.isRunning(key)) {
+    return;
+  }
   tasks.start(key, async () => {
     const committed = await change(context, () => {
       const world = replica.get("world", worldId);
-      if (world?.value.state !== "open") return undefined;
+      if (world?.value.state !== "open") {
+        return undefined;
+      }
       const reset: World = { ...world.value, resetMs: replica.now(), resetSequences: sequences };
       return [put("world", worldId, world, reset)];
     });
     const { serverId, address, name } = replica.get("world", worldId)?.value ?? {};
-    if (!committed || serverId === undefined || address === undefined || name === undefined) return;
+    if (!committed || serverId === undefined || address === undefined || name === undefined) {
+      return;
+    }
     try {
       await servers.reset({ id: serverId, address }, name, settings.worldCallMs);
       emit({ kind: "world-reset", serverId, worldName: name });

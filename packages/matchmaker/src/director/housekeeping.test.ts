@@ -14,7 +14,9 @@ it("tickets that waited too long are told of once, when that is committed", asyn
   const store: Store = {
     ...inner,
     async commit(changes, options) {
-      if (options?.lease !== undefined) await rival();
+      if (options?.lease !== undefined) {
+        await rival();
+      }
       return await inner.commit(changes, options);
     },
   };

@@ -15,11 +15,15 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
   const message = `no match was found within ${settings.maxWaitMs} ms; create another ticket, with wider search fields`;
   const late: string[] = [];
   for (const { id, createdMs } of matchIndex.waiting.values()) {
-    if (nowMs - createdMs >= settings.maxWaitMs) late.push(id);
+    if (nowMs - createdMs >= settings.maxWaitMs) {
+      late.push(id);
+    }
   }
   const fail = (id: string): Change | undefined => {
     const ticket = replica.get("ticket", id);
-    if (ticket?.value.state !== "waiting") return undefined;
+    if (ticket?.value.state !== "waiting") {
+      return undefined;
+    }
     const reason = { code: "DEADLINE_EXCEEDED", message } as const;
     return put("ticket", id, ticket, ended(ticket.value, "failed", nowMs, reason));
   };
@@ -28,7 +32,9 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
   );
   const old: string[] = [];
   for (const [id, { endedMs = 0 }] of matchIndex.ended) {
-    if (nowMs - endedMs >= settings.retainMs) old.push(id);
+    if (nowMs - endedMs >= settings.retainMs) {
+      old.push(id);
+    }
   }
   await inBatches(context, old, (id) => {
     const ticket = replica.get("ticket", id);
@@ -50,7 +56,11 @@ async function inBatches(
   for (let start = 0; start < ids.length; start += batchSize) {
     const changes = ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []);
     if (await context.replica.commit(changes, leading(context))) {
-      for (const { id } of changes) committed(id);
-    } else context.wake();
+      for (const { id } of changes) {
+        committed(id);
+      }
+    } else {
+      context.wake();
+    }
   }
 }

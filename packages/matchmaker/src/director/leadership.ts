@@ -38,8 +38,12 @@ export class Leadership {
   /** Takes the lease or holds it. Returns whether it is held. */
   async hold(): Promise<boolean> {
     if (this.#lease !== undefined) {
-      if (this.#time.now() - this.#renewedMs < this.#leaseMs / 3) return true;
-      if (await this.#renew(this.#lease)) return true;
+      if (this.#time.now() - this.#renewedMs < this.#leaseMs / 3) {
+        return true;
+      }
+      if (await this.#renew(this.#lease)) {
+        return true;
+      }
     }
     const now = this.#time.now();
     this.#lease = await this.#store.acquire(leaseName, this.#holder, this.#leaseMs);
@@ -53,15 +57,20 @@ export class Leadership {
       await pause(this.#time, this.#leaseMs / 3, signal);
       const lease = this.#lease;
       // A store that cannot be reached is noticed by the work, too.
-      if (lease !== undefined) await this.#renew(lease).catch(() => false);
+      if (lease !== undefined) {
+        await this.#renew(lease).catch(() => false);
+      }
     }
   }
 
   async #renew(lease: Lease): Promise<boolean> {
     const now = this.#time.now();
     const isHeld = await this.#store.renew(lease, this.#leaseMs);
-    if (isHeld) this.#renewedMs = now;
-    else if (this.#lease === lease) this.#lease = undefined;
+    if (isHeld) {
+      this.#renewedMs = now;
+    } else if (this.#lease === lease) {
+      this.#lease = undefined;
+    }
     return isHeld;
   }
 
@@ -74,6 +83,8 @@ export class Leadership {
   async release(): Promise<void> {
     const lease = this.#lease;
     this.#lease = undefined;
-    if (lease !== undefined) await this.#store.release(lease);
+    if (lease !== undefined) {
+      await this.#store.release(lease);
+    }
   }
 }

@@ -55,7 +55,9 @@ describe("the matchIndex", () => {
     await replica.commit([put("ticket", "ticket", replica.get("ticket", "ticket"), cancelled)]);
     expect([...matchIndex.abandoned]).toEqual(["match"]);
     const over = replica.get("match", "match");
-    if (over === undefined) throw new Error("the match was expected");
+    if (over === undefined) {
+      throw new Error("the match was expected");
+    }
     await replica.commit([remove("match", "match", over)]);
     expect([...matchIndex.abandoned]).toEqual([]);
   });
@@ -65,7 +67,9 @@ describe("the matchIndex", () => {
     await replica.commit([put("world", "old", undefined, world)]);
     await replica.commit([put("world", "new", undefined, { ...world, id: "new" })]);
     const old = replica.get("world", "old");
-    if (old === undefined) throw new Error("the world was expected");
+    if (old === undefined) {
+      throw new Error("the world was expected");
+    }
     await replica.commit([remove("world", "old", old)]);
     expect(matchIndex.worldNamed("server", "gridworld")).toBe("new");
   });

@@ -72,11 +72,15 @@ export class MatchIndex {
   /** The waiting tickets of each pool of a profile, the oldest first; undefined when there are none. */
   poolsOf(profile: string): ReadonlyMap<string, readonly WaitingTicket[]> | undefined {
     const pools = this.#pools.get(profile);
-    if (pools === undefined) return undefined;
+    if (pools === undefined) {
+      return undefined;
+    }
     let isEmpty = true;
     const sorted = new Map<string, readonly WaitingTicket[]>();
     for (const [name, tickets] of pools) {
-      if (tickets.size > 0) isEmpty = false;
+      if (tickets.size > 0) {
+        isEmpty = false;
+      }
       sorted.set(name, [...tickets.values()].sort(byAge));
     }
     return isEmpty ? undefined : sorted;
@@ -88,17 +92,29 @@ export class MatchIndex {
         this.#onTicket(change.id, change.before, change.after);
         break;
       case "world":
-        if (change.before !== undefined) this.#dropWorld(change.before);
-        if (change.after !== undefined) this.#addWorld(change.after);
+        if (change.before !== undefined) {
+          this.#dropWorld(change.before);
+        }
+        if (change.after !== undefined) {
+          this.#addWorld(change.after);
+        }
         break;
       case "match":
-        if ((change.after?.vacancies.length ?? 0) > 0) this.vacant.add(change.id);
-        else this.vacant.delete(change.id);
-        if (change.after === undefined) this.abandoned.delete(change.id);
+        if ((change.after?.vacancies.length ?? 0) > 0) {
+          this.vacant.add(change.id);
+        } else {
+          this.vacant.delete(change.id);
+        }
+        if (change.after === undefined) {
+          this.abandoned.delete(change.id);
+        }
         break;
       case "report":
-        if (change.after === undefined) this.reported.delete(change.id);
-        else this.reported.add(change.id);
+        if (change.after === undefined) {
+          this.reported.delete(change.id);
+        } else {
+          this.reported.add(change.id);
+        }
         break;
       case "profile":
         this.#onProfile(change.id, change.after?.message);
@@ -116,24 +132,39 @@ export class MatchIndex {
     if (hadSeat && after?.state === "cancelled" && before.matchId !== undefined) {
       this.abandoned.add(before.matchId);
     }
-    if (waited || waits) this.ticketRevision += 1;
+    if (waited || waits) {
+      this.ticketRevision += 1;
+    }
     if (waited) {
       this.waiting.delete(id);
-      for (const pools of this.#pools.values()) for (const pool of pools.values()) pool.delete(id);
+      for (const pools of this.#pools.values()) {
+        for (const pool of pools.values()) {
+          pool.delete(id);
+        }
+      }
     }
     if (waits) {
       this.waiting.set(id, after);
-      for (const profile of this.profiles.values()) this.#sort(profile, after);
+      for (const profile of this.profiles.values()) {
+        this.#sort(profile, after);
+      }
     }
-    if (after !== undefined && hasEnded(after)) this.ended.set(id, after);
-    else this.ended.delete(id);
+    if (after !== undefined && hasEnded(after)) {
+      this.ended.set(id, after);
+    } else {
+      this.ended.delete(id);
+    }
   }
 
   #sort(profile: Profile, ticket: Ticket): void {
-    if (ticket.profile !== "" && ticket.profile !== profile.name) return;
+    if (ticket.profile !== "" && ticket.profile !== profile.name) {
+      return;
+    }
     const pools = this.#pools.get(profile.name);
     for (const { name, fits } of profile.pools) {
-      if (fits(ticket.search)) pools?.get(name)?.set(ticket.id, ticket);
+      if (fits(ticket.search)) {
+        pools?.get(name)?.set(ticket.id, ticket);
+      }
     }
   }
 
@@ -141,12 +172,16 @@ export class MatchIndex {
     this.ticketRevision += 1;
     this.profiles.delete(name);
     this.#pools.delete(name);
-    if (message === undefined) return;
+    if (message === undefined) {
+      return;
+    }
     try {
       const profile = profileOf(profileMessage({ name, message }), this.#functions);
       this.profiles.set(name, profile);
       this.#pools.set(name, new Map(profile.pools.map((pool) => [pool.name, new Map()])));
-      for (const ticket of this.waiting.values()) this.#sort(profile, ticket);
+      for (const ticket of this.waiting.values()) {
+        this.#sort(profile, ticket);
+      }
     } catch (error) {
       // Another matchmaker may have been given functions that this one was not.
       const cause = toError(error);
@@ -162,15 +197,23 @@ export class MatchIndex {
     const { id, serverId, name } = world;
     this.inState[world.state].add(id);
     const worlds = this.worldsOf.get(serverId);
-    if (worlds === undefined) this.worldsOf.set(serverId, new Set([id]));
-    else worlds.add(id);
+    if (worlds === undefined) {
+      this.worldsOf.set(serverId, new Set([id]));
+    } else {
+      worlds.add(id);
+    }
     const load = this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
     this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });
-    if (name !== undefined) this.#worldByName.set(nameKey(serverId, name), id);
+    if (name !== undefined) {
+      this.#worldByName.set(nameKey(serverId, name), id);
+    }
     if (world.matchId === undefined && (world.state === "open" || world.state === "creating")) {
       const spares = this.spares.get(world.profile);
-      if (spares === undefined) this.spares.set(world.profile, new Set([id]));
-      else spares.add(id);
+      if (spares === undefined) {
+        this.spares.set(world.profile, new Set([id]));
+      } else {
+        spares.add(id);
+      }
     }
   }
 
@@ -179,16 +222,25 @@ export class MatchIndex {
     this.inState[world.state].delete(id);
     const worlds = this.worldsOf.get(serverId);
     worlds?.delete(id);
-    if (worlds?.size === 0) this.worldsOf.delete(serverId);
+    if (worlds?.size === 0) {
+      this.worldsOf.delete(serverId);
+    }
     const load = this.loadOf(serverId);
-    if (load.worlds <= 1) this.#loads.delete(serverId);
-    else this.#loads.set(serverId, { worlds: load.worlds - 1, seats: load.seats - world.seats });
+    if (load.worlds <= 1) {
+      this.#loads.delete(serverId);
+    } else {
+      this.#loads.set(serverId, { worlds: load.worlds - 1, seats: load.seats - world.seats });
+    }
     // Another world may have the name by now.
     const key = nameKey(serverId, name ?? "");
-    if (this.#worldByName.get(key) === id) this.#worldByName.delete(key);
+    if (this.#worldByName.get(key) === id) {
+      this.#worldByName.delete(key);
+    }
     const spares = this.spares.get(world.profile);
     spares?.delete(id);
-    if (spares?.size === 0) this.spares.delete(world.profile);
+    if (spares?.size === 0) {
+      this.spares.delete(world.profile);
+    }
   }
 }
 

@@ -51,19 +51,27 @@ export class MatchRuns {
       this.#runs.delete(profile.name);
       run = undefined;
     }
-    if (run !== undefined && run.proposals === undefined) return [];
+    if (run !== undefined && run.proposals === undefined) {
+      return [];
+    }
     const ready = run?.proposals ?? [];
-    if (run !== undefined) run.proposals = [];
+    if (run !== undefined) {
+      run.proposals = [];
+    }
     // Its tickets may have been cancelled or matched meanwhile.
     const waiting = ready.filter(({ teams }) =>
       Object.values(teams).every((team) => team.every(({ id }) => matchIndex.waiting.has(id))),
     );
-    if (waiting.length > 0 || most <= 0) return waiting.slice(0, Math.max(0, most));
+    if (waiting.length > 0 || most <= 0) {
+      return waiting.slice(0, Math.max(0, most));
+    }
     const isDue =
       run === undefined ||
       run.revision !== matchIndex.ticketRevision ||
       time.now() - run.startedMs >= settings.tickMs;
-    if (isDue) this.#start(profile, match, most);
+    if (isDue) {
+      this.#start(profile, match, most);
+    }
     return [];
   }
 
@@ -77,8 +85,12 @@ export class MatchRuns {
   #start(profile: Profile, match: CustomMatchFunction, most: number): void {
     const { matchIndex, time } = this.#context;
     const pools = matchIndex.poolsOf(profile.name);
-    if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) return;
-    if ((this.#givenUp.get(profile.name) ?? 0) >= maxGivenUp) return;
+    if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) {
+      return;
+    }
+    if ((this.#givenUp.get(profile.name) ?? 0) >= maxGivenUp) {
+      return;
+    }
     const run: Run = {
       profile,
       proposals: undefined,
@@ -88,7 +100,9 @@ export class MatchRuns {
     this.#runs.set(profile.name, run);
     void this.#ask(profile, match, pools, most).then((proposals) => {
       run.proposals = proposals;
-      if (proposals.length > 0 && this.#runs.get(profile.name) === run) this.#context.wake();
+      if (proposals.length > 0 && this.#runs.get(profile.name) === run) {
+        this.#context.wake();
+      }
     });
   }
 
@@ -124,7 +138,9 @@ export class MatchRuns {
       }
       const settled = Promise.resolve(answer);
       const outcome = await Promise.race([settled, late]);
-      if (outcome === "late") this.#giveUp(profile, settled);
+      if (outcome === "late") {
+        this.#giveUp(profile, settled);
+      }
       return outcome;
     };
     try {
@@ -145,7 +161,9 @@ export class MatchRuns {
         const asked = iterator;
         const next = await call(() => asked.next());
         if (next === "late") {
-          if (ended.aborted) return [];
+          if (ended.aborted) {
+            return [];
+          }
           throw new Error(
             `the match function did not finish within ${limitMs} ms (limit: matchFunctionMs); what it proposed until then counts: ${proposals.made.length}`,
           );
@@ -155,7 +173,9 @@ export class MatchRuns {
           break;
         }
         proposals.add(next.value);
-        if (time.now() - sliceBeganMs < sliceMs) continue;
+        if (time.now() - sliceBeganMs < sliceMs) {
+          continue;
+        }
         await setImmediate();
         sliceBeganMs = time.now();
       }
@@ -169,8 +189,11 @@ export class MatchRuns {
       proposals.bad(toError(error));
     } finally {
       over.abort();
-      if (hasFailed) this.#tasks.failed(coolingKey(profile));
-      else this.#tasks.succeeded(coolingKey(profile));
+      if (hasFailed) {
+        this.#tasks.failed(coolingKey(profile));
+      } else {
+        this.#tasks.succeeded(coolingKey(profile));
+      }
       this.#close(profile, iterator);
     }
     proposals.end();
@@ -184,7 +207,9 @@ export class MatchRuns {
   ): void {
     try {
       const returned: unknown = iterator?.return?.();
-      if (returned instanceof Promise) this.#giveUp(profile, returned);
+      if (returned instanceof Promise) {
+        this.#giveUp(profile, returned);
+      }
     } catch (error) {
       this.#context.emit({ kind: "bad-proposal", profile: profile.name, error: toError(error) });
     }
@@ -195,8 +220,11 @@ export class MatchRuns {
     this.#givenUp.set(name, (this.#givenUp.get(name) ?? 0) + 1);
     const settled = (): void => {
       const left = (this.#givenUp.get(name) ?? 1) - 1;
-      if (left === 0) this.#givenUp.delete(name);
-      else this.#givenUp.set(name, left);
+      if (left === 0) {
+        this.#givenUp.delete(name);
+      } else {
+        this.#givenUp.set(name, left);
+      }
     };
     promise.then(settled, (error: unknown) => {
       settled();

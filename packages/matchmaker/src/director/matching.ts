@@ -52,14 +52,22 @@ export async function makeMatches(
   const plans: Plan[] = [];
   for (const proposal of chosenOf(context, proposals)) {
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
-    if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) continue;
+    if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
+      continue;
+    }
     const plan = await planFor(context, placement, proposal, used);
-    if (plan === undefined) continue;
-    for (const id of ids) used.add(id);
+    if (plan === undefined) {
+      continue;
+    }
+    for (const id of ids) {
+      used.add(id);
+    }
     plans.push(plan);
   }
   for (let start = 0; start < plans.length; start += batchSize) {
-    if (await claim(context, plans.slice(start, start + batchSize))) isMore = true;
+    if (await claim(context, plans.slice(start, start + batchSize))) {
+      isMore = true;
+    }
   }
   return isMore;
 }
@@ -74,14 +82,18 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
       for (const { match, ready } of left) {
         const { id: matchId, profile, serverId } = match;
         emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
-        if (ready !== undefined) announce(context, match, ready.world, ready.tickets);
+        if (ready !== undefined) {
+          announce(context, match, ready.world, ready.tickets);
+        }
       }
       return left.length < plans.length;
     }
     // The replica knows now what stood in the way.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
     // Where nothing looks wrong, it was put right meanwhile: the next look makes them anew.
-    if (fit.length === left.length) return true;
+    if (fit.length === left.length) {
+      return true;
+    }
     left = fit;
   }
   return true;
@@ -99,10 +111,16 @@ function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] 
   for (const kind of takesAny ? [profile.name, ""] : [profile.name]) {
     for (const id of matchIndex.spares.get(kind) ?? []) {
       const world = replica.get("world", id);
-      if (world?.value.state !== "open" || world.value.type !== profile.worldType) continue;
+      if (world?.value.state !== "open" || world.value.type !== profile.worldType) {
+        continue;
+      }
       const { serverId } = world.value;
-      if (replica.get("server", serverId)?.value.state !== "serving") continue;
-      if (!context.isSuspect(serverId)) found.push(world);
+      if (replica.get("server", serverId)?.value.state !== "serving") {
+        continue;
+      }
+      if (!context.isSuspect(serverId)) {
+        found.push(world);
+      }
     }
   }
   return found;
@@ -115,7 +133,9 @@ async function planFor(
   used: Set<string>,
 ): Promise<Plan | undefined> {
   const profile = context.matchIndex.profiles.get(proposal.profile);
-  if (profile === undefined) return undefined;
+  if (profile === undefined) {
+    return undefined;
+  }
   const spare = sparesFor(context, profile).find(
     ({ value }) => !used.has(keyText(worldKey(value))),
   );
@@ -139,7 +159,9 @@ async function planInSpare(
 ): Promise<Plan | undefined> {
   const { replica } = context;
   const { id: worldId, serverId, address, name } = spare.value;
-  if (name === undefined) return undefined;
+  if (name === undefined) {
+    return undefined;
+  }
   const world = { serverId, address, name };
   const match = matchOf(context, proposal, { worldId, serverId, state: "live" });
   const seats = await reserve(context, profile, world, rosterOf(match));
@@ -155,7 +177,9 @@ async function planInSpare(
   ];
   for (const id of rosterOf(match)) {
     const [ticket, seat] = [replica.get("ticket", id), seats.get(id)];
-    if (ticket?.value.state !== "waiting" || seat === undefined) return undefined;
+    if (ticket?.value.state !== "waiting" || seat === undefined) {
+      return undefined;
+    }
     tickets.push(ticket.value);
     changes.push(put("ticket", id, ticket, assigned(ticket.value, match, seat)));
   }
@@ -171,7 +195,9 @@ function planOnServer(
 ): Plan | undefined {
   const { replica } = context;
   const server = placement.take(profile.worldType, profile.seats);
-  if (server === undefined) return undefined;
+  if (server === undefined) {
+    return undefined;
+  }
   const worldId = context.newId();
   const match = matchOf(context, proposal, { worldId, serverId: server.id, state: "placed" });
   const changes: Change[] = [
@@ -180,7 +206,9 @@ function planOnServer(
   ];
   for (const id of rosterOf(match)) {
     const ticket = replica.get("ticket", id);
-    if (ticket?.value.state !== "waiting") return undefined;
+    if (ticket?.value.state !== "waiting") {
+      return undefined;
+    }
     const matched = { ...ticket.value, state: "matched", matchId: match.id } as const;
     changes.push(put("ticket", id, ticket, { ...matched, reason: undefined }));
   }

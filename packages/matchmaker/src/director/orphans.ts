@@ -31,17 +31,32 @@ export class Orphans {
     const present = new Set<string>();
     for (const { value: server } of [...replica.table("server").values()]) {
       const report = replica.get("report", server.id)?.value;
-      if (report?.epoch !== server.epoch || server.state === "gone") continue;
+      if (report?.epoch !== server.epoch || server.state === "gone") {
+        continue;
+      }
       for (const world of report.worlds) {
-        if (matchIndex.worldNamed(server.id, world.name) !== undefined) continue;
+        if (matchIndex.worldNamed(server.id, world.name) !== undefined) {
+          continue;
+        }
         const key = `${server.id}\n${world.name}`;
         present.add(key);
-        if (world.premade && !this.#destroyed.has(key)) await this.#adopt(server, world);
-        else this.#consider(server, world, key);
+        if (world.premade && !this.#destroyed.has(key)) {
+          await this.#adopt(server, world);
+        } else {
+          this.#consider(server, world, key);
+        }
       }
     }
-    for (const key of this.#seen.keys()) if (!present.has(key)) this.#seen.delete(key);
-    for (const key of this.#destroyed) if (!present.has(key)) this.#destroyed.delete(key);
+    for (const key of this.#seen.keys()) {
+      if (!present.has(key)) {
+        this.#seen.delete(key);
+      }
+    }
+    for (const key of this.#destroyed) {
+      if (!present.has(key)) {
+        this.#destroyed.delete(key);
+      }
+    }
   }
 
   /** Forgets what it saw: who begins to lead looks for itself. */
@@ -56,9 +71,15 @@ export class Orphans {
     this.#seen.set(key, seenMs);
     // What is being created may be this one.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
-    if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) return;
-    if (time.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) return;
-    if (this.#tasks.isRunning(key)) return;
+    if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) {
+      return;
+    }
+    if (time.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) {
+      return;
+    }
+    if (this.#tasks.isRunning(key)) {
+      return;
+    }
     this.#tasks.start(key, async () => {
       try {
         await servers.destroy(server, world.name, settings.worldCallMs);
@@ -103,7 +124,9 @@ export class Orphans {
       const known = this.#context.matchIndex.worldNamed(server.id, world.name);
       return known === undefined ? [put("world", id, undefined, adopted)] : undefined;
     });
-    if (!committed) return;
+    if (!committed) {
+      return;
+    }
     emit({ kind: "world-adopted", serverId: server.id, worldName: world.name });
     this.#context.wake();
   }

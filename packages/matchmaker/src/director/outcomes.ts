@@ -23,7 +23,9 @@ export function ended(
 /** A match without one of its tickets; its seat is open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
-  if (team === undefined) return match;
+  if (team === undefined) {
+    return match;
+  }
   return {
     ...match,
     teams: match.teams.map(({ name, tickets }) => ({
@@ -42,7 +44,9 @@ export function vacated(match: Match, ticketId: string): Match {
  */
 export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Match {
   const { id, state, assignment } = ticket;
-  if (!usesTokens || (state !== "assigned" && state !== "joined")) return vacated(match, id);
+  if (!usesTokens || (state !== "assigned" && state !== "joined")) {
+    return vacated(match, id);
+  }
   const untilMs = state === "joined" ? 0 : (assignment?.expiresMs ?? 0);
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
@@ -59,7 +63,9 @@ export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   for (const { tickets } of match.teams) {
     for (const id of tickets) {
       const ticket = replica.get("ticket", id);
-      if (ticket?.value.matchId === match.id && !hasEnded(ticket.value)) found.push(ticket);
+      if (ticket?.value.matchId === match.id && !hasEnded(ticket.value)) {
+        found.push(ticket);
+      }
     }
   }
   return found;
@@ -94,7 +100,9 @@ export function worldEnded(
   const { id, matchId } = world.value;
   const changes: Change[] = [remove("world", id, world)];
   const match = matchId === undefined ? undefined : replica.get("match", matchId);
-  if (match === undefined) return changes;
+  if (match === undefined) {
+    return changes;
+  }
   changes.push(remove("match", match.value.id, match));
   for (const ticket of ticketsOf(replica, match.value)) {
     changes.push(put("ticket", ticket.value.id, ticket, fate(ticket.value)));

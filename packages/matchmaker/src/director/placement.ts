@@ -23,11 +23,15 @@ export class Placement {
   ) {
     this.#isUsable = isUsable;
     for (const { value: server } of replica.table("server").values()) {
-      if (server.state !== "serving") continue;
+      if (server.state !== "serving") {
+        continue;
+      }
       const load = matchIndex.loadOf(server.id);
       const worlds = server.maxWorlds - load.worlds;
       const seats = server.maxAgents - load.seats;
-      if (worlds > 0 && seats > 0) this.#rooms.push({ server, worlds, seats });
+      if (worlds > 0 && seats > 0) {
+        this.#rooms.push({ server, worlds, seats });
+      }
     }
   }
 
@@ -46,10 +50,16 @@ export class Placement {
   take(worldType: string, seats: number): ServerRecord | undefined {
     let best: Room | undefined;
     for (const candidate of this.#rooms) {
-      if (!this.#fits(candidate, worldType, seats)) continue;
-      if (best === undefined || isFuller(candidate, best)) best = candidate;
+      if (!this.#fits(candidate, worldType, seats)) {
+        continue;
+      }
+      if (best === undefined || isFuller(candidate, best)) {
+        best = candidate;
+      }
     }
-    if (best === undefined) return undefined;
+    if (best === undefined) {
+      return undefined;
+    }
     best.worlds -= 1;
     best.seats -= seats;
     return best.server;

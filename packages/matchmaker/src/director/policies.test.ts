@@ -16,7 +16,9 @@ async function playing(place: Place, policy: MessageInitShape<typeof WorldPolicy
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   await house.pass(1_000);
   const world = server.worlds.get("gridworld-1") as SimulatedWorld;
   return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };

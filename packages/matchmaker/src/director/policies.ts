@@ -17,8 +17,12 @@ export async function followPolicies(
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
   const report = replica.get("report", serverId)?.value;
-  if (server === undefined || server.state === "lost" || server.state === "gone") return;
-  if (report?.epoch !== server.epoch) return;
+  if (server === undefined || server.state === "lost" || server.state === "gone") {
+    return;
+  }
+  if (report?.epoch !== server.epoch) {
+    return;
+  }
   for (const seen of report.worlds) {
     const world = replica.get("world", matchIndex.worldNamed(serverId, seen.name) ?? "")?.value;
     if (world?.state === "open" || world?.state === "draining") {
@@ -37,15 +41,22 @@ async function follow(
 ): Promise<void> {
   const { replica, matchIndex } = context;
   // What it says may be older than the world's last change.
-  if (report.receivedMs < world.openedMs) return;
+  if (report.receivedMs < world.openedMs) {
+    return;
+  }
   const policy = policyOf(matchIndex, replica, world);
   const isDue = isOver(context, world, seen, policy, serverDrains);
   if (world.state === "draining") {
     const isTimeUp = replica.now() >= (world.drainUntilMs ?? 0);
-    if (isTimeUp || isVacant(context, world, seen)) await to(context, world, "destroying");
+    if (isTimeUp || isVacant(context, world, seen)) {
+      await to(context, world, "destroying");
+    }
   } else if (isDue) {
-    if (isEmpty(seen) || policy.destroy === "force") await to(context, world, "destroying");
-    else if (policy.destroy === "drain") await to(context, world, "draining", policy.drainMs);
+    if (isEmpty(seen) || policy.destroy === "force") {
+      await to(context, world, "destroying");
+    } else if (policy.destroy === "drain") {
+      await to(context, world, "draining", policy.drainMs);
+    }
   } else if (isResetDue(world, seen, policy, replica.now())) {
     startReset(context, tasks, world.id, seen.sequences);
   }
@@ -68,10 +79,14 @@ function isOver(
   if (policy.destroyAfterSequences !== undefined && seen.sequences > policy.destroyAfterSequences) {
     return true;
   }
-  if (!isVacant(context, world, seen)) return false;
+  if (!isVacant(context, world, seen)) {
+    return false;
+  }
   const match = replica.get("match", world.matchId)?.value;
   const isDone = world.used || match === undefined || ticketsOf(replica, match).length === 0;
-  if (isDone && !policy.keepWhenEmpty) return true;
+  if (isDone && !policy.keepWhenEmpty) {
+    return true;
+  }
   const { destroyWhenIdleMs } = policy;
   const idleMs = replica.now() - (world.emptySinceMs ?? replica.now());
   return destroyWhenIdleMs !== undefined && idleMs >= destroyWhenIdleMs;
@@ -79,12 +94,18 @@ function isOver(
 
 /** Whether nobody is in a world, and nobody has a seat that may still be taken. */
 function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorld): boolean {
-  if (!isEmpty(seen)) return false;
+  if (!isEmpty(seen)) {
+    return false;
+  }
   const match =
     world.matchId === undefined ? undefined : replica.get("match", world.matchId)?.value;
-  if (match === undefined) return true;
+  if (match === undefined) {
+    return true;
+  }
   // Without join tokens nobody can tell who has come: that somebody came has to do.
-  if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) return true;
+  if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
+    return true;
+  }
   return !ticketsOf(replica, match).some(({ value }) => value.state === "assigned");
 }
 
@@ -94,10 +115,14 @@ function isResetDue(
   policy: WorldPolicy,
   nowMs: number,
 ): boolean {
-  if (seen.agents === 0 || world.state !== "open") return false;
+  if (seen.agents === 0 || world.state !== "open") {
+    return false;
+  }
   const { resetAfterSequences, resetEveryMs } = policy;
   const played = seen.sequences - world.resetSequences;
-  if (resetAfterSequences !== undefined && played > resetAfterSequences) return true;
+  if (resetAfterSequences !== undefined && played > resetAfterSequences) {
+    return true;
+  }
   return resetEveryMs !== undefined && nowMs - world.resetMs >= resetEveryMs;
 }
 
@@ -111,7 +136,9 @@ async function to(
   await change(context, () => {
     const stored = replica.get("world", world.id);
     // A match may have taken it, or an agent a seat: then the next look decides again.
-    if (stored?.value !== world) return undefined;
+    if (stored?.value !== world) {
+      return undefined;
+    }
     const drainUntilMs = state === "draining" ? replica.now() + drainMs : undefined;
     return [put("world", world.id, stored, { ...world, state, drainUntilMs })];
   });

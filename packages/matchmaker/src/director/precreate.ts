@@ -16,14 +16,20 @@ export async function precreate(
     const spares = [...(matchIndex.spares.get(profile.name) ?? [])];
     for (const worldId of spares.slice(profile.precreated)) {
       const world = replica.get("world", worldId);
-      if (world?.value.state !== "open") continue;
+      if (world?.value.state !== "open") {
+        continue;
+      }
       const ending = { ...world.value, state: "destroying" } as const;
       await replica.commit([put("world", worldId, world, ending)], leading(context));
     }
-    if (tasks.isCooling(`profile ${profile.name}`)) continue;
+    if (tasks.isCooling(`profile ${profile.name}`)) {
+      continue;
+    }
     for (let count = spares.length; count < profile.precreated; count++) {
       const server = placement.take(profile.worldType, profile.seats);
-      if (server === undefined) break;
+      if (server === undefined) {
+        break;
+      }
       const id = newId();
       const world = newWorld(context, profile, server, id, undefined);
       await replica.commit([put("world", id, undefined, world)], leading(context));

@@ -154,7 +154,9 @@ describe("a match function of the operator's own", () => {
   it("that stops in the middle has what it proposed until then", async () => {
     await using house = await open(async function* ({ pools }) {
       const [first] = inPairs(pools.get("all") ?? []);
-      if (first !== undefined) yield first;
+      if (first !== undefined) {
+        yield first;
+      }
       await new Promise(() => {});
     });
     await house.serve("a");
@@ -186,7 +188,9 @@ describe("a match function of the operator's own", () => {
     await house.report(server);
     await house.settle();
     expect(await house.states(others)).toEqual(["ASSIGNED", "ASSIGNED"]);
-    for (let seconds = 0; seconds < 60; seconds++) await house.pass(1_000);
+    for (let seconds = 0; seconds < 60; seconds++) {
+      await house.pass(1_000);
+    }
     // 60 s, of which it took 6 each time.
     expect(calls).toBeLessThanOrEqual(6);
   });
@@ -254,11 +258,15 @@ describe("a match function of the operator's own", () => {
     const ids = await house.tickets(2, { profile: "authors" });
     await house.settle();
     const { profile: authors } = await house.admin.getProfile({ name: "authors" });
-    if (authors === undefined) throw new Error("a profile was expected");
+    if (authors === undefined) {
+      throw new Error("a profile was expected");
+    }
     const replaced = create(MatchProfileSchema, { ...authors, pools: [...authors.pools] });
     replaced.pools = [create(PoolSchema, { name: "all", tagPresentFilters: [{ tag: "other" }] })];
     await house.admin.putProfile({ profile: replaced });
-    for (const answer of answers) answer();
+    for (const answer of answers) {
+      answer();
+    }
     await house.settle();
     expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
   });

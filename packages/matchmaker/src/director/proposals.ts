@@ -20,7 +20,9 @@ export function propose(
 ): readonly Proposal[] {
   const { matchIndex, replica } = context;
   const pools = most <= 0 ? undefined : matchIndex.poolsOf(profile.name);
-  if (pools === undefined) return [];
+  if (pools === undefined) {
+    return [];
+  }
   const proposals = new Proposals(context, profile, (id) => {
     const ticket = matchIndex.waiting.get(id);
     return ticket !== undefined && isInPools(profile, ticket);
@@ -34,7 +36,9 @@ export function propose(
     });
     for (const proposed of matches) {
       proposals.add(proposed);
-      if (proposals.asked >= most) break;
+      if (proposals.asked >= most) {
+        break;
+      }
     }
   } catch (error) {
     proposals.bad(toError(error));
@@ -70,12 +74,16 @@ export class Proposals {
     this.asked += 1;
     const fault = this.#faultIn(match);
     if (fault === undefined) {
-      for (const { id } of Object.values(match.teams).flat()) this.#used.add(id);
+      for (const { id } of Object.values(match.teams).flat()) {
+        this.#used.add(id);
+      }
       this.made.push({ teams: match.teams, score: match.score, profile: this.#profile.name });
       return;
     }
     this.#faults += 1;
-    if (this.#faults <= maxFaults) this.bad(new Error(fault));
+    if (this.#faults <= maxFaults) {
+      this.bad(new Error(fault));
+    }
   }
 
   /** Tells of something that went wrong. */
@@ -86,7 +94,9 @@ export class Proposals {
   /** Tells of the faults that were not told one by one. */
   end(): void {
     const more = this.#faults - maxFaults;
-    if (more > 0) this.bad(new Error(`${more} more proposals cannot be`));
+    if (more > 0) {
+      this.bad(new Error(`${more} more proposals cannot be`));
+    }
   }
 
   #faultIn({ teams, score = 0 }: MatchProposal): string | undefined {
@@ -100,7 +110,9 @@ export class Proposals {
     if (typeof score !== "number" || Number.isNaN(score)) {
       return `expected a number as score, received ${String(score)}`;
     }
-    if (new Set(ids).size < ids.length) return "expected each ticket once, received one twice";
+    if (new Set(ids).size < ids.length) {
+      return "expected each ticket once, received one twice";
+    }
     const taken = ids.find((id) => this.#used.has(id));
     if (taken !== undefined) {
       return `expected tickets of no earlier proposal, received "${taken}" again`;
@@ -124,7 +136,9 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
   try {
     const chosen = context.evaluate(proposals);
     // Nobody else would hear why it rejects.
-    if (chosen instanceof Promise) chosen.catch(bad);
+    if (chosen instanceof Promise) {
+      chosen.catch(bad);
+    }
     const proposed = new Set(proposals);
     const made = [...chosen].filter((proposal) => proposed.has(proposal));
     const strange = chosen.length - made.length;
@@ -140,7 +154,9 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
 
 /** The best matches first; of those with the same score, the one with the oldest ticket. */
 export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
-  if (proposals.length < 2) return proposals;
+  if (proposals.length < 2) {
+    return proposals;
+  }
   return proposals
     .map((proposal) => ({ proposal, score: proposal.score ?? 0, oldest: oldestOf(proposal) }))
     .sort((a, b) => b.score - a.score || a.oldest - b.oldest)
@@ -150,7 +166,9 @@ export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
 function oldestOf({ teams }: Proposal): number {
   let oldest = Number.POSITIVE_INFINITY;
   for (const team of Object.values(teams)) {
-    for (const { createdMs } of team) oldest = Math.min(oldest, createdMs);
+    for (const { createdMs } of team) {
+      oldest = Math.min(oldest, createdMs);
+    }
   }
   return oldest;
 }

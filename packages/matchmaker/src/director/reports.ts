@@ -22,16 +22,22 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
   const report = replica.get("report", serverId)?.value;
-  if (server === undefined || report === undefined || report.epoch !== server.epoch) return;
+  if (server === undefined || report === undefined || report.epoch !== server.epoch) {
+    return;
+  }
   const reported = new Map(report.worlds.map((world) => [world.name, world]));
   for (const worldId of [...(matchIndex.worldsOf.get(serverId) ?? [])]) {
     const world = replica.get("world", worldId)?.value;
-    if (world?.name === undefined || world.state === "creating") continue;
+    if (world?.name === undefined || world.state === "creating") {
+      continue;
+    }
     const seen = reported.get(world.name);
     if (seen !== undefined) {
       context.reportedWorlds.add(worldId);
       await takeWorld(context, server, report, world.id, seen);
-    } else if (hasEnded(context, world, report)) await worldVanished(context, world);
+    } else if (hasEnded(context, world, report)) {
+      await worldVanished(context, world);
+    }
   }
 }
 
@@ -44,7 +50,9 @@ function hasEnded(
   world: World,
   report: Report,
 ): boolean {
-  if (reportedWorlds.has(world.id)) return true;
+  if (reportedWorlds.has(world.id)) {
+    return true;
+  }
   return report.receivedMs - world.openedMs >= settings.serverLeaseMs;
 }
 
@@ -63,13 +71,19 @@ async function takeWorld(
   const make = (): Change[] | undefined => {
     endings = [];
     const world = replica.get("world", worldId);
-    if (world === undefined) return undefined;
+    if (world === undefined) {
+      return undefined;
+    }
     const changes: Change[] = [];
     const known = withPresence(world.value, seen, replica.now());
-    if (known !== world.value) changes.push(put("world", worldId, world, known));
+    if (known !== world.value) {
+      changes.push(put("world", worldId, world, known));
+    }
     const { matchId } = world.value;
     const match = matchId === undefined ? undefined : replica.get("match", matchId);
-    if (match === undefined || !server.joinTokens) return changes;
+    if (match === undefined || !server.joinTokens) {
+      return changes;
+    }
     const seatMs = profileOfWorld(matchIndex, replica, world.value)?.seatMs ?? 0;
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
@@ -94,17 +108,25 @@ async function takeWorld(
       }
     }
     for (const [id, untilMs] of Object.entries(match.value.held ?? {})) {
-      if (inside.has(id)) continue;
-      if (gone.has(id) || report.receivedMs > untilMs + seatSlackMs) left = released(left, id);
+      if (inside.has(id)) {
+        continue;
+      }
+      if (gone.has(id) || report.receivedMs > untilMs + seatSlackMs) {
+        left = released(left, id);
+      }
     }
-    if (left !== match.value) changes.push(put("match", left.id, match, left));
+    if (left !== match.value) {
+      changes.push(put("match", left.id, match, left));
+    }
     return changes;
   };
   if (await change(context, make)) {
     for (const { ticketId, state } of endings) {
       emit({ kind: "ticket-ended", ticketId, state, reason: undefined });
     }
-    if (endings.length > 0) context.wake();
+    if (endings.length > 0) {
+      context.wake();
+    }
   }
 }
 
@@ -112,7 +134,9 @@ async function takeWorld(
 function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   const emptySinceMs = isEmpty(seen) ? (world.emptySinceMs ?? nowMs) : undefined;
   const used = world.used || seen.joins > 0 || seen.agents > 0;
-  if (emptySinceMs === world.emptySinceMs && used === world.used) return world;
+  if (emptySinceMs === world.emptySinceMs && used === world.used) {
+    return world;
+  }
   return { ...world, emptySinceMs, used };
 }
 
@@ -124,7 +148,9 @@ async function worldVanished(context: DirectorContext, world: World): Promise<vo
   const fate = lostFate(profile, replica.now(), { code: "ABORTED", message });
   await change(context, () => {
     const stored = replica.get("world", world.id);
-    if (stored === undefined) return undefined;
+    if (stored === undefined) {
+      return undefined;
+    }
     return worldEnded(replica, stored, (ticket) =>
       ticket.state === "joined" ? ended(ticket, "completed", replica.now()) : fate(ticket),
     );

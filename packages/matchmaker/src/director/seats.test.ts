@@ -11,7 +11,9 @@ it("a ticket that is cancelled while its agent plays keeps its seat until the ag
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);
   await house.settle();
-  for (const id of [first, second]) await house.join(id);
+  for (const id of [first, second]) {
+    await house.join(id);
+  }
   await house.pass(1_000);
   await house.frontend.cancelTicket({ ticketId: first });
   await house.pass(60_000);
@@ -23,7 +25,9 @@ it("a ticket that is cancelled while its agent plays keeps its seat until the ag
   const [fourth = ""] = await house.tickets(1);
   await house.pass(1_000);
   expect(await house.states([fourth])).toEqual(["WAITING"]);
-  for (const { tickets } of server.worlds.values()) tickets.delete(first);
+  for (const { tickets } of server.worlds.values()) {
+    tickets.delete(first);
+  }
   await house.pass(1_000);
   expect(await house.states([second, fourth])).toEqual(["JOINED", "ASSIGNED"]);
   const { matches } = await house.admin.listMatches({});
@@ -66,14 +70,18 @@ it("an agent that uses the token of a ticket that it cancelled has its seat, and
   const { assignment } = await house.ticket(first);
   await house.frontend.cancelTicket({ ticketId: first });
   await house.pass(5_000);
-  if (assignment === undefined) throw new Error("an assignment was expected");
+  if (assignment === undefined) {
+    throw new Error("an assignment was expected");
+  }
   await house.joinWith(assignment);
   await house.pass(60_000);
   expect(await house.states([third])).toEqual(["WAITING"]);
   expect([...(server.worlds.get("gridworld-1")?.tickets ?? [])].sort()).toEqual(
     [first, second].sort(),
   );
-  for (const { tickets } of server.worlds.values()) tickets.delete(first);
+  for (const { tickets } of server.worlds.values()) {
+    tickets.delete(first);
+  }
   await house.pass(1_000);
   expect(await house.states([third])).toEqual(["ASSIGNED"]);
 });

@@ -7,7 +7,9 @@ it("a matchmaker that stood still for longer than any lease has lost no server",
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   await house.pass(1_000);
   house.time.advance(600_000);
   // It looks before it takes the report that has been waiting for it.

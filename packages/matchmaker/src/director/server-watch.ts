@@ -38,11 +38,18 @@ export class ServerWatch {
       }
       const silentMs = time.now() - this.#lastHeard(server);
       if (server.state === "lost") {
-        if (silentMs >= settings.serverLeaseMs + settings.lostServerMs) await this.#giveUp(server);
-      } else if (silentMs >= settings.serverLeaseMs) await this.#lose(server);
+        if (silentMs >= settings.serverLeaseMs + settings.lostServerMs) {
+          await this.#giveUp(server);
+        }
+      } else if (silentMs >= settings.serverLeaseMs) {
+        await this.#lose(server);
+      }
     }
-    for (const id of this.#seen.keys())
-      if (replica.get("server", id) === undefined) this.#seen.delete(id);
+    for (const id of this.#seen.keys()) {
+      if (replica.get("server", id) === undefined) {
+        this.#seen.delete(id);
+      }
+    }
   }
 
   /** Between two looks no server can be silent for longer than until its next report was due. */
@@ -50,14 +57,20 @@ export class ServerWatch {
     const { settings, time } = this.#context;
     const stoodStillMs = time.now() - this.#lookedMs - settings.serverLeaseMs / 3;
     this.#lookedMs = time.now();
-    if (stoodStillMs <= 0) return;
-    for (const seen of this.#seen.values()) seen.atMs += stoodStillMs;
+    if (stoodStillMs <= 0) {
+      return;
+    }
+    for (const seen of this.#seen.values()) {
+      seen.atMs += stoodStillMs;
+    }
   }
 
   #lastHeard({ id, epoch }: ServerRecord): number {
     const sequence = this.#context.replica.get("report", id)?.value.sequence ?? 0;
     const seen = this.#seen.get(id);
-    if (seen !== undefined && seen.sequence === sequence && seen.epoch === epoch) return seen.atMs;
+    if (seen !== undefined && seen.sequence === sequence && seen.epoch === epoch) {
+      return seen.atMs;
+    }
     const atMs = this.#context.time.now();
     this.#seen.set(id, { sequence, epoch, atMs });
     return atMs;
@@ -67,10 +80,14 @@ export class ServerWatch {
     const { replica, emit } = this.#context;
     const isLost = await change(this.#context, () => {
       const server = replica.get("server", id);
-      if (server?.value.epoch !== epoch || server.value.state === "lost") return undefined;
+      if (server?.value.epoch !== epoch || server.value.state === "lost") {
+        return undefined;
+      }
       return [put("server", id, server, { ...server.value, state: "lost" })];
     });
-    if (isLost) emit({ kind: "server-lost", serverId: id });
+    if (isLost) {
+      emit({ kind: "server-lost", serverId: id });
+    }
   }
 
   /** Ends the worlds of a server that is gone, and then forgets it. Begun by one matchmaker, it is finished by any. */
@@ -78,19 +95,27 @@ export class ServerWatch {
     const { replica, matchIndex, servers, emit } = this.#context;
     await change(this.#context, () => {
       const server = replica.get("server", id);
-      if (server?.value.epoch !== epoch || server.value.state === "gone") return undefined;
+      if (server?.value.epoch !== epoch || server.value.state === "gone") {
+        return undefined;
+      }
       return [put("server", id, server, { ...server.value, state: "gone" })];
     });
-    if (replica.get("server", id)?.value.state !== "gone") return;
+    if (replica.get("server", id)?.value.state !== "gone") {
+      return;
+    }
     const message = `the server at ${address} is gone, and its worlds with it`;
     const reason = { code: "UNAVAILABLE", message } as const;
     for (;;) {
       const worlds = [...(matchIndex.worldsOf.get(id) ?? [])].slice(0, batchSize);
-      if (worlds.length === 0) break;
+      if (worlds.length === 0) {
+        break;
+      }
       await change(this.#context, () =>
         worlds.flatMap((worldId): Change[] => {
           const world = replica.get("world", worldId);
-          if (world === undefined) return [];
+          if (world === undefined) {
+            return [];
+          }
           const profile = profileOfWorld(matchIndex, replica, world.value);
           return worldEnded(replica, world, lostFate(profile, replica.now(), reason));
         }),
@@ -98,7 +123,9 @@ export class ServerWatch {
     }
     const isForgotten = await change(this.#context, () => {
       const server = replica.get("server", id);
-      if (server?.value.state !== "gone") return undefined;
+      if (server?.value.state !== "gone") {
+        return undefined;
+      }
       const report = replica.get("report", id);
       return [
         remove("server", id, server),
@@ -106,7 +133,9 @@ export class ServerWatch {
       ];
     });
     servers.forget(id);
-    if (isForgotten) emit({ kind: "server-gone", serverId: id });
+    if (isForgotten) {
+      emit({ kind: "server-gone", serverId: id });
+    }
     this.#context.wake();
   }
 }

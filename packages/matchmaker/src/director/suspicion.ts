@@ -24,8 +24,12 @@ export class Suspicion {
 
   isSuspect(serverId: string): boolean {
     const since = this.#suspects.get(serverId);
-    if (since === undefined) return false;
-    if (since === this.#lastReport(serverId)) return true;
+    if (since === undefined) {
+      return false;
+    }
+    if (since === this.#lastReport(serverId)) {
+      return true;
+    }
     this.#suspects.delete(serverId);
     return false;
   }
@@ -35,9 +39,13 @@ export class Suspicion {
     const { replica, matchIndex, time } = this.#context;
     for (const matchId of matchIndex.abandoned) {
       const serverId = replica.get("match", matchId)?.value.serverId;
-      if (serverId === undefined || this.#suspects.has(serverId)) continue;
+      if (serverId === undefined || this.#suspects.has(serverId)) {
+        continue;
+      }
       const answeredMs = this.#answered.get(serverId) ?? Number.NEGATIVE_INFINITY;
-      if (time.now() - answeredMs >= trustMs) this.#ask(serverId);
+      if (time.now() - answeredMs >= trustMs) {
+        this.#ask(serverId);
+      }
     }
     matchIndex.abandoned.clear();
   }
@@ -51,7 +59,9 @@ export class Suspicion {
   sweep(): void {
     for (const known of [this.#suspects, this.#answered]) {
       for (const id of known.keys()) {
-        if (this.#context.replica.get("server", id) === undefined) known.delete(id);
+        if (this.#context.replica.get("server", id) === undefined) {
+          known.delete(id);
+        }
       }
     }
   }
@@ -60,14 +70,18 @@ export class Suspicion {
     const { replica, servers, settings, time, wake } = this.#context;
     const server = replica.get("server", serverId)?.value;
     const key = `ask ${serverId}`;
-    if (server === undefined || this.#tasks.isRunning(key)) return;
+    if (server === undefined || this.#tasks.isRunning(key)) {
+      return;
+    }
     this.suspect(serverId);
     this.#tasks.start(key, async () => {
       const answers = await servers.check(server, settings.callbackMs).then(
         () => true,
         () => false,
       );
-      if (!answers) return;
+      if (!answers) {
+        return;
+      }
       this.#answered.set(serverId, time.now());
       this.#suspects.delete(serverId);
       wake();

@@ -16,7 +16,9 @@ it("a world is not taken for ended by reports that were made before it was creat
     await house.settle();
   }
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   await house.pass(1_000);
   expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
   expect(server.created).toBe(1);
@@ -28,7 +30,9 @@ it("a report that arrives after a later one is passed over", async () => {
   const before = reports(server);
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   const renewal = { serverId: "a", epoch: 1n };
   await house.registry.renewServer({ ...renewal, worlds: reports(server), reportNumber: 8n });
   await house.settle();

@@ -14,7 +14,9 @@ it("a store that is away when a failed create is taken back is told of as that, 
   const store: Store = {
     ...inner,
     async commit(changes, options) {
-      if (isAway) throw new StoreError("unavailable", "the store is away");
+      if (isAway) {
+        throw new StoreError("unavailable", "the store is away");
+      }
       return await inner.commit(changes, options);
     },
   };

@@ -31,9 +31,14 @@ export class WorldTasks {
     const task = run()
       .catch((error: unknown) => {
         // Whoever leads now goes on with it.
-        if (isStoreError(error, "fenced")) return;
-        if (isStoreError(error)) this.#emit({ kind: "store-failed", error });
-        else this.#emit({ kind: "step-failed", step: key, error: toError(error) });
+        if (isStoreError(error, "fenced")) {
+          return;
+        }
+        if (isStoreError(error)) {
+          this.#emit({ kind: "store-failed", error });
+        } else {
+          this.#emit({ kind: "step-failed", step: key, error: toError(error) });
+        }
       })
       .finally(() => this.#running.delete(key));
     this.#running.set(key, task);
@@ -45,8 +50,11 @@ export class WorldTasks {
     this.start(worldId, () =>
       run().finally(() => {
         const left = this.creatingOn(serverId) - 1;
-        if (left === 0) this.#creating.delete(serverId);
-        else this.#creating.set(serverId, left);
+        if (left === 0) {
+          this.#creating.delete(serverId);
+        } else {
+          this.#creating.set(serverId, left);
+        }
       }),
     );
   }
@@ -57,7 +65,9 @@ export class WorldTasks {
 
   /** Resolves when nothing is under way. */
   async settled(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running.values());
+    while (this.#running.size > 0) {
+      await Promise.all(this.#running.values());
+    }
   }
 
   isCooling(key: string): boolean {
@@ -78,7 +88,9 @@ export class WorldTasks {
   sweep(): void {
     const now = this.#time.now();
     for (const [key, { untilMs }] of this.#cooldowns) {
-      if (now > untilMs + this.#cooldownMs * 2 ** maxDoublings) this.#cooldowns.delete(key);
+      if (now > untilMs + this.#cooldownMs * 2 ** maxDoublings) {
+        this.#cooldowns.delete(key);
+      }
     }
   }
 }

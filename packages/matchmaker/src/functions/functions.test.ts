@@ -89,7 +89,9 @@ describe("every built-in function", () => {
           const found = matches(match, { one: pool, two: pool.slice(3) });
           const seated = found.flat(2);
           expect(new Set(seated).size).toBe(seated.length);
-          for (const teams of found) expect(teams.flat()).toHaveLength(count);
+          for (const teams of found) {
+            expect(teams.flat()).toHaveLength(count);
+          }
         }
       }),
     );

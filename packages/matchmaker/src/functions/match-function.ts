@@ -42,9 +42,15 @@ export const everyone = "everyone";
 /** The tickets of all pools, each once, the oldest first. */
 export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket[] {
   const [first = [], ...others] = pools.values();
-  if (others.length === 0) return first;
+  if (others.length === 0) {
+    return first;
+  }
   const all = new Map<string, WaitingTicket>();
-  for (const pool of pools.values()) for (const ticket of pool) all.set(ticket.id, ticket);
+  for (const pool of pools.values()) {
+    for (const ticket of pool) {
+      all.set(ticket.id, ticket);
+    }
+  }
   return [...all.values()].sort(byAge);
 }
 

@@ -64,6 +64,8 @@ const maxCount = 10_000;
 
 /** @throws DmEnvRpcError INVALID_ARGUMENT for a number of tickets that no match can have. */
 export function checkCount(what: string, count: number): void {
-  if (count >= 1 && count <= maxCount) return;
+  if (count >= 1 && count <= maxCount) {
+    return;
+  }
   throw invalid(what, `a number from 1 to ${maxCount}`, String(count));
 }

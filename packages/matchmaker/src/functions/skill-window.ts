@@ -45,7 +45,9 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
       if (spread <= Math.min(maxWindow, window + widenPerSecond * waitedSeconds)) {
         yield { teams: { [everyone]: group.map(({ ticket }) => ticket) }, score: -spread };
         start += count;
-      } else start += 1;
+      } else {
+        start += 1;
+      }
     }
   };
 }
@@ -54,7 +56,9 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 export const readSkillWindow: FunctionReader<"skillWindow"> = (parameters) => {
   const { count, doubleArg, window, widenPerSecond, maxWindow } = parameters;
   checkCount("skill_window.count", count);
-  if (doubleArg === "") throw invalid("skill_window.double_arg", "a name", "none");
+  if (doubleArg === "") {
+    throw invalid("skill_window.double_arg", "a name", "none");
+  }
   for (const [name, value] of Object.entries({ window, widenPerSecond, maxWindow })) {
     if (value !== undefined && !(value >= 0)) {
       throw invalid(`skill_window ${name}`, "a number of at least 0", String(value));

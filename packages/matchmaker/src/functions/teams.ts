@@ -22,7 +22,9 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
       for (let at = positions.get(pool) ?? 0; at < tickets.length; at++) {
         const ticket = tickets[at];
         positions.set(pool, at + 1);
-        if (ticket !== undefined && !used.has(ticket.id)) return ticket;
+        if (ticket !== undefined && !used.has(ticket.id)) {
+          return ticket;
+        }
       }
       return undefined;
     };
@@ -32,7 +34,9 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
         const team: WaitingTicket[] = [];
         while (team.length < size) {
           const ticket = next(pool);
-          if (ticket === undefined) return;
+          if (ticket === undefined) {
+            return;
+          }
           used.add(ticket.id);
           team.push(ticket);
         }
@@ -46,7 +50,9 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
 /** Reads `teams` of a profile. */
 export const readTeams: FunctionReader<"teams"> = ({ teams: sizes }, profile) => {
   const pools = new Set(profile.pools.map(({ name }) => name));
-  if (sizes.length === 0) throw invalid("teams", "at least one team", "none");
+  if (sizes.length === 0) {
+    throw invalid("teams", "at least one team", "none");
+  }
   const names = new Set<string>();
   for (const { name, pool, size } of sizes) {
     checkCount(`size of team "${shorten(name)}"`, size);

@@ -39,7 +39,9 @@ class Running implements AsyncDisposable {
   #matchmaker: Matchmaker | undefined;
 
   get matchmaker(): Matchmaker {
-    if (this.#matchmaker === undefined) throw new Error("not open");
+    if (this.#matchmaker === undefined) {
+      throw new Error("not open");
+    }
     return this.#matchmaker;
   }
 
@@ -109,7 +111,9 @@ class Running implements AsyncDisposable {
   async assigned(ticketId: string): Promise<void> {
     await insist(async () => {
       for await (const { ticket } of this.frontend.watchTicket({ ticketId })) {
-        if (ticket?.state === TicketState.ASSIGNED) return;
+        if (ticket?.state === TicketState.ASSIGNED) {
+          return;
+        }
       }
     });
   }
@@ -279,7 +283,9 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
         [one, two].map(async (each) => jwksOf(await each.terms(server))),
       );
       expect(keys[0]?.[0]).toBe(keys[1]?.[0]);
-      for (const kids of keys) expect(kids).toContain(earlier);
+      for (const kids of keys) {
+        expect(kids).toContain(earlier);
+      }
       await expect.poll(() => leaders(one, two, three)).toHaveLength(1);
       const events = [...one.events, ...two.events];
       expect(events.filter(({ kind }) => kind === "store-lost")).toHaveLength(2);
@@ -294,7 +300,9 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     const before = await one.acquire("lead", "one", 60_000);
     await flush(redis);
     const after = await two.acquire("lead", "two", 60_000);
-    if (before === undefined || after === undefined) throw new Error("two leases were expected");
+    if (before === undefined || after === undefined) {
+      throw new Error("two leases were expected");
+    }
     expect(await one.renew(before, 60_000)).toBe(false);
     expect(await two.renew(after, 60_000)).toBe(true);
     await expect(one.commit([writeSecret("a", 0)], { lease: before })).rejects.toSatisfy((error) =>
@@ -316,7 +324,9 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await redis.start();
     // Without a version of its own for each life, this one would have that of the lost commit.
     const commit = await insist(() => two.commit([writeSecret("lost", 0)]));
-    if (!commit.ok || !lostCommit.ok) throw new Error("two commits were expected");
+    if (!commit.ok || !lostCommit.ok) {
+      throw new Error("two commits were expected");
+    }
     expect(commit.version).toBeGreaterThan(lostCommit.version);
     const late = insist(() => one.commit([writeSecret("lost", lostCommit.version)], { life }));
     await expect(late).rejects.toSatisfy((error) => isStoreError(error, "lost"));
@@ -419,7 +429,9 @@ describe.skipIf(!hasRedis)("a Redis that is unsuitable", () => {
 });
 
 const noOpenssl = opensslMissing();
-if (noOpenssl !== undefined) process.stderr.write(`skipped, Redis with TLS: ${noOpenssl}\n`);
+if (noOpenssl !== undefined) {
+  process.stderr.write(`skipped, Redis with TLS: ${noOpenssl}\n`);
+}
 
 describe.skipIf(!hasRedis || noOpenssl !== undefined)("a Redis with TLS", () => {
   it("takes who has a certificate of its authority, and is taken by that authority", async () => {
@@ -499,8 +511,9 @@ async function insist<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      if (!isStoreError(error, "unavailable") && !/\[unavailable\]/.test(String(error)))
+      if (!isStoreError(error, "unavailable") && !/\[unavailable\]/.test(String(error))) {
         throw error;
+      }
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }

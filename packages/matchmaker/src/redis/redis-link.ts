@@ -74,7 +74,9 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     });
     client.on("error", (error: unknown) => {
       // Once, and not for each attempt to come back.
-      if (!isDown && isLasting) onError(toError(error));
+      if (!isDown && isLasting) {
+        onError(toError(error));
+      }
       isDown = true;
     });
     return client;
@@ -83,7 +85,11 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const subscriber = make();
   const destroy = (): void => {
     isLasting = false;
-    for (const each of [client, subscriber]) if (each.isOpen) each.destroy();
+    for (const each of [client, subscriber]) {
+      if (each.isOpen) {
+        each.destroy();
+      }
+    }
   };
   try {
     await inTime(
@@ -102,8 +108,12 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     try {
       return (await inTime(client.sendCommand([...args]), commandMs)) as Reply;
     } catch (error) {
-      if (isReply(error, "NOSCRIPT")) throw error;
-      if (isReply(error, "OOM")) throw full(error, where);
+      if (isReply(error, "NOSCRIPT")) {
+        throw error;
+      }
+      if (isReply(error, "OOM")) {
+        throw full(error, where);
+      }
       throw unavailable(error, where);
     }
   };
@@ -114,7 +124,9 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       try {
         return await sendIt(["EVALSHA", sha, ...rest]);
       } catch (error) {
-        if (!isReply(error, "NOSCRIPT")) throw error;
+        if (!isReply(error, "NOSCRIPT")) {
+          throw error;
+        }
         return await sendIt(["EVAL", source, ...rest]);
       }
     };
@@ -126,11 +138,15 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   /** Of the connection that there is. */
   let preparing: Promise<void> | undefined;
   const prepared = (): Promise<void> => {
-    if (preparing !== undefined) return preparing;
+    if (preparing !== undefined) {
+      return preparing;
+    }
     const attempt = prepare();
     preparing = attempt;
     attempt.catch(() => {
-      if (preparing === attempt) preparing = undefined;
+      if (preparing === attempt) {
+        preparing = undefined;
+      }
     });
     return attempt;
   };
@@ -207,7 +223,9 @@ function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
 }
 
 function socketTls(tls: OpenTls | undefined): Record<string, unknown> {
-  if (tls === undefined) return {};
+  if (tls === undefined) {
+    return {};
+  }
   const { serverName, ...rest } = tls;
   return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }
@@ -225,7 +243,9 @@ function full(error: unknown, where: string): StoreError {
   );
 }
 function unavailable(error: unknown, what: string): StoreError {
-  if (isStoreError(error)) return error;
+  if (isStoreError(error)) {
+    return error;
+  }
   return new StoreError(
     "unavailable",
     `${what} does not answer: ${messageOf(error) || "no reason given"}`,

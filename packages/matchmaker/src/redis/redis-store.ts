@@ -76,7 +76,9 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const channel = key("changed");
   const listeners = new Set<() => void>();
   const tell = (): void => {
-    for (const listener of [...listeners]) listener();
+    for (const listener of [...listeners]) {
+      listener();
+    }
   };
   /** The run of Redis that is connected. */
   let run = "";
@@ -137,17 +139,25 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       const script = changes.some(isNewcomer) ? commitScript : commitWhenFullScript;
       for (;;) {
         const [outcome, ...rest] = list(await link.run(script, keys, args));
-        if (outcome === "fenced" && lease !== undefined) throw fenced(lease);
-        if (outcome === "ok") return { ok: true, version: Number(rest[0]) };
+        if (outcome === "fenced" && lease !== undefined) {
+          throw fenced(lease);
+        }
+        if (outcome === "ok") {
+          return { ok: true, version: Number(rest[0]) };
+        }
         if (outcome === "conflict") {
           return { ok: false, conflicts: rest.map((text) => keyOf(String(text))) };
         }
-        if (planned !== undefined) throw lostLife();
+        if (planned !== undefined) {
+          throw lostLife();
+        }
         await beginLife(link.run);
       }
     },
     async read(keys) {
-      if (keys.length === 0) return [];
+      if (keys.length === 0) {
+        return [];
+      }
       const values = list(await link.command(["HMGET", records, ...keys.map(keyText)]));
       return keys.map((each, index) => entryOf(each, values[index]));
     },
@@ -200,7 +210,9 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
 }
 
 function list(reply: Reply): readonly Reply[] {
-  if (Array.isArray(reply)) return reply;
+  if (Array.isArray(reply)) {
+    return reply;
+  }
   throw new Error(`expected a list from Redis, received ${JSON.stringify(reply)}`);
 }
 

@@ -142,12 +142,18 @@ export function register(options: RegistrationOptions): Registration {
     }));
   };
   const told = (reported: ReturnType<typeof worlds>): void => {
-    for (const { name, leftTicketIds } of reported) seats.told(name, leftTicketIds);
+    for (const { name, leftTicketIds } of reported) {
+      seats.told(name, leftTicketIds);
+    }
   };
   const learn = (terms: Terms): void => {
-    if (terms.serverTime !== undefined) aheadMs = timestampMs(terms.serverTime) - time.now();
+    if (terms.serverTime !== undefined) {
+      aheadMs = timestampMs(terms.serverTime) - time.now();
+    }
     leaseMs = milliseconds(terms.lease) ?? leaseMs;
-    if (terms.jwks !== "") jwks = terms.jwks;
+    if (terms.jwks !== "") {
+      jwks = terms.jwks;
+    }
   };
 
   const enroll = async (): Promise<void> => {
@@ -194,10 +200,15 @@ export function register(options: RegistrationOptions): Registration {
     while (!ended.signal.aborted) {
       isDue = false;
       try {
-        if (epoch === undefined) await enroll();
-        else await renew(epoch);
+        if (epoch === undefined) {
+          await enroll();
+        } else {
+          await renew(epoch);
+        }
       } catch (error) {
-        if (ended.signal.aborted) break;
+        if (ended.signal.aborted) {
+          break;
+        }
         onEvent({ kind: "failed", matchmaker: callers.name, error: fromCallError(error) });
         if (!refused.has(ConnectError.from(error).code)) {
           callers.next();
@@ -208,13 +219,17 @@ export function register(options: RegistrationOptions): Registration {
         epoch = undefined;
         refusals = wasHeld ? 0 : refusals + 1;
         // A lease that is lost is asked for anew at once.
-        if (wasHeld) continue;
+        if (wasHeld) {
+          continue;
+        }
         const backoffMs = Math.min(retryMs * 2 ** (refusals - 1), maxRetryMs);
         await pause(time, backoffMs, ended.signal);
         continue;
       }
       await pause(time, leastMs, ended.signal);
-      if (isDue || ended.signal.aborted) continue;
+      if (isDue || ended.signal.aborted) {
+        continue;
+      }
       const nap = new AbortController();
       wake = () => nap.abort();
       await pause(time, leaseMs / 3, AbortSignal.any([nap.signal, ended.signal]));
@@ -227,7 +242,9 @@ export function register(options: RegistrationOptions): Registration {
   const close = async (): Promise<void> => {
     ended.abort();
     await holding;
-    if (epoch === undefined) return;
+    if (epoch === undefined) {
+      return;
+    }
     const last = { serverId, epoch, worlds: worlds(), reportNumber: reports + 1n, serverSecret };
     // Where nobody answers, the lease runs out.
     await callers
@@ -236,7 +253,9 @@ export function register(options: RegistrationOptions): Registration {
           await client.renewServer(last, call);
         } catch (error) {
           // A lease that was lost takes no report; the place is given up all the same.
-          if (isPassing(error)) throw error;
+          if (isPassing(error)) {
+            throw error;
+          }
         }
         await client.deregisterServer({ serverId, serverSecret }, call);
       })
@@ -252,7 +271,9 @@ export function register(options: RegistrationOptions): Registration {
     seats,
     async authorize({ metadata }) {
       const token = bearerToken(metadata);
-      if (token === undefined) return ["agent"];
+      if (token === undefined) {
+        return ["agent"];
+      }
       try {
         await verifier.operator(token);
         return ["operator"];
@@ -263,7 +284,9 @@ export function register(options: RegistrationOptions): Registration {
     changed,
     async drain() {
       isDraining = true;
-      if (epoch === undefined) return;
+      if (epoch === undefined) {
+        return;
+      }
       await callers.call((client, call) => client.drainServer({ serverId, serverSecret }, call));
     },
     close: closeOnce,

@@ -63,18 +63,30 @@ export function createSeats(
   const left = new Map<string, string[]>();
 
   const sweep = (): void => {
-    if (taken.size < maxRemembered) return;
+    if (taken.size < maxRemembered) {
+      return;
+    }
     const nowMs = now();
-    for (const [seatId, expiresMs] of taken) if (expiresMs < nowMs) taken.delete(seatId);
+    for (const [seatId, expiresMs] of taken) {
+      if (expiresMs < nowMs) {
+        taken.delete(seatId);
+      }
+    }
   };
   const empty = (worldName: string, seatId: string): boolean => {
     const world = inside.get(worldName);
-    if (world?.delete(seatId) !== true) return false;
-    if (world.size === 0) inside.delete(worldName);
+    if (world?.delete(seatId) !== true) {
+      return false;
+    }
+    if (world.size === 0) {
+      inside.delete(worldName);
+    }
     return true;
   };
   const leave = ({ worldName, seatId, ticketId }: JoinClaims): void => {
-    if (!empty(worldName, seatId)) return;
+    if (!empty(worldName, seatId)) {
+      return;
+    }
     left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
     onChange();
   };
@@ -83,7 +95,9 @@ export function createSeats(
     const holder = inside.get(worldName)?.get(seatId);
     if (holder?.isKnown === true) {
       inside.get(worldName)?.set(seatId, { ...holder, keptMs: expiresMs });
-    } else if (empty(worldName, seatId)) onChange();
+    } else if (empty(worldName, seatId)) {
+      onChange();
+    }
   };
 
   return {
@@ -108,22 +122,38 @@ export function createSeats(
     ticketsIn(worldName) {
       const nowMs = now();
       for (const [seatId, holder] of inside.get(worldName) ?? []) {
-        if (holder.keptMs !== undefined && holder.keptMs <= nowMs) empty(worldName, seatId);
-        else inside.get(worldName)?.set(seatId, { ...holder, isKnown: true });
+        if (holder.keptMs !== undefined && holder.keptMs <= nowMs) {
+          empty(worldName, seatId);
+        } else {
+          inside.get(worldName)?.set(seatId, { ...holder, isKnown: true });
+        }
       }
       return [...(inside.get(worldName)?.values() ?? [])].map(({ ticketId }) => ticketId);
     },
     leftFrom: (worldName) => left.get(worldName) ?? [],
     told(worldName, tickets) {
       const rest = (left.get(worldName) ?? []).filter((ticket) => !tickets.includes(ticket));
-      if (rest.length === 0) left.delete(worldName);
-      else left.set(worldName, rest);
+      if (rest.length === 0) {
+        left.delete(worldName);
+      } else {
+        left.set(worldName, rest);
+      }
     },
     keep(worldNames) {
-      for (const name of left.keys()) if (!worldNames.has(name)) left.delete(name);
+      for (const name of left.keys()) {
+        if (!worldNames.has(name)) {
+          left.delete(name);
+        }
+      }
       for (const [name, holders] of inside) {
-        if (worldNames.has(name)) continue;
-        for (const [seatId, { keptMs }] of holders) if (keptMs !== undefined) empty(name, seatId);
+        if (worldNames.has(name)) {
+          continue;
+        }
+        for (const [seatId, { keptMs }] of holders) {
+          if (keptMs !== undefined) {
+            empty(name, seatId);
+          }
+        }
       }
     },
   };

@@ -182,7 +182,9 @@ describe("an address that two servers register with", () => {
     const address = server.url;
     const faults: string[] = [];
     const onEvent = (event: RegistrationEvent): void => {
-      if (event.kind === "failed") faults.push(event.error.message);
+      if (event.kind === "failed") {
+        faults.push(event.error.message);
+      }
     };
     await using wrong = await serveCounting(served.url, { address, onEvent });
     await wrong.registration.registered;
@@ -208,11 +210,15 @@ async function playing(url: string) {
     const updates = matchmaker.find()[Symbol.asyncIterator]();
     const until = async (state: TicketUpdate["state"]): Promise<TicketUpdate> => {
       const { value } = await updates.next();
-      if (value === undefined) throw new Error(`the ticket ended before it was ${state}`);
+      if (value === undefined) {
+        throw new Error(`the ticket ended before it was ${state}`);
+      }
       return value.state === state ? value : await until(state);
     };
     const { assignment } = await until("assigned");
-    if (assignment === undefined) throw new Error("an assignment was expected");
+    if (assignment === undefined) {
+      throw new Error("an assignment was expected");
+    }
     const environment = await joinMatch(assignment, { as: counting });
     await until("joined");
     const next = updates.next().then(async ({ value }) => {

@@ -79,12 +79,18 @@ export async function serveRegistered<S extends RegistrableServer>(
   const server = await serve({
     authorize: async (peer) => (await registration?.authorize(peer)) ?? ["agent"],
     async joinToken(token, worldName) {
-      if (registration !== undefined) return await registration.seats.take(token, worldName);
+      if (registration !== undefined) {
+        return await registration.seats.take(token, worldName);
+      }
       throw new DmEnvRpcError("UNAVAILABLE", "this server is starting; try again");
     },
     onEvent: ({ kind }) => {
-      if (news.has(kind)) registration?.changed();
-      if (kind !== "sequence-started") return;
+      if (news.has(kind)) {
+        registration?.changed();
+      }
+      if (kind !== "sequence-started") {
+        return;
+      }
       cancelReport ??= time.after(sequencesMs, () => {
         cancelReport = undefined;
         registration?.changed();

@@ -52,21 +52,29 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     for (const [index, id] of ids.entries()) {
       const record = replica.get(kind, id)?.value;
       const item = record === undefined ? undefined : make(record);
-      if (item !== undefined) items.push(item);
-      if (items.length === size && index + 1 < ids.length) return { items, nextPageToken: id };
+      if (item !== undefined) {
+        items.push(item);
+      }
+      if (items.length === size && index + 1 < ids.length) {
+        return { items, nextPageToken: id };
+      }
     }
     return { items, nextPageToken: "" };
   };
   return {
     async putProfile({ profile }) {
-      if (profile === undefined) throw invalid("profile", "a profile", "none");
+      if (profile === undefined) {
+        throw invalid("profile", "a profile", "none");
+      }
       checkProfile(profile, context.functions);
       await putProfile(context, profileRecord(profile));
       return {};
     },
     getProfile({ name }) {
       const record = replica.get("profile", name);
-      if (record === undefined) throw notFound("profile", name, "list_profiles says what there is");
+      if (record === undefined) {
+        throw notFound("profile", name, "list_profiles says what there is");
+      }
       return { profile: profileMessage(record.value) };
     },
     async deleteProfile({ name }) {
@@ -75,7 +83,9 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
         if (record === undefined) {
           throw notFound("profile", name, "list_profiles says what there is");
         }
-        if (await replica.commit([remove("profile", name, record)])) return {};
+        if (await replica.commit([remove("profile", name, record)])) {
+          return {};
+        }
       }
     },
     listProfiles(request) {
@@ -127,7 +137,9 @@ async function putProfile(
         `there is room for ${settings.maxProfiles} profiles and all is in use; delete one first (limit: maxProfiles)`,
       );
     }
-    if (await replica.commit([put("profile", record.name, known, record)])) return;
+    if (await replica.commit([put("profile", record.name, known, record)])) {
+      return;
+    }
   }
 }
 
@@ -144,16 +156,21 @@ async function* watch(
   let wake = (): void => {};
   let isBehind = false;
   const note = (kind: Kind, id: string): void => {
-    if (kind === "report") note("server", id);
-    if (kind !== "profile" && kind !== "server" && kind !== "match" && kind !== "ticket") return;
+    if (kind === "report") {
+      note("server", id);
+    }
+    if (kind !== "profile" && kind !== "server" && kind !== "match" && kind !== "ticket") {
+      return;
+    }
     due.set(`${kind}/${id}`, { kind, id });
     wake();
   };
   const onAbort = (): void => wake();
   signal.addEventListener("abort", onAbort, { once: true });
   const stop = replica.onChange(({ kind, id }: ReplicaChange) => {
-    if (due.size < settings.maxWatchQueue) note(kind, id);
-    else {
+    if (due.size < settings.maxWatchQueue) {
+      note(kind, id);
+    } else {
       isBehind = true;
       wake();
     }
@@ -161,10 +178,14 @@ async function* watch(
   try {
     for (const kind of watched) {
       for (const id of [...replica.table(kind).keys()]) {
-        if (signal.aborted) return;
+        if (signal.aborted) {
+          return;
+        }
         due.delete(`${kind}/${id}`);
         const response = changeMessage(context, kind, id);
-        if (response !== undefined) yield response;
+        if (response !== undefined) {
+          yield response;
+        }
       }
     }
     while (!signal.aborted) {

@@ -43,7 +43,9 @@ export function requireCallerRole(
 ): Interceptor {
   const role = accepted.map((each) => `"${each}"`).join(" or ");
   return (next) => async (request) => {
-    if (authorize === undefined) return await next(request);
+    if (authorize === undefined) {
+      return await next(request);
+    }
     const metadata = new Map(request.header);
     const caller = await identify(authorize, { ...peerOfCall(request.contextValues), metadata });
     const roles = caller?.roles;

@@ -63,7 +63,9 @@ export function frontendService(
       found(replica, ticketId, askerOf(call, request));
       for await (const ticket of watch.follow(ticketId, signal)) {
         yield { ticket: ticketMessage(ticket) };
-        if (hasEnded(ticket)) return;
+        if (hasEnded(ticket)) {
+          return;
+        }
       }
     },
     async cancelTicket(request, call) {
@@ -88,14 +90,18 @@ function askerOf(
 
 /** Returns true for whoever created a ticket, and for operators. */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
-  if (caller?.roles.includes("operator") === true) return true;
+  if (caller?.roles.includes("operator") === true) {
+    return true;
+  }
   return (owner === undefined || owner === caller?.identity) && isSecretOf(secretHash, secret);
 }
 
 /** A ticket of the caller's own: anybody else's is not found. */
 function found(replica: Replica, id: string, asker: Asker): Stored<Ticket> {
   const ticket = replica.get("ticket", id);
-  if (ticket === undefined || !isFor(ticket.value, asker)) throw notFound("ticket", id, again);
+  if (ticket === undefined || !isFor(ticket.value, asker)) {
+    throw notFound("ticket", id, again);
+  }
   return ticket;
 }
 
@@ -140,7 +146,9 @@ async function createTicket(
   if (limit !== undefined) {
     // One that there is takes no more room.
     await replica.refresh([{ kind: "ticket", id: ticket.id }]);
-    if (replica.get("ticket", ticket.id) === undefined) throw overloaded(limit);
+    if (replica.get("ticket", ticket.id) === undefined) {
+      throw overloaded(limit);
+    }
   }
   const created = budget.reserve(ticket);
   try {
@@ -179,7 +187,9 @@ async function putTicket(
   while (known === undefined) {
     // Who has given up this call may have cancelled the ticket already.
     signal.throwIfAborted();
-    if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) return ticket;
+    if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) {
+      return ticket;
+    }
     // Asked for before: an answer may have been lost.
     known = replica.get("ticket", ticket.id)?.value;
   }
@@ -188,7 +198,9 @@ async function putTicket(
     known.profile === ticket.profile &&
     isDeepStrictEqual(known.search, ticket.search) &&
     isDeepStrictEqual(known.extensions, ticket.extensions);
-  if (isSame) return known;
+  if (isSame) {
+    return known;
+  }
   throw new DmEnvRpcError(
     "ALREADY_EXISTS",
     `there is a ticket "${shorten(ticket.id)}" with another content; choose another id, or none`,
@@ -225,7 +237,9 @@ async function cancelTicket(
   await replica.refresh([{ kind: "ticket", id }]);
   for (;;) {
     const ticket = found(replica, id, asker);
-    if (hasEnded(ticket.value)) return ticket.value;
+    if (hasEnded(ticket.value)) {
+      return ticket.value;
+    }
     const cancelled = ended(ticket.value, "cancelled", replica.now());
     const changes: Change[] = [put("ticket", id, ticket, cancelled)];
     const { matchId } = ticket.value;
@@ -235,7 +249,9 @@ async function cancelTicket(
           { kind: "match", id: matchId },
           { kind: "ticket", id },
         ]);
-        if (replica.get("match", matchId) === undefined) continue;
+        if (replica.get("match", matchId) === undefined) {
+          continue;
+        }
       }
       const match = replica.get("match", matchId);
       if (match !== undefined) {

@@ -14,7 +14,9 @@ async function slowHouse(kind: "commit" | "read") {
   let isSlow = (): void => {};
   let delay: Promise<void> | undefined;
   const pass = async (call: typeof kind): Promise<void> => {
-    if (call !== kind || delay === undefined) return;
+    if (call !== kind || delay === undefined) {
+      return;
+    }
     const held = delay;
     delay = undefined;
     isSlow();
@@ -61,7 +63,9 @@ it("a report whose server has given up the call does not replace the next one", 
   await slow;
   givingUp.abort();
   await expect(late).rejects.toThrow(givenUp);
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   await house.report(server);
   goOn();
   await house.settle();
@@ -81,7 +85,9 @@ it("a registration that its server has given up does not replace the next one", 
   await slow;
   givingUp.abort();
   await expect(late).rejects.toThrow(givenUp);
-  for (const id of ids) await house.join(id);
+  for (const id of ids) {
+    await house.join(id);
+  }
   await house.register(server);
   await house.settle();
   goOn();

@@ -20,7 +20,9 @@ describe("the id of a server", () => {
   it("is that of the process which registered it: nobody else takes it, or speaks for it", async () => {
     await using house = await House.open({ authorize: () => ["agent", "server"] });
     const [mine, thief] = [new SimulatedServer("a"), new SimulatedServer("thief")];
-    for (const server of [mine, thief]) house.servers.add(server);
+    for (const server of [mine, thief]) {
+      house.servers.add(server);
+    }
     const serverSecret = "known to this process alone";
     const registration = { ...offer, serverId: "a", joinTokens: true };
     const { epoch } = await house.registry.registerServer({

@@ -6,7 +6,9 @@ import { toConnectError } from "../errors.ts";
 export const mapErrorsToConnectCodes: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
-    if (!response.stream) return response;
+    if (!response.stream) {
+      return response;
+    }
     const { message } = response;
     return { ...response, message: mapStreamErrors(message) };
   } catch (error) {

@@ -10,7 +10,9 @@ import type { AuthorizeCall } from "./authorize.ts";
 /** Each caller is who it says that it is. */
 const byName: AuthorizeCall = ({ metadata }) => {
   const identity = metadata.get("name");
-  if (identity === undefined) return undefined;
+  if (identity === undefined) {
+    return undefined;
+  }
   return { identity, roles: identity === "operator" ? ["agent", "operator"] : ["agent"] };
 };
 
@@ -43,19 +45,25 @@ describe("a ticket", () => {
     await expect(
       house.frontend.createTicket({ ticketId: "t", ticketSecret: shown }, as(name)),
     ).rejects.toThrow(/\[already_exists\]/);
-    for (const call of callsOf(house, "t", ticketSecret, "alice")) await call();
+    for (const call of callsOf(house, "t", ticketSecret, "alice")) {
+      await call();
+    }
   });
 
   it("is there for operators", async () => {
     await using house = await House.open({ authorize: byName });
     await house.frontend.createTicket({ ticketId: "t", ticketSecret: "mine" }, as("alice"));
-    for (const call of callsOf(house, "t", "", "operator")) await call();
+    for (const call of callsOf(house, "t", "", "operator")) {
+      await call();
+    }
   });
 
   it("without a secret is there for who knows its id, where nobody is asked who they are", async () => {
     await using house = await House.open();
     await house.frontend.createTicket({ ticketId: "open" });
-    for (const call of callsOf(house, "open", "", "anybody")) await call();
+    for (const call of callsOf(house, "open", "", "anybody")) {
+      await call();
+    }
     await house.frontend.createTicket({ ticketId: "closed", ticketSecret: "mine" });
     for (const call of callsOf(house, "closed", "", "anybody")) {
       await expect(call()).rejects.toThrow(/\[not_found\]/);

@@ -101,7 +101,9 @@ function checkWorlds(
   { settings }: Pick<RegistryContext, "settings">,
   worlds: readonly WorldReport[],
 ): void {
-  if (worlds.length <= settings.maxWorldsPerServer) return;
+  if (worlds.length <= settings.maxWorldsPerServer) {
+    return;
+  }
   throw new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
     `expected at most ${settings.maxWorldsPerServer} worlds of a server, received ${worlds.length} (limit: maxWorldsPerServer)`,
@@ -116,7 +118,9 @@ async function callBack(
   try {
     await servers.check({ id: serverId, address }, settings.callbackMs);
   } catch (error) {
-    if (isDmEnvRpcError(error) && error.code === "INVALID_ARGUMENT") throw error;
+    if (isDmEnvRpcError(error) && error.code === "INVALID_ARGUMENT") {
+      throw error;
+    }
     // Why is for the operator's log: a caller could learn from it what is open on the matchmaker's network.
     emit({ kind: "server-refused", serverId, address, error: toError(error) });
     throw new DmEnvRpcError(
@@ -138,7 +142,9 @@ function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): str
  * @throws DmEnvRpcError PERMISSION_DENIED.
  */
 function checkSecret(server: ServerRecord | undefined, secret: string): void {
-  if (server === undefined || isSecretOf(server.secretHash, secret)) return;
+  if (server === undefined || isSecretOf(server.secretHash, secret)) {
+    return;
+  }
   throw new DmEnvRpcError(
     "PERMISSION_DENIED",
     `server_secret: expected the one that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another one"}; give each run of a server an id of its own`,
@@ -159,10 +165,16 @@ async function checkRivals(
   { serverId, address }: RegisterServerRequest,
 ): Promise<void> {
   for (const [id, { value }] of [...replica.table("server")]) {
-    if (id === serverId || !isSameAddress(value.address, address)) continue;
-    if (value.state !== "serving" && value.state !== "draining") continue;
+    if (id === serverId || !isSameAddress(value.address, address)) {
+      continue;
+    }
+    if (value.state !== "serving" && value.state !== "draining") {
+      continue;
+    }
     // Without tokens nobody can tell one server from another: the latest has the address.
-    if (!value.joinTokens || !(await servers.isThere(value, settings.callbackMs))) continue;
+    if (!value.joinTokens || !(await servers.isThere(value, settings.callbackMs))) {
+      continue;
+    }
     throw new DmEnvRpcError(
       "ALREADY_EXISTS",
       `another server, "${shorten(id)}", is registered at "${shorten(address)}" and answers there; register each server with the address under which it alone is reached`,
@@ -218,11 +230,17 @@ async function register(
     // Whoever had the address before is not there any more.
     for (const [id, other] of replica.table("server")) {
       const { value } = other;
-      if (id === serverId || value.state === "gone") continue;
-      if (!isSameAddress(value.address, address)) continue;
+      if (id === serverId || value.state === "gone") {
+        continue;
+      }
+      if (!isSameAddress(value.address, address)) {
+        continue;
+      }
       changes.push(put("server", id, other, { ...value, state: "gone" }));
     }
-    if (await replica.commit(changes)) return epoch;
+    if (await replica.commit(changes)) {
+      return epoch;
+    }
   }
 }
 
@@ -240,20 +258,27 @@ async function renew(
   }
   for (;;) {
     const server = replica.get("server", serverId);
-    if (server === undefined) throw notFound("server", serverId, "register it again");
+    if (server === undefined) {
+      throw notFound("server", serverId, "register it again");
+    }
     checkSecret(server.value, serverSecret);
     if (server.value.epoch < epoch) {
       await replica.refresh([{ kind: "server", id: serverId }]);
-      if ((replica.get("server", serverId)?.value.epoch ?? 0) < epoch) throw outdated(serverId);
+      if ((replica.get("server", serverId)?.value.epoch ?? 0) < epoch) {
+        throw outdated(serverId);
+      }
       continue;
     }
     const { state } = server.value;
-    if (server.value.epoch > epoch || state === "lost" || state === "gone")
+    if (server.value.epoch > epoch || state === "lost" || state === "gone") {
       throw outdated(serverId);
+    }
     // Who has given up this call may have made its next report elsewhere, and that one is the newer.
     signal.throwIfAborted();
     const report = replica.get("report", serverId);
-    if (number > 0 && number <= (report?.value.number ?? 0)) return;
+    if (number > 0 && number <= (report?.value.number ?? 0)) {
+      return;
+    }
     const next: Report = {
       serverId,
       epoch,
@@ -262,7 +287,9 @@ async function renew(
       receivedMs: replica.now(),
       worlds: worlds.map(reportedWorld),
     };
-    if (await replica.commit([put("report", serverId, report, next)])) return;
+    if (await replica.commit([put("report", serverId, report, next)])) {
+      return;
+    }
     await replica.refresh([{ kind: "server", id: serverId }]);
   }
 }
@@ -284,12 +311,20 @@ async function setState(
   for (;;) {
     const server = replica.get("server", serverId);
     if (server === undefined) {
-      if (state === "gone") return;
+      if (state === "gone") {
+        return;
+      }
       throw notFound("server", serverId, "register it first");
     }
-    if (secret !== undefined) checkSecret(server.value, secret);
-    if (server.value.state === "gone" || server.value.state === state) return;
-    if (await replica.commit([put("server", serverId, server, { ...server.value, state })])) return;
+    if (secret !== undefined) {
+      checkSecret(server.value, secret);
+    }
+    if (server.value.state === "gone" || server.value.state === state) {
+      return;
+    }
+    if (await replica.commit([put("server", serverId, server, { ...server.value, state })])) {
+      return;
+    }
   }
 }
 

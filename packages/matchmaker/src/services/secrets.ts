@@ -8,7 +8,9 @@ export function hashOf(secret: string): string | undefined {
 
 /** Returns true for the secret of a hash, and for any where there is no hash. */
 export function isSecretOf(hash: string | undefined, secret: string): boolean {
-  if (hash === undefined) return true;
+  if (hash === undefined) {
+    return true;
+  }
   const [wanted, sent] = [Buffer.from(hash), Buffer.from(hashOf(secret) ?? "")];
   return wanted.length === sent.length && timingSafeEqual(wanted, sent);
 }

@@ -10,11 +10,19 @@ export class TicketBudget {
   #bytes = 0;
 
   constructor(replica: Replica) {
-    for (const { value } of replica.table("ticket").values()) this.#bytes += ticketBytes(value);
+    for (const { value } of replica.table("ticket").values()) {
+      this.#bytes += ticketBytes(value);
+    }
     replica.onChange((change) => {
-      if (change.kind !== "ticket") return;
-      if (change.before !== undefined) this.#bytes -= ticketBytes(change.before);
-      if (change.after !== undefined) this.#bytes += ticketBytes(change.after);
+      if (change.kind !== "ticket") {
+        return;
+      }
+      if (change.before !== undefined) {
+        this.#bytes -= ticketBytes(change.before);
+      }
+      if (change.after !== undefined) {
+        this.#bytes += ticketBytes(change.after);
+      }
     });
   }
 
@@ -37,10 +45,15 @@ export class TicketBudget {
 export function ticketBytes(ticket: Ticket): number {
   const { doubles, strings, tags } = ticket.search;
   let characters = ticket.id.length + ticket.profile.length;
-  for (const name of Object.keys(doubles)) characters += name.length + 16;
-  for (const [name, value] of Object.entries(strings))
+  for (const name of Object.keys(doubles)) {
+    characters += name.length + 16;
+  }
+  for (const [name, value] of Object.entries(strings)) {
     characters += name.length + value.length + 16;
-  for (const tag of tags) characters += tag.length + 8;
+  }
+  for (const tag of tags) {
+    characters += tag.length + 8;
+  }
   let bytes = overheadBytes + 2 * characters + (ticket.assignment?.joinToken.length ?? 0);
   for (const [name, { typeUrl, value }] of Object.entries(ticket.extensions)) {
     bytes += 2 * (name.length + typeUrl.length + 32) + value.length;

@@ -12,8 +12,12 @@ export class TicketWatch {
   constructor(replica: Replica) {
     this.#replica = replica;
     this.#stop = replica.onChange(({ kind, id }) => {
-      if (kind !== "ticket") return;
-      for (const wake of this.#watchers.get(id) ?? []) wake();
+      if (kind !== "ticket") {
+        return;
+      }
+      for (const wake of this.#watchers.get(id) ?? []) {
+        wake();
+      }
     });
   }
 
@@ -21,7 +25,11 @@ export class TicketWatch {
   close(): void {
     this.#isClosed = true;
     this.#stop();
-    for (const watchers of this.#watchers.values()) for (const wake of watchers) wake();
+    for (const watchers of this.#watchers.values()) {
+      for (const wake of watchers) {
+        wake();
+      }
+    }
   }
 
   /**
@@ -31,11 +39,15 @@ export class TicketWatch {
     let told: Ticket | undefined;
     while (!this.#isClosed && !signal.aborted) {
       const ticket = this.#replica.get("ticket", id)?.value;
-      if (ticket === undefined) return;
+      if (ticket === undefined) {
+        return;
+      }
       if (ticket !== told) {
         told = ticket;
         yield ticket;
-      } else await this.#change(id, signal);
+      } else {
+        await this.#change(id, signal);
+      }
     }
   }
 
@@ -45,7 +57,9 @@ export class TicketWatch {
       this.#watchers.set(id, watchers);
       const wake = (): void => {
         watchers.delete(wake);
-        if (watchers.size === 0) this.#watchers.delete(id);
+        if (watchers.size === 0) {
+          this.#watchers.delete(id);
+        }
         signal.removeEventListener("abort", wake);
         resolve();
       };

@@ -42,8 +42,12 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
     now: () => time.now(),
     async commit(changes, { lease, life } = {}): Promise<CommitResult> {
       checkOnce(changes);
-      if (lease !== undefined && !holds(lease)) throw fenced(lease);
-      if (life !== undefined && life !== history.life) throw lostLife();
+      if (lease !== undefined && !holds(lease)) {
+        throw fenced(lease);
+      }
+      if (life !== undefined && life !== history.life) {
+        throw lostLife();
+      }
       const conflicts = changes.filter((change) => {
         const { version, value } = history.entry(change);
         return (value === undefined ? 0 : version) !== change.version;
@@ -52,7 +56,9 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
         return { ok: false, conflicts: conflicts.map(({ kind, id }) => ({ kind, id })) };
       }
       const version = history.write(changes);
-      for (const listener of [...listeners]) listener();
+      for (const listener of [...listeners]) {
+        listener();
+      }
       return { ok: true, version };
     },
     read: async (keys) => keys.map((key) => history.entry(key)),
@@ -71,12 +77,16 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
       return lease;
     },
     async renew(lease, ttlMs) {
-      if (!holds(lease)) return false;
+      if (!holds(lease)) {
+        return false;
+      }
       leases.set(lease.name, { lease, untilMs: time.now() + ttlMs });
       return true;
     },
     async release(lease) {
-      if (holds(lease)) leases.delete(lease.name);
+      if (holds(lease)) {
+        leases.delete(lease.name);
+      }
     },
     close,
     [Symbol.asyncDispose]: close,
@@ -109,9 +119,13 @@ class History {
       const text = keyText({ kind, id });
       this.#records.set(text, { kind, id, version, value } as Entry);
       this.#log.push({ version, text });
-      if (value === undefined) this.#deleted.push(text);
+      if (value === undefined) {
+        this.#deleted.push(text);
+      }
     }
-    if (this.#deleted.length > 2 * maxDeleted) this.#forget();
+    if (this.#deleted.length > 2 * maxDeleted) {
+      this.#forget();
+    }
     if (this.#log.length > 2 * this.#records.size + 1_000) {
       this.#log = this.#log.filter((line) => this.#isCurrent(line));
     }
@@ -128,12 +142,18 @@ class History {
     let index = this.#firstAfter(from);
     for (; index < this.#log.length; index++) {
       const line = this.#log[index];
-      if (line === undefined) break;
+      if (line === undefined) {
+        break;
+      }
       // A commit is never cut in two.
-      if (entries.length >= limit && line.version !== cursor) break;
+      if (entries.length >= limit && line.version !== cursor) {
+        break;
+      }
       cursor = line.version;
       const entry = this.#records.get(line.text);
-      if (entry?.version === line.version) entries.push(entry);
+      if (entry?.version === line.version) {
+        entries.push(entry);
+      }
     }
     const more = index < this.#log.length;
     const version = more ? cursor : this.#version;
@@ -146,8 +166,11 @@ class History {
     let high = this.#log.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#log[middle]?.version ?? 0) > version) high = middle;
-      else low = middle + 1;
+      if ((this.#log[middle]?.version ?? 0) > version) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
     }
     return low;
   }
@@ -159,7 +182,9 @@ class History {
   #forget(): void {
     for (const text of this.#deleted.splice(0, this.#deleted.length - maxDeleted)) {
       const entry = this.#records.get(text);
-      if (entry === undefined || entry.value !== undefined) continue;
+      if (entry === undefined || entry.value !== undefined) {
+        continue;
+      }
       this.#forgotten = Math.max(this.#forgotten, entry.version);
       this.#records.delete(text);
     }

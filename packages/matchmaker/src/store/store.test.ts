@@ -57,7 +57,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
       ),
     );
     expect(results.filter(({ ok }) => ok)).toHaveLength(1);
-    for (const store of stores) await store.close();
+    for (const store of stores) {
+      await store.close();
+    }
   });
 
   it("refuses a commit that holds a record twice", async () => {
@@ -107,7 +109,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
       );
     }
     const pages = await pagesOf(store, 4);
-    for (const { entries } of pages) expect(entries.length % 3).toBe(0);
+    for (const { entries } of pages) {
+      expect(entries.length % 3).toBe(0);
+    }
     const seen = pages.flatMap(({ entries }) => entries.map(({ id }) => id));
     expect(seen).toHaveLength(15);
     expect(new Set(seen).size).toBe(15);
@@ -116,7 +120,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   it("is read from its start in pages when it has forgotten deletions that came after the first page", async () => {
     await using place = await kind.place();
     await using store = await place.open();
-    for (const id of ["a", "b", "c"]) await store.commit([write(id, 0, secret(id))]);
+    for (const id of ["a", "b", "c"]) {
+      await store.commit([write(id, 0, secret(id))]);
+    }
     await makeAndDelete(store, 25_000);
     const seen = (await pagesOf(store, 2)).flatMap(({ entries }) => entries);
     expect(seen.filter(({ value }) => value !== undefined).map(({ id }) => id)).toEqual([
@@ -174,7 +180,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     const lease = await store.acquire("lead", "me", 60_000);
     expect(lease).toMatchObject({ name: "lead", holder: "me" });
     expect(await other.acquire("lead", "you", 60_000)).toBeUndefined();
-    if (lease !== undefined) await store.release(lease);
+    if (lease !== undefined) {
+      await store.release(lease);
+    }
     const next = await other.acquire("lead", "you", 60_000);
     expect(next).toMatchObject({ holder: "you" });
     expect(next?.epoch).not.toBe(lease?.epoch);
@@ -185,7 +193,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await using store = await place.open();
     const unheard = await store.acquire("lead", "me", 60_000);
     const lease = await store.acquire("lead", "me", 60_000);
-    if (lease === undefined || unheard === undefined) throw new Error("a lease was expected");
+    if (lease === undefined || unheard === undefined) {
+      throw new Error("a lease was expected");
+    }
     expect(lease.epoch).not.toBe(unheard.epoch);
     expect(await store.renew(unheard, 60_000)).toBe(false);
     expect(await store.renew(lease, 60_000)).toBe(true);
@@ -200,7 +210,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await using store = await place.open();
     await using other = await place.open();
     const lease = await store.acquire("lead", "me", 60_000);
-    if (lease === undefined) throw new Error("a lease was expected");
+    if (lease === undefined) {
+      throw new Error("a lease was expected");
+    }
     expect(await store.renew(lease, 60_000)).toBe(true);
     expect(await store.commit([write("a", 0, secret("a"))], { lease })).toMatchObject({ ok: true });
     for (let renewals = 0; renewals < 2; renewals++) {
@@ -223,7 +235,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
 /** Commits, and returns the version. */
 async function commitAll(store: Store, changes: readonly Change[]): Promise<number> {
   const result = await store.commit(changes);
-  if (result.ok) return result.version;
+  if (result.ok) {
+    return result.version;
+  }
   throw new Error(`a commit was expected, received ${JSON.stringify(result)}`);
 }
 
@@ -246,7 +260,9 @@ async function pagesOf(store: Store, limit: number): Promise<Changes[]> {
   const pages = [await store.changes(undefined, limit)];
   for (let last = pages[0]; last?.more === true; last = pages.at(-1)) {
     pages.push(await store.changes(last.position, limit));
-    if (pages.length > 1_000) throw new Error("an end of the pages was expected");
+    if (pages.length > 1_000) {
+      throw new Error("an end of the pages was expected");
+    }
   }
   return pages;
 }

@@ -47,7 +47,9 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   };
   const sign = async (token: SignJWT): Promise<string> => {
     const [key] = keys();
-    if (key === undefined) throw new Error("expected a key to sign tokens with, received none");
+    if (key === undefined) {
+      throw new Error("expected a key to sign tokens with, received none");
+    }
     const header = { alg: algorithm, ...(key.kid === undefined ? {} : { kid: key.kid }) };
     return await token.setProtectedHeader(header).sign(await signerOf(key));
   };

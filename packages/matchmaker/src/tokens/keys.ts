@@ -47,7 +47,9 @@ export class SharedKeys {
   private constructor(replica: Replica) {
     this.#replica = replica;
     replica.onChange((change) => {
-      if (change.kind === "secret" && change.id === secretId) this.#adopt(change.after);
+      if (change.kind === "secret" && change.id === secretId) {
+        this.#adopt(change.after);
+      }
     });
     this.#adopt(replica.get("secret", secretId)?.value);
   }
@@ -60,7 +62,9 @@ export class SharedKeys {
     const keys = new SharedKeys(replica);
     if (keys.#keys.length === 0) {
       await replica.refresh([{ kind: "secret", id: secretId }]);
-      if (keys.#keys.length === 0) keys.#keys = [await generateSigningKey()];
+      if (keys.#keys.length === 0) {
+        keys.#keys = [await generateSigningKey()];
+      }
       await keys.share();
     }
     return keys;
@@ -80,7 +84,9 @@ export class SharedKeys {
   }
 
   #adopt(secret: Secret | undefined): void {
-    if (secret === undefined) return;
+    if (secret === undefined) {
+      return;
+    }
     const key: SigningKey = JSON.parse(secret.value);
     const earlier = this.#keys.filter(({ kid }) => kid !== key.kid);
     this.#keys = [key, ...earlier].slice(0, maxKeys);

@@ -73,7 +73,9 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
         currentDate: new Date(now()),
         requiredClaims: ["sub", "exp", "role"],
       });
-      if (payload["address"] !== address) throw new WrongAddress();
+      if (payload["address"] !== address) {
+        throw new WrongAddress();
+      }
       return payload;
     } catch (error) {
       throw refusal(error, now());
@@ -99,7 +101,9 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
     },
     async operator(token) {
       const { role } = await claimsOf(token);
-      if (role === "operator") return;
+      if (role === "operator") {
+        return;
+      }
       throw new DmEnvRpcError(
         "PERMISSION_DENIED",
         `expected a token of role "operator", received one of role "${shorten(String(role))}"`,

@@ -10,7 +10,9 @@ const served = await serveMatchmaker({
   profiles: [pairs],
   settings: { leaderLeaseMs: 1_000, serverLeaseMs: 1_500, lostServerMs: 500, tickMs: 100 },
   onEvent: ({ kind }) => {
-    if (kind === "leading" || kind === "following") process.stdout.write(`${kind}\n`);
+    if (kind === "leading" || kind === "following") {
+      process.stdout.write(`${kind}\n`);
+    }
   },
 });
 process.stdout.write(`listening on ${served.url}\n`);

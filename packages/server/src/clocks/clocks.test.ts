@@ -140,7 +140,9 @@ describe("turns", () => {
     const peers = await joinedPeers(server, world, 3);
     await Promise.all(
       peers.map(async (peer) => {
-        for (let i = 0; i < 3; i++) await peer.step();
+        for (let i = 0; i < 3; i++) {
+          await peer.step();
+        }
         await peer.leave();
       }),
     );
@@ -239,7 +241,9 @@ describe("realtime", () => {
       await quiet();
       time.advance(20);
       const { state } = await step;
-      if (state !== "RUNNING") ended.push(state);
+      if (state !== "RUNNING") {
+        ended.push(state);
+      }
     }
     const starts = log.filter((event) => event.startsWith("start"));
     expect(starts).toEqual(Array.from({ length: 6 }, () => "start 1"));
@@ -359,7 +363,9 @@ describe("realtime", () => {
       create: () => ({
         step: () => {
           tickedAt.push(time.now());
-          if (tickedAt.length > 1) return;
+          if (tickedAt.length > 1) {
+            return;
+          }
           return new Promise<void>((resolve) => {
             finish = resolve;
           });

@@ -21,7 +21,9 @@ export function deadlineOf(
   };
   return {
     arm(): void {
-      if (deadlineMs !== undefined) cancel ??= sequence.after(deadlineMs, over);
+      if (deadlineMs !== undefined) {
+        cancel ??= sequence.after(deadlineMs, over);
+      }
     },
     disarm(): void {
       cancel?.();

@@ -218,7 +218,7 @@ describe("wakeUp", () => {
         step() {
           ticks += 1;
           const until = performance.now() + 2;
-          while (performance.now() < until);
+          while (performance.now() < until) {}
         },
         observe: {},
       }),

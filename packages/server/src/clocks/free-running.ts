@@ -29,7 +29,9 @@ function driver(sequence: SequenceControl): ClockDriver {
   };
   /** Takes a step that arrived while the world was blocked or advancing. */
   const takeNext = (): void => {
-    if (sequence.blocked || sequence.waiting === 0) return;
+    if (sequence.blocked || sequence.waiting === 0) {
+      return;
+    }
     for (const seat of sequence.running) {
       if (seat.pending !== undefined) {
         take(seat);
@@ -40,14 +42,20 @@ function driver(sequence: SequenceControl): ClockDriver {
 
   return {
     opened() {
-      for (const seat of sequence.running) sequence.answer(seat);
+      for (const seat of sequence.running) {
+        sequence.answer(seat);
+      }
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
-      if (!sequence.blocked) take(seat);
+      if (!sequence.blocked) {
+        take(seat);
+      }
     },
     advanced() {
-      if (acting?.pending !== undefined && sequence.running.has(acting)) sequence.answer(acting);
+      if (acting?.pending !== undefined && sequence.running.has(acting)) {
+        sequence.answer(acting);
+      }
       acting = undefined;
       takeNext();
     },

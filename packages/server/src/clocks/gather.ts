@@ -11,8 +11,9 @@ export function gather(
   { agent, pending, lastActions }: ClockSeat,
   { onMissedDeadline }: DeadlineOptions = {},
 ): void {
-  if (pending !== undefined && !pending.first) actions.set(agent, pending.actions);
-  else if (onMissedDeadline === "repeat-last" && lastActions !== undefined) {
+  if (pending !== undefined && !pending.first) {
+    actions.set(agent, pending.actions);
+  } else if (onMissedDeadline === "repeat-last" && lastActions !== undefined) {
     actions.set(agent, lastActions);
   }
 }

@@ -23,22 +23,36 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
   const tick = (): void => {
     deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
-    for (const seat of sequence.running) gather(actions, seat, options);
+    for (const seat of sequence.running) {
+      gather(actions, seat, options);
+    }
     sequence.advance(actions);
   };
   const deadline = deadlineOf(sequence, options, () => {
     const late = [...sequence.running].filter((seat) => seat.pending === undefined);
-    for (const seat of late) sequence.missed(seat);
+    for (const seat of late) {
+      sequence.missed(seat);
+    }
     // With the policy `leave`, the removal of the late agents has ticked already.
-    if (goesOn(options)) tick();
+    if (goesOn(options)) {
+      tick();
+    }
   });
   const check = (): void => {
-    if (sequence.blocked || sequence.waiting === 0) deadline.disarm();
-    else if (sequence.waiting === sequence.running.size) tick();
-    else deadline.arm();
+    if (sequence.blocked || sequence.waiting === 0) {
+      deadline.disarm();
+    } else if (sequence.waiting === sequence.running.size) {
+      tick();
+    } else {
+      deadline.arm();
+    }
   };
   const answerWaiting = (): void => {
-    for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+    for (const seat of sequence.running) {
+      if (seat.pending !== undefined) {
+        sequence.answer(seat);
+      }
+    }
   };
 
   return {

@@ -11,8 +11,12 @@ export function mergeActions(
   given: ActionValues = {},
 ): ActionValues | undefined {
   const names = Object.keys(given);
-  if (names.length === 0) return inForce;
-  if (inForce === undefined) return given;
+  if (names.length === 0) {
+    return inForce;
+  }
+  if (inForce === undefined) {
+    return given;
+  }
   const merged: Record<string, unknown> = { ...inForce };
   for (const name of names) {
     const [before, after] = [merged[name], given[name]];
@@ -23,6 +27,8 @@ export function mergeActions(
 
 /** True for nested actions, false for the value of one, which may be a tensor. */
 function isGroup(value: unknown): value is ActionValues {
-  if (typeof value !== "object" || value === null) return false;
+  if (typeof value !== "object" || value === null) {
+    return false;
+  }
   return !("data" in value && "dtype" in value && typeof value.dtype === "string");
 }

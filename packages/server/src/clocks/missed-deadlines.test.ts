@@ -26,7 +26,9 @@ async function setUp(clock: Clock) {
     time,
     limits: { idleStreamMs: 0 },
     onEvent: (event) => {
-      if (event.kind === "deadline-missed") late.push(event.agent);
+      if (event.kind === "deadline-missed") {
+        late.push(event.agent);
+      }
     },
   });
   const host = connectPeer(server);
@@ -53,22 +55,32 @@ describe.each(clocks)("behaviour 37: on the clock %s, a slow agent", (_name, mak
 
   it("misses the deadline of a step once, whoever steps meanwhile, and that of its next step again", async () => {
     const { late, slow, two, three, pass } = await setUp(make("wait"));
-    for (const peer of [slow, two, three]) void peer.step();
+    for (const peer of [slow, two, three]) {
+      void peer.step();
+    }
     await quiet();
     void two.step();
     await pass(3);
     void three.step();
     await pass(3);
     expect(late.filter((agent) => agent === 1)).toEqual([1]);
-    for (const peer of [slow, two, three]) void peer.step();
+    for (const peer of [slow, two, three]) {
+      void peer.step();
+    }
     await pass(3);
     expect(late.filter((agent) => agent === 1)).toEqual([1, 1]);
   });
 
   it("misses one for each tick that goes on without it", async () => {
     const { late, slow, two, three, pass } = await setUp(make("default-action"));
-    for (const peer of [slow, two, three]) void peer.step();
-    for (let step = 0; step < 4; step++) for (const peer of [two, three]) void peer.step();
+    for (const peer of [slow, two, three]) {
+      void peer.step();
+    }
+    for (let step = 0; step < 4; step++) {
+      for (const peer of [two, three]) {
+        void peer.step();
+      }
+    }
     await pass(3);
     expect(late).toEqual([1, 1, 1]);
   });

@@ -71,7 +71,11 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
   };
   /** Actions that an agent gave before it was out of the sequence are not in force once it is back. */
   const forgetGone = (): void => {
-    for (const seat of latest.keys()) if (!sequence.running.has(seat)) latest.delete(seat);
+    for (const seat of latest.keys()) {
+      if (!sequence.running.has(seat)) {
+        latest.delete(seat);
+      }
+    }
   };
   const tick = (): void => {
     cancelTick = undefined;
@@ -83,13 +87,21 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     // In the order of joining, so that a seed reproduces a sequence however requests interleave.
     for (const seat of sequence.running) {
       const values = latest.get(seat);
-      if (values !== undefined) actions.set(seat.agent, values);
+      if (values !== undefined) {
+        actions.set(seat.agent, values);
+      }
     }
-    if (onMissedDeadline === "default-action") latest.clear();
+    if (onMissedDeadline === "default-action") {
+      latest.clear();
+    }
     sequence.advance(actions);
   };
   const answerWaiting = (): void => {
-    for (const seat of sequence.running) if (seat.pending !== undefined) sequence.answer(seat);
+    for (const seat of sequence.running) {
+      if (seat.pending !== undefined) {
+        sequence.answer(seat);
+      }
+    }
   };
 
   return {
@@ -97,15 +109,22 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       answerWaiting();
       const now = sequence.now();
       // A sequence that follows another one keeps the times of its ticks.
-      if (now - dueAt >= periodMs) dueAt = now + periodMs;
-      else if (now >= dueAt) dueAt += periodMs;
+      if (now - dueAt >= periodMs) {
+        dueAt = now + periodMs;
+      } else if (now >= dueAt) {
+        dueAt += periodMs;
+      }
       arm();
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
       const actions = mergeActions(latest.get(seat), seat.pending?.actions);
-      if (actions !== undefined) latest.set(seat, actions);
-      if (answer === "newest") sequence.answer(seat);
+      if (actions !== undefined) {
+        latest.set(seat, actions);
+      }
+      if (answer === "newest") {
+        sequence.answer(seat);
+      }
     },
     advanced() {
       forgetGone();

@@ -31,25 +31,36 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       return seats.find((seat) => seat.agent > last) ?? seats[0];
     }
     const chosen = seats.find((seat) => seat.agent === wanted);
-    if (chosen !== undefined) return chosen;
+    if (chosen !== undefined) {
+      return chosen;
+    }
     throw new Error(`"turn" chose agent ${wanted}, which is not RUNNING`);
   };
   const play = (seat: ClockSeat): void => {
     const actions = new Map();
     gather(actions, seat, options);
-    if (seat.pending !== undefined) played.add(seat);
+    if (seat.pending !== undefined) {
+      played.add(seat);
+    }
     sequence.advance(actions);
   };
   const deadline = deadlineOf(sequence, options, () => {
-    if (current === undefined) return;
+    if (current === undefined) {
+      return;
+    }
     sequence.missed(current);
-    if (goesOn(options)) play(current);
+    if (goesOn(options)) {
+      play(current);
+    }
   });
   /** The deadline runs for the agent whose turn it is, while another agent waits. */
   const arm = (): void => {
     const others = sequence.waiting - (current?.pending === undefined ? 0 : 1);
-    if (sequence.blocked || others === 0) deadline.disarm();
-    else deadline.arm();
+    if (sequence.blocked || others === 0) {
+      deadline.disarm();
+    } else {
+      deadline.arm();
+    }
   };
   /** It is the current agent's turn: it learns it, or has moved already. */
   const begin = (): void => {
@@ -77,8 +88,11 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     opened: next,
     entered: arm,
     stepped(seat) {
-      if (seat !== current) arm();
-      else if (!sequence.blocked) play(seat);
+      if (seat !== current) {
+        arm();
+      } else if (!sequence.blocked) {
+        play(seat);
+      }
     },
     advanced: next,
     refused(seat) {
@@ -86,9 +100,16 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       arm();
     },
     changed() {
-      for (const seat of played) if (!sequence.running.has(seat)) played.delete(seat);
-      if (current === undefined || !sequence.running.has(current)) next();
-      else begin();
+      for (const seat of played) {
+        if (!sequence.running.has(seat)) {
+          played.delete(seat);
+        }
+      }
+      if (current === undefined || !sequence.running.has(current)) {
+        next();
+      } else {
+        begin();
+      }
     },
     closed() {
       deadline.disarm();

@@ -51,12 +51,18 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
     // In the order of joining, so that a seed reproduces a sequence however requests interleave.
-    for (const seat of sequence.running) if (fresh.has(seat)) gather(actions, seat, options);
+    for (const seat of sequence.running) {
+      if (fresh.has(seat)) {
+        gather(actions, seat, options);
+      }
+    }
     fresh = new Set();
     sequence.advance(actions);
   };
   const tickOrRest = (): void => {
-    if (cancelRest !== undefined) return;
+    if (cancelRest !== undefined) {
+      return;
+    }
     if (sequence.now() - turnBegan <= atOnceMs) {
       tick();
       return;
@@ -71,17 +77,31 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     const late = [...sequence.running].filter((seat) => !wakes.has(seat));
     for (const seat of late) {
       sequence.missed(seat);
-      if (onMissedDeadline === "default-action") sleep(seat, undefined);
-      if (onMissedDeadline === "repeat-last") sleep(seat, seat.lastActions);
+      if (onMissedDeadline === "default-action") {
+        sleep(seat, undefined);
+      }
+      if (onMissedDeadline === "repeat-last") {
+        sleep(seat, seat.lastActions);
+      }
     }
     // With the policy `leave`, the removal of the late agents has ticked already.
-    if (goesOn(options)) inTurn();
+    if (goesOn(options)) {
+      inTurn();
+    }
   });
   const check = (): void => {
-    for (const seat of wakes.keys()) if (!sequence.running.has(seat)) wakes.delete(seat);
-    if (sequence.blocked || wakes.size === 0) deadline.disarm();
-    else if (wakes.size === sequence.running.size) tickOrRest();
-    else deadline.arm();
+    for (const seat of wakes.keys()) {
+      if (!sequence.running.has(seat)) {
+        wakes.delete(seat);
+      }
+    }
+    if (sequence.blocked || wakes.size === 0) {
+      deadline.disarm();
+    } else if (wakes.size === sequence.running.size) {
+      tickOrRest();
+    } else {
+      deadline.arm();
+    }
   };
 
   const inTurn = (): void => {
@@ -91,7 +111,9 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
 
   return {
     opened() {
-      for (const seat of sequence.running) sequence.answer(seat);
+      for (const seat of sequence.running) {
+        sequence.answer(seat);
+      }
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
@@ -101,9 +123,13 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
     advanced() {
       now += 1;
       for (const [seat, wakesAt] of wakes) {
-        if (wakesAt > now && sequence.running.has(seat)) continue;
+        if (wakesAt > now && sequence.running.has(seat)) {
+          continue;
+        }
         wakes.delete(seat);
-        if (seat.pending !== undefined && sequence.running.has(seat)) sequence.answer(seat);
+        if (seat.pending !== undefined && sequence.running.has(seat)) {
+          sequence.answer(seat);
+        }
       }
       check();
     },

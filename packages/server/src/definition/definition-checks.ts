@@ -24,7 +24,9 @@ export function checkDefinitions(definitions: readonly UntypedWorldDefinition[])
     names.add(name);
     for (const check of checks) {
       const wrong = check(definition);
-      if (wrong !== undefined) throw new Error(`the world "${name}": ${wrong}`);
+      if (wrong !== undefined) {
+        throw new Error(`the world "${name}": ${wrong}`);
+      }
     }
   }
 }
@@ -47,9 +49,13 @@ function hasName({ name }: UntypedWorldDefinition): string | undefined {
 }
 
 function hasRoomForAgents({ agents = {} }: UntypedWorldDefinition): string | undefined {
-  if (typeof agents === "function") return undefined;
+  if (typeof agents === "function") {
+    return undefined;
+  }
   const { min = 1, max = Number.POSITIVE_INFINITY } = agents;
-  if (min >= 1 && max >= min) return undefined;
+  if (min >= 1 && max >= min) {
+    return undefined;
+  }
   return `expected 1 ≤ agents.min ≤ agents.max, received ${min} and ${max}; its first sequence would never begin`;
 }
 
@@ -60,7 +66,9 @@ function hasTimes({
 }: UntypedWorldDefinition): string | undefined {
   const times = { "clock.deadlineMs": clock?.deadlineMs, drainDeadlineMs, resetDeadlineMs };
   for (const [name, ms] of Object.entries(times)) {
-    if (ms !== undefined && !(ms > 0)) return `expected ${name} above 0, received ${ms}`;
+    if (ms !== undefined && !(ms > 0)) {
+      return `expected ${name} above 0, received ${ms}`;
+    }
   }
   return undefined;
 }
@@ -87,7 +95,9 @@ function hasFittingDefaults({
 
 function defaultFault(what: string, specs: SettingSpecs = {}): string | undefined {
   for (const [name, spec] of Object.entries(specs)) {
-    if (!("default" in spec)) continue;
+    if (!("default" in spec)) {
+      continue;
+    }
     try {
       packFor(spec.default, spec, name);
     } catch (error) {
@@ -99,7 +109,9 @@ function defaultFault(what: string, specs: SettingSpecs = {}): string | undefine
 
 function hasSpecs({ actions, observations, clock }: UntypedWorldDefinition): string | undefined {
   for (const [what, specs] of Object.entries({ actions, observations })) {
-    if (typeof specs === "function") continue;
+    if (typeof specs === "function") {
+      continue;
+    }
     try {
       specTable(flattenSpecs(specs));
     } catch (error) {
@@ -107,8 +119,12 @@ function hasSpecs({ actions, observations, clock }: UntypedWorldDefinition): str
     }
   }
   const needed = clock?.action;
-  if (needed === undefined || typeof actions === "function") return undefined;
-  if (Object.hasOwn(flattenSpecs(actions), needed)) return undefined;
+  if (needed === undefined || typeof actions === "function") {
+    return undefined;
+  }
+  if (Object.hasOwn(flattenSpecs(actions), needed)) {
+    return undefined;
+  }
   return `its clock reads the action "${needed}", which is not among its actions; declare it there`;
 }
 

@@ -25,7 +25,9 @@ const walk = defineEnvironment({
       },
       step({ legs }) {
         x += legs?.dx ?? 0;
-        if (x === -13) throw new Error("out of bounds");
+        if (x === -13) {
+          throw new Error("out of bounds");
+        }
         const done = x >= settings.goal;
         return {
           observation: observe(),
@@ -51,8 +53,9 @@ describe("defineEnvironment", () => {
     const server = createEnvironmentServer({
       worlds: [walk],
       onEvent: (event) => {
-        if (event.kind === "agent-joined" || event.kind === "agent-left")
+        if (event.kind === "agent-joined" || event.kind === "agent-left") {
           told.push([event.kind, event.agent]);
+        }
       },
     });
     const world = await connectPeer(server).createWorld({ seed: 5n });

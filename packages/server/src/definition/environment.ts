@@ -165,7 +165,9 @@ export function defineEnvironment(
   definition: SingleAgentDefinition<SettingSpecs, SettingSpecs, SettingSpecs, Specs, Specs>,
 ): UntypedWorldDefinition {
   const wrong = unknownName(definition, options, "an environment's definition");
-  if (wrong !== undefined) throw new Error(`the environment "${definition.name}": ${wrong}`);
+  if (wrong !== undefined) {
+    throw new Error(`the environment "${definition.name}": ${wrong}`);
+  }
   const { create, observations, ...rest } = definition;
   return withSeeds({
     ...rest,
@@ -188,7 +190,9 @@ function worldOf(
   let changed: Partial<Values> = {};
   let isOver = false;
   const made = (): UntypedEnvironment => {
-    if (environment === undefined) throw new Error("no agent has joined");
+    if (environment === undefined) {
+      throw new Error("no agent has joined");
+    }
     return environment;
   };
   const keep = (step: EnvironmentStep<Specs>): void => {

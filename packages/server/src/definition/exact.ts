@@ -10,15 +10,21 @@ import { DmEnvRpcError, type DType, dtypes, type PackedTensor } from "@dm-env-rp
  * @throws DmEnvRpcError INVALID_ARGUMENT naming a number that the dtype cannot say exactly.
  */
 export function exactly(packed: PackedTensor, dtype: DType, name: string): PackedTensor {
-  if (packed.dtype === dtype) return packed;
+  if (packed.dtype === dtype) {
+    return packed;
+  }
   const [from, to] = [dtypes[packed.dtype], dtypes[dtype]];
-  if (!isNumeric(from.kind) || !isNumeric(to.kind)) return packed;
+  if (!isNumeric(from.kind) || !isNumeric(to.kind)) {
+    return packed;
+  }
   const elements = packed.data as ArrayLike<number | bigint>;
   const data = to.allocate(elements.length) as unknown as (number | bigint)[];
   for (let i = 0; i < elements.length; i++) {
     const element = elements[i] as number | bigint;
     const converted = to.kind === "bigint" ? toBigInt(element) : Number(element);
-    if (converted === undefined) throw inexact(name, dtype, packed.dtype, element);
+    if (converted === undefined) {
+      throw inexact(name, dtype, packed.dtype, element);
+    }
     data[i] = converted;
     if (!same(data[i] as number | bigint, element)) {
       throw inexact(name, dtype, packed.dtype, element);
@@ -44,7 +50,9 @@ function isNumeric(kind: string): boolean {
 }
 
 function toBigInt(element: number | bigint): bigint | undefined {
-  if (typeof element === "bigint") return element;
+  if (typeof element === "bigint") {
+    return element;
+  }
   return Number.isInteger(element) ? BigInt(element) : undefined;
 }
 

@@ -70,7 +70,9 @@ export function readMessage<I extends DescMessage>(
   try {
     return decodeMessage(input, request.value, limits);
   } catch (error) {
-    if (isTensorError(error) && error.reason === "limit") throw error;
+    if (isTensorError(error) && error.reason === "limit") {
+      throw error;
+    }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
       `expected bytes of a ${input.typeName} in the extension, received others: ${String(error)}`,

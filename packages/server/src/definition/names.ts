@@ -20,7 +20,9 @@ export function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly str
  */
 export function known<T extends object>(value: T, names: readonly string[], what: string): T {
   const wrong = unknownName(value, names, what);
-  if (wrong !== undefined) throw new Error(wrong);
+  if (wrong !== undefined) {
+    throw new Error(wrong);
+  }
   return value;
 }
 
@@ -38,9 +40,13 @@ export function unknownName(
   known: readonly string[],
   what: string,
 ): string | undefined {
-  if (!isPlain(value)) return misspelledMethod(value, known, what);
+  if (!isPlain(value)) {
+    return misspelledMethod(value, known, what);
+  }
   const unknown = Object.keys(value).find((name) => !known.includes(name));
-  if (unknown === undefined) return undefined;
+  if (unknown === undefined) {
+    return undefined;
+  }
   const meant = nearest(unknown, known);
   const remedy =
     meant === undefined
@@ -56,9 +62,13 @@ function misspelledMethod(
 ): string | undefined {
   const methods = methodsOf(value);
   for (const name of methods) {
-    if (known.includes(name)) continue;
+    if (known.includes(name)) {
+      continue;
+    }
     const meant = known.find((hook) => !methods.has(hook) && edits(name, hook) === 1);
-    if (meant === undefined) continue;
+    if (meant === undefined) {
+      continue;
+    }
     return `unknown name "${name}": expected ${what}, received a class with a method called almost as a hook; did you mean "${meant}"`;
   }
   return undefined;
@@ -78,7 +88,9 @@ function methodsOf(value: object): ReadonlySet<string> {
     owner = Object.getPrototypeOf(owner) as object | null
   ) {
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {
-      if (typeof value === "function" && name !== "constructor") names.add(name);
+      if (typeof value === "function" && name !== "constructor") {
+        names.add(name);
+      }
     }
   }
   return names;

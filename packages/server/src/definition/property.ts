@@ -67,6 +67,8 @@ export function checkPropertyTree(tree: PropertyTree): void {
         `expected a property name without ".", which nests, received "${name}"; use a record in the tree instead`,
       );
     }
-    if (!isProperty(node)) checkPropertyTree(node);
+    if (!isProperty(node)) {
+      checkPropertyTree(node);
+    }
   }
 }

@@ -16,7 +16,9 @@ export const everyRole: Roles = new Set<Role>(["agent", "operator"]);
 
 /** @throws DmEnvRpcError PERMISSION_DENIED naming the required role. */
 export function requireRole(roles: Roles, role: Role, what: string): void {
-  if (roles.has(role)) return;
+  if (roles.has(role)) {
+    return;
+  }
   const held = roles.size === 0 ? "none" : [...roles].map((own) => `"${own}"`).join(" and ");
   throw new DmEnvRpcError(
     "PERMISSION_DENIED",

@@ -39,7 +39,9 @@ const serverOf = (...worlds: UntypedWorldDefinition[]) => createEnvironmentServe
 /** The first faces of the next sequence of an agent. */
 async function faces(peer: Peer): Promise<unknown[]> {
   const seen: unknown[] = [];
-  for (let i = 0; i < 3; i++) seen.push((await peer.step()).observations["face"]);
+  for (let i = 0; i < 3; i++) {
+    seen.push((await peer.step()).observations["face"]);
+  }
   return seen;
 }
 

@@ -56,7 +56,9 @@ describe("behaviour 69: the compiler refuses a name that nothing reads", () => {
       #x = 0;
       readonly observe = { at: () => tensor("int32", [2], Int32Array.of(this.#x, 0)) };
       step(actions: ReadonlyMap<AgentId, ActionsOf<typeof specs.actions>>) {
-        for (const { move = 0 } of actions.values()) this.walk(move);
+        for (const { move = 0 } of actions.values()) {
+          this.walk(move);
+        }
       }
       private walk(dx: number) {
         this.#x += dx;
@@ -188,8 +190,9 @@ describe("specs of which each agent has one alternative", () => {
 test("a world may be written as a type of its own", () => {
   const hooks: World<object, object, object, typeof specs.actions, typeof specs.observations> = {
     step: (actions) => {
-      for (const action of actions.values())
+      for (const action of actions.values()) {
         expectTypeOf(action.move).toEqualTypeOf<number | undefined>();
+      }
     },
     observe,
   };

@@ -77,7 +77,9 @@ export class AuthorCalls implements Outside {
       atOnce(run());
       return undefined;
     } catch (error) {
-      if (isRefusal(error)) return error;
+      if (isRefusal(error)) {
+        return error;
+      }
       throw new WorldFault(name, error);
     }
   }
@@ -114,7 +116,9 @@ export class AuthorCalls implements Outside {
     this.#turnstile.hold();
     let settled = false;
     const settle = (finish: () => void): void => {
-      if (settled) return;
+      if (settled) {
+        return;
+      }
       settled = true;
       this.#abandon = undefined;
       cancel();
@@ -155,7 +159,9 @@ export class AuthorCalls implements Outside {
     let cancelled = false;
     const cancel = begin(() =>
       this.operate(() => {
-        if (!cancelled) transition();
+        if (!cancelled) {
+          transition();
+        }
       }),
     );
     return () => {
@@ -167,7 +173,9 @@ export class AuthorCalls implements Outside {
 
 /** @throws WorldFault unless the failure is a refusal and `refused` takes it. */
 function settleFailed(name: string, error: unknown, refused?: (error: Error) => void): void {
-  if (refused === undefined || !isRefusal(error)) throw new WorldFault(name, error);
+  if (refused === undefined || !isRefusal(error)) {
+    throw new WorldFault(name, error);
+  }
   refused(error);
 }
 
@@ -178,13 +186,17 @@ function settleFailed(name: string, error: unknown, refused?: (error: Error) => 
  */
 export function atOnce<T>(result: T): T {
   const error = promised(result);
-  if (error !== undefined) throw error;
+  if (error !== undefined) {
+    throw error;
+  }
   return result;
 }
 
 /** The error for a promise where none is allowed. Its rejection is ignored: it could not be reported in time. */
 export function promised(result: unknown): Error | undefined {
-  if (!isPromiseLike(result)) return undefined;
+  if (!isPromiseLike(result)) {
+    return undefined;
+  }
   result.then(undefined, () => {});
   return new Error(
     "expected it to be done when it returns, received a promise; only create, join, start, step, destroy, properties and extensions may take their time",

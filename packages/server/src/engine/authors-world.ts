@@ -50,7 +50,9 @@ export class AuthorsWorld {
 
   /** Destroys a world that is made after its server gave up on it. */
   #inTime(world: UntypedWorld): UntypedWorld {
-    if (!this.#isOver) return world;
+    if (!this.#isOver) {
+      return world;
+    }
     try {
       this.#destroy(world);
     } catch (error) {
@@ -65,7 +67,9 @@ export class AuthorsWorld {
    * @throws WorldFault if it throws.
    */
   destroy(): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     this.#isOver = true;
     this.#destroy(this.#world);
   }

@@ -13,8 +13,12 @@ export function mayDestroyNow(
   { onDestroy = "refuse" }: Pick<UntypedWorldDefinition, "onDestroy">,
   agents: number,
 ): boolean {
-  if (agents === 0 || onDestroy === "force") return true;
-  if (onDestroy === "drain") return false;
+  if (agents === 0 || onDestroy === "force") {
+    return true;
+  }
+  if (onDestroy === "drain") {
+    return false;
+  }
   throw new DmEnvRpcError(
     "FAILED_PRECONDITION",
     `the world "${name}" has ${agents} agents joined; have them leave first`,

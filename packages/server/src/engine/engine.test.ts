@@ -52,14 +52,18 @@ class Table {
     const agent = this.seats.length + 1;
     const onLeft = (): void => void this.left.set(agent, (this.left.get(agent) ?? 0) + 1);
     this.world.join(new Map(), onLeft, (result) => {
-      if (!isDmEnvRpcError(result)) this.seats.push(result.seat);
+      if (!isDmEnvRpcError(result)) {
+        this.seats.push(result.seat);
+      }
       answer(result);
     });
   }
 
   seat(index: number): Readonly<Seat> {
     const seat = this.seats[index];
-    if (seat === undefined) throw new Error(`no agent ${index} joined`);
+    if (seat === undefined) {
+      throw new Error(`no agent ${index} joined`);
+    }
     return seat;
   }
 
@@ -77,7 +81,9 @@ class Table {
 
 function tableOf(agents: number, definition: Partial<UntypedWorldDefinition> = {}): Table {
   const table = new Table({ ...counting, ...definition });
-  for (let agent = 0; agent < agents; agent++) table.join();
+  for (let agent = 0; agent < agents; agent++) {
+    table.join();
+  }
   return table;
 }
 
@@ -96,7 +102,9 @@ const counting: UntypedWorldDefinition = defineWorld({
         tick += 1;
       },
       status(agent) {
-        if (tick >= 7) return "terminated";
+        if (tick >= 7) {
+          return "terminated";
+        }
         return tick > 0 && tick % 3 === agent % 3 ? "interrupted" : "running";
       },
       observe: { tick: () => tick, reward: () => 1 },
@@ -124,10 +132,16 @@ function checkCounters(state: Readonly<WorldState>): void {
   const unsaved = (of: Ended): boolean => of.saved === undefined;
   expect([...state.unsaved].filter((of) => !ended.includes(of))).toEqual([]);
   expect(ended.filter(unsaved).filter((of) => !state.unsaved.has(of))).toEqual([]);
-  for (const of of state.reset?.awaited ?? []) expect(ended).toContain(of);
-  for (const of of running) expect(of.seat.state).toBe(of);
+  for (const of of state.reset?.awaited ?? []) {
+    expect(ended).toContain(of);
+  }
+  for (const of of running) {
+    expect(of.seat.state).toBe(of);
+  }
   expect(states.map(({ kind }) => kind)).not.toContain("gone");
-  if (state.sequence !== "open") expect(running).toEqual([]);
+  if (state.sequence !== "open") {
+    expect(running).toEqual([]);
+  }
 }
 
 const moves = fc.array(
@@ -165,7 +179,9 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
   switch (kind) {
     case "join":
       table.answers.pop();
-      if (table.seats.length < 6) table.join();
+      if (table.seats.length < 6) {
+        table.join();
+      }
       return;
     case "resetWorld":
       world.resetWorld(undefined, new Map(), answer);
@@ -186,10 +202,15 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
     return;
   }
   busy.add(agent);
-  if (kind === "step") world.step(seat, all, once);
-  else if (kind === "reset") world.reset(seat, new Map(), once);
-  else if (kind === "leave") world.leave(seat, once);
-  else world.resetWorld(seat, new Map(), once);
+  if (kind === "step") {
+    world.step(seat, all, once);
+  } else if (kind === "reset") {
+    world.reset(seat, new Map(), once);
+  } else if (kind === "leave") {
+    world.leave(seat, once);
+  } else {
+    world.resetWorld(seat, new Map(), once);
+  }
 }
 
 describe("the engine", () => {
@@ -201,7 +222,9 @@ describe("the engine", () => {
         for (const { kind, agent } of played) {
           play(table, kind, agent, busy);
           checkCounters(table.world.state);
-          for (const answers of table.answers) expect(answers.length).toBeLessThanOrEqual(1);
+          for (const answers of table.answers) {
+            expect(answers.length).toBeLessThanOrEqual(1);
+          }
         }
         table.world.destroyNow();
         checkCounters(table.world.state);
@@ -266,7 +289,9 @@ describe("the engine", () => {
           status: () => (isOver ? "terminated" : "running"),
           observe: {
             view() {
-              if (isOver) throw new Error("nothing to see");
+              if (isOver) {
+                throw new Error("nothing to see");
+              }
               return 1;
             },
           },

@@ -112,13 +112,17 @@ export class Engine {
       return;
     }
     const finish: Done<T> = (result) => {
-      if (unanswered.delete(finish)) done(result);
+      if (unanswered.delete(finish)) {
+        done(result);
+      }
     };
     unanswered.add(finish);
     try {
       transition(finish);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefusal(error)) {
+        throw error;
+      }
       finish(clientError(error));
     }
   }
@@ -158,11 +162,17 @@ export class Engine {
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Readonly<Seat>>): void {
     this.#request(done, (finish) => {
       const { closing, draining, seats } = this.#state;
-      if (closing !== undefined) throw closing;
-      if (draining !== undefined) throw drainingWorld(this.#name);
+      if (closing !== undefined) {
+        throw closing;
+      }
+      if (draining !== undefined) {
+        throw drainingWorld(this.#name);
+      }
       const max = this.#settings.counts.max;
       const full = fullWorld(this.#name, seats.size, max, this.#maxAgentsPerWorld);
-      if (full !== undefined) throw full;
+      if (full !== undefined) {
+        throw full;
+      }
       const values = readSettings(this.#definition.joinSettings ?? {}, settings, "join", false);
       const specs = this.#specsFor(values);
       this.#state.lastAgent += 1;
@@ -194,7 +204,9 @@ export class Engine {
   #take(seat: Seat): void {
     const state = this.#state;
     state.seats.set(seat.agent, seat);
-    if (state.vacancies > 0) state.vacancies -= 1;
+    if (state.vacancies > 0) {
+      state.vacancies -= 1;
+    }
     this.#outside.emit({ kind: "agent-joined", agent: seat.agent });
   }
 
@@ -230,18 +242,27 @@ export class Engine {
     const state = this.#state;
     const { onLeave } = this.#definition;
     const { world } = made(this.#play);
-    if (!state.seats.delete(seat.agent)) return;
+    if (!state.seats.delete(seat.agent)) {
+      return;
+    }
     this.#left(seat, reason);
-    if (seat.state.kind !== "gone") this.#become(seat, { kind: "gone", reason });
+    if (seat.state.kind !== "gone") {
+      this.#become(seat, { kind: "gone", reason });
+    }
     this.#saveEnds();
     this.#outside.sync("leave", () => world.leave?.(seat.agent));
     if (state.sequences > 0) {
-      if (onLeave === "block") state.vacancies += 1;
-      else if (onLeave === "terminate") this.#interrupt();
+      if (onLeave === "block") {
+        state.vacancies += 1;
+      } else if (onLeave === "terminate") {
+        this.#interrupt();
+      }
     }
     this.#finishResetIfTold();
     this.#changed();
-    if (state.seats.size === 0) this.#outside.emit({ kind: "emptied" });
+    if (state.seats.size === 0) {
+      this.#outside.emit({ kind: "emptied" });
+    }
   }
 
   #left(seat: Seat, reason: DmEnvRpcError | undefined): void {
@@ -256,10 +277,14 @@ export class Engine {
    */
   leaveIfWaiting(seat: Seat): void {
     const reply = outstandingReply(seat.state);
-    if (reply === undefined) return;
+    if (reply === undefined) {
+      return;
+    }
     const { vacancies, waiting, running } = this.#state;
     const movesByItself = vacancies === 0 && (this.#isContinuous || waiting === running.size);
-    if (seat.state.kind === "running" && movesByItself) return;
+    if (seat.state.kind === "running" && movesByItself) {
+      return;
+    }
     const reason = leftWhileWaiting();
     this.#become(seat, { kind: "gone", reason });
     try {
@@ -297,7 +322,9 @@ export class Engine {
       reply(errorResponse(error));
       return;
     }
-    if (!first && !this.#isAccepted(seat, step)) return;
+    if (!first && !this.#isAccepted(seat, step)) {
+      return;
+    }
     seat.missedMove = undefined;
     if (state.kind === "running" && state.undelivered !== undefined) {
       this.#deliverEnd(state.undelivered, step);
@@ -312,15 +339,20 @@ export class Engine {
         state.lastActions = step.actions;
         clock.stepped(state);
       }
-    } else if (state.kind === "ended") this.#deliverEnd(state, step);
-    else this.#firstStep(seat, step);
+    } else if (state.kind === "ended") {
+      this.#deliverEnd(state, step);
+    } else {
+      this.#firstStep(seat, step);
+    }
   }
 
   /** Has the world validate a step that arrived, and answers it if it is refused (behaviour 68). */
   #isAccepted(seat: Seat, { actions, reply }: OutstandingStep): boolean {
     try {
       const refused = this.#validate(seat.agent, actions);
-      if (refused !== undefined) reply(errorResponse(refused));
+      if (refused !== undefined) {
+        reply(errorResponse(refused));
+      }
       return refused === undefined;
     } catch (error) {
       this.#failRequest(error, reply);
@@ -331,7 +363,9 @@ export class Engine {
   /** The world's refusal of actions, as it stands now. */
   #validate(agent: AgentId, actions: ActionValues): Error | undefined {
     const { world } = made(this.#play);
-    if (world.validate === undefined) return undefined;
+    if (world.validate === undefined) {
+      return undefined;
+    }
     return this.#outside.refusal("validate", () => world.validate?.(agent, actions as never));
   }
 
@@ -354,8 +388,11 @@ export class Engine {
   #firstStep(seat: Seat, step: OutstandingStep): void {
     const { lateEntry = "now" } = this.#definition;
     this.#become(seat, { kind: "opening", step });
-    if (this.#state.sequence === "open" && lateEntry === "now") this.#enter(seat, step);
-    else this.#openIfReady();
+    if (this.#state.sequence === "open" && lateEntry === "now") {
+      this.#enter(seat, step);
+    } else {
+      this.#openIfReady();
+    }
   }
 
   /** An agent enters the sequence that others are in (behaviour 62). */
@@ -363,8 +400,11 @@ export class Engine {
     const { world, clock } = made(this.#play);
     this.#saveEnds();
     const refused = this.#outside.refusal("enter", () => world.enter?.(seat.agent));
-    if (refused === undefined) clock.entered(this.#admit(seat, step));
-    else this.#refuseFirstStep(seat, step, refused);
+    if (refused === undefined) {
+      clock.entered(this.#admit(seat, step));
+    } else {
+      this.#refuseFirstStep(seat, step, refused);
+    }
   }
 
   #refuseFirstStep(seat: Seat, step: OutstandingStep, reason: Error): void {
@@ -385,10 +425,14 @@ export class Engine {
   #openIfReady(): void {
     const { opening, excused, seats } = this.#state;
     if (this.#isContinuous) {
-      if (this.#mayOpen() && this.#members().length > 0) this.#open();
-    } else if (opening === 0 || !this.#mayOpen()) this.#openingDeadline.disarm();
-    else if (opening + excused < seats.size) this.#openingDeadline.arm();
-    else {
+      if (this.#mayOpen() && this.#members().length > 0) {
+        this.#open();
+      }
+    } else if (opening === 0 || !this.#mayOpen()) {
+      this.#openingDeadline.disarm();
+    } else if (opening + excused < seats.size) {
+      this.#openingDeadline.arm();
+    } else {
       this.#openingDeadline.disarm();
       this.#open();
     }
@@ -396,8 +440,12 @@ export class Engine {
 
   #mayOpen(): boolean {
     const { sequence, sequences, vacancies, reset, closing, seats } = this.#state;
-    if (sequence !== "closed" || vacancies > 0) return false;
-    if (reset !== undefined || closing !== undefined) return false;
+    if (sequence !== "closed" || vacancies > 0) {
+      return false;
+    }
+    if (reset !== undefined || closing !== undefined) {
+      return false;
+    }
     return sequences > 0 || seats.size >= this.#settings.counts.min;
   }
 
@@ -454,10 +502,14 @@ export class Engine {
     const late = [...this.#state.seats.values()].filter((seat) => !isReady(seat));
     for (const seat of late) {
       this.#missed(seat);
-      if (goesOn(this.#clock)) this.#excuse(seat);
+      if (goesOn(this.#clock)) {
+        this.#excuse(seat);
+      }
     }
     // With `leave`, the removal of the last late agent has begun the sequence.
-    if (goesOn(this.#clock)) this.#openIfReady();
+    if (goesOn(this.#clock)) {
+      this.#openIfReady();
+    }
   }
 
   // ——— The clock ticks (behaviours 37, 63).
@@ -490,7 +542,9 @@ export class Engine {
 
   #advance(actions: TickActions): void {
     this.#nextTick = actions;
-    if (!this.#isTicking) this.#tick();
+    if (!this.#isTicking) {
+      this.#tick();
+    }
   }
 
   /** Ticks until the clock asks for no more, or the author's promise is pending. */
@@ -500,10 +554,16 @@ export class Engine {
     while (this.#nextTick !== undefined) {
       this.#tickActions = this.#nextTick;
       this.#nextTick = undefined;
-      if (world.validate !== undefined && !this.#isStillAccepted()) continue;
+      if (world.validate !== undefined && !this.#isStillAccepted()) {
+        continue;
+      }
       this.#saveEnds();
-      if (observing.hasRewards) this.#addRewards();
-      if (!this.#outside.call("step", this.#step, this.#stepped, this.#stepRefused)) break;
+      if (observing.hasRewards) {
+        this.#addRewards();
+      }
+      if (!this.#outside.call("step", this.#step, this.#stepped, this.#stepRefused)) {
+        break;
+      }
     }
     this.#isTicking = false;
   }
@@ -519,14 +579,22 @@ export class Engine {
     let accepted: Map<AgentId, ActionValues> | undefined;
     for (const [agent, actions] of this.#tickActions) {
       const running = state.seats.get(agent)?.state;
-      if (running?.kind !== "running") continue;
+      if (running?.kind !== "running") {
+        continue;
+      }
       const step = running.pending?.first ? undefined : running.pending;
       // On a continuous clock the actions in force may be more than those of the step.
-      if (step?.move === state.moves && !this.#isContinuous) continue;
+      if (step?.move === state.moves && !this.#isContinuous) {
+        continue;
+      }
       const refused = this.#validate(agent, actions);
-      if (refused === undefined) continue;
+      if (refused === undefined) {
+        continue;
+      }
       const isAlone = step !== undefined && this.#tickActions.size === 1;
-      if (isAlone && this.#refuseTick(running, refused)) return false;
+      if (isAlone && this.#refuseTick(running, refused)) {
+        return false;
+      }
       accepted ??= new Map(this.#tickActions);
       accepted.delete(agent);
     }
@@ -538,7 +606,9 @@ export class Engine {
   #refuseTick(running: Running, refused: Error): boolean {
     const { clock } = made(this.#play);
     const step = running.pending;
-    if (clock.refused === undefined || step === undefined || step.first) return false;
+    if (clock.refused === undefined || step === undefined || step.first) {
+      return false;
+    }
     running.pending = undefined;
     this.#state.waiting -= 1;
     step.reply(errorResponse(refused));
@@ -557,7 +627,9 @@ export class Engine {
       const [agent] = this.#tickActions.keys();
       const actor = agent === undefined ? undefined : this.#state.seats.get(agent)?.state;
       const isOnly = isStepRefusal(error) && this.#tickActions.size === 1;
-      if (isOnly && actor?.kind === "running" && this.#refuseTick(actor, error)) return;
+      if (isOnly && actor?.kind === "running" && this.#refuseTick(actor, error)) {
+        return;
+      }
       throw new WorldFault("step", error);
     });
   };
@@ -589,8 +661,11 @@ export class Engine {
       }
     }
     state.moves += 1;
-    if (state.running.size === 0) this.#close();
-    else clock.advanced();
+    if (state.running.size === 0) {
+      this.#close();
+    } else {
+      clock.advanced();
+    }
   }
 
   /** Adds the rewards of the last tick to those that agents have not received. */
@@ -605,11 +680,15 @@ export class Engine {
 
   #readAffected(): ReadonlySet<Running> | undefined {
     const { world } = made(this.#play);
-    if (world.affected === undefined) return undefined;
+    if (world.affected === undefined) {
+      return undefined;
+    }
     const affected = new Set<Running>();
     for (const agent of this.#outside.sync("affected", () => world.affected?.() ?? [])) {
       const state = this.#state.seats.get(agent)?.state;
-      if (state?.kind === "running") affected.add(state);
+      if (state?.kind === "running") {
+        affected.add(state);
+      }
     }
     return affected;
   }
@@ -624,10 +703,14 @@ export class Engine {
 
   #respond(running: Running, state: EnvironmentStateType): void {
     const step = running.pending;
-    if (step === undefined) throw new Error(`agent ${running.agent} has no step to answer`);
+    if (step === undefined) {
+      throw new Error(`agent ${running.agent} has no step to answer`);
+    }
     const observations = this.#observe(running, step);
     running.pending = undefined;
-    if (!step.first) running.lastActions = step.actions;
+    if (!step.first) {
+      running.lastActions = step.actions;
+    }
     this.#state.waiting -= 1;
     step.reply({ case: "step", value: { state, observations } });
   }
@@ -651,7 +734,9 @@ export class Engine {
       pending.reply({ case: "step", value: { state, observations } });
       return;
     }
-    if (pending !== undefined) this.#respond(running, RUNNING);
+    if (pending !== undefined) {
+      this.#respond(running, RUNNING);
+    }
     made(this.#play).observing.addReward(seat.agent, reward, seat.specs);
     this.#become(seat, { kind: "ended", seat, state, reward, saved: undefined, excused: false });
   }
@@ -669,8 +754,11 @@ export class Engine {
       this.#failRequest(error, step.reply);
       return;
     }
-    if (seat.state.kind === "running") seat.state.undelivered = undefined;
-    else this.#startAnew(seat);
+    if (seat.state.kind === "running") {
+      seat.state.undelivered = undefined;
+    } else {
+      this.#startAnew(seat);
+    }
     step.reply({ case: "step", value: { state, observations } });
     this.#finishResetIfTold();
   }
@@ -678,7 +766,9 @@ export class Engine {
   /** Saves what undelivered ends show, before the world moves on from it. */
   #saveEnds(): void {
     const { unsaved } = this.#state;
-    if (unsaved.size === 0) return;
+    if (unsaved.size === 0) {
+      return;
+    }
     const { observing } = made(this.#play);
     for (const ended of unsaved) {
       const { seat, reward } = ended;
@@ -691,8 +781,11 @@ export class Engine {
   #interrupt(): void {
     for (const running of this.#state.running.agents) {
       const { seat, pending } = running;
-      if (pending?.first) this.#become(seat, { kind: "opening", step: pending });
-      else this.#endFor(running, INTERRUPTED);
+      if (pending?.first) {
+        this.#become(seat, { kind: "opening", step: pending });
+      } else {
+        this.#endFor(running, INTERRUPTED);
+      }
     }
     this.#close();
   }
@@ -700,12 +793,16 @@ export class Engine {
   /** The sequence is over: no agent is RUNNING. */
   #close(): void {
     const state = this.#state;
-    if (state.sequence !== "open") return;
+    if (state.sequence !== "open") {
+      return;
+    }
     state.sequence = "closed";
     state.moves += 1;
     made(this.#play).clock.closed();
     for (const seat of state.seats.values()) {
-      if (seat.state.kind === "resetting") this.#answerReset(seat, seat.state);
+      if (seat.state.kind === "resetting") {
+        this.#answerReset(seat, seat.state);
+      }
     }
     this.#openIfReady();
   }
@@ -713,9 +810,13 @@ export class Engine {
   /** The set of agents changed: a sequence ends, goes on or begins. */
   #changed(): void {
     const { sequence, running } = this.#state;
-    if (sequence !== "open") this.#openIfReady();
-    else if (running.size === 0) this.#close();
-    else made(this.#play).clock.changed();
+    if (sequence !== "open") {
+      this.#openIfReady();
+    } else if (running.size === 0) {
+      this.#close();
+    } else {
+      made(this.#play).clock.changed();
+    }
   }
 
   // ——— An agent is reset (behaviours 38–40).
@@ -730,14 +831,20 @@ export class Engine {
     try {
       specs = this.#changeSettings(seat, settings);
     } catch (error) {
-      if (isRefusal(error)) reply(errorResponse(error));
-      else this.#failRequest(error, reply);
+      if (isRefusal(error)) {
+        reply(errorResponse(error));
+      } else {
+        this.#failRequest(error, reply);
+      }
       return;
     }
     const resetting: Resetting = { kind: "resetting", reply, specs };
     if (seat.state.kind !== "running" || !seat.state.entered) {
-      if (seat.state.kind === "running") seat.state.undelivered = undefined;
-      else this.#startAnew(seat);
+      if (seat.state.kind === "running") {
+        seat.state.undelivered = undefined;
+      } else {
+        this.#startAnew(seat);
+      }
       this.#answerReset(seat, resetting);
       this.#finishResetIfTold();
       return;
@@ -753,7 +860,9 @@ export class Engine {
   }
 
   #resetRefusal(state: SeatState): DmEnvRpcError | undefined {
-    if (state.kind === "gone") return state.reason ?? leftAlready();
+    if (state.kind === "gone") {
+      return state.reason ?? leftAlready();
+    }
     return outstandingReply(state) === undefined ? undefined : alreadyOutstanding();
   }
 
@@ -765,21 +874,29 @@ export class Engine {
    */
   #changeSettings(seat: Seat, settings: PackedSettings): SeatSpecs {
     const values = readSettings(this.#definition.resetSettings ?? {}, settings, "reset", true);
-    if (settings.size === 0) return seat.specs;
+    if (settings.size === 0) {
+      return seat.specs;
+    }
     const { world } = made(this.#play);
     const merged = { ...seat.settings, ...values };
     const specs = this.#specsFor(merged);
     this.#saveEnds();
     const refused = this.#outside.refusal("reset", () => world.reset?.(seat.agent, values));
-    if (refused !== undefined) throw refused;
+    if (refused !== undefined) {
+      throw refused;
+    }
     seat.settings = merged;
-    if (this.#definition.perAgent === true) this.#settings.reseed(values);
+    if (this.#definition.perAgent === true) {
+      this.#settings.reseed(values);
+    }
     return specs;
   }
 
   #answerReset(seat: Seat, { reply, specs }: Resetting): void {
     seat.specs = specs;
-    if (seat.state.kind === "resetting") this.#become(seat, idle);
+    if (seat.state.kind === "resetting") {
+      this.#become(seat, idle);
+    }
     reply({ case: "reset", value: create(ResetResponseSchema, { specs: specs.message }) });
   }
 
@@ -788,16 +905,22 @@ export class Engine {
   /** @param caller The seat of the caller, if it has joined this world. */
   resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
-      if (caller?.state.kind === "gone") throw caller.state.reason ?? leftAlready();
+      if (caller?.state.kind === "gone") {
+        throw caller.state.reason ?? leftAlready();
+      }
       const specs = this.#definition.resetWorldSettings ?? {};
       const values = readSettings(specs, settings, "reset world", true);
-      if (caller !== undefined) this.#startAnew(caller);
+      if (caller !== undefined) {
+        this.#startAnew(caller);
+      }
       const reset = this.#state.reset ?? this.#beginReset();
       reset.settings = { ...reset.settings, ...values };
       reset.callers.push(finish);
       this.#finishResetIfTold();
       // First steps wait for the reset now, and agents without one are not late.
-      if (this.#state.reset !== undefined) this.#openIfReady();
+      if (this.#state.reset !== undefined) {
+        this.#openIfReady();
+      }
     });
   }
 
@@ -809,7 +932,9 @@ export class Engine {
     state.reset = reset;
     this.#interrupt();
     for (const { state: of } of state.seats.values()) {
-      if (of.kind === "ended" && !of.excused) awaited.add(of);
+      if (of.kind === "ended" && !of.excused) {
+        awaited.add(of);
+      }
     }
     reset.cancelDeadline = this.#outside.after(resetDeadlineMs, () => this.#finishReset(reset));
     return reset;
@@ -817,16 +942,22 @@ export class Engine {
 
   #finishResetIfTold(): void {
     const { reset } = this.#state;
-    if (reset?.awaited.size === 0) this.#finishReset(reset);
+    if (reset?.awaited.size === 0) {
+      this.#finishReset(reset);
+    }
   }
 
   /** Resets the world; agents that have not stepped by the deadline still get their INTERRUPTED. */
   #finishReset(reset: WorldReset): void {
     reset.cancelDeadline();
-    for (const { seat } of reset.awaited) this.#excuse(seat);
+    for (const { seat } of reset.awaited) {
+      this.#excuse(seat);
+    }
     this.#state.reset = undefined;
     this.#settings.change(reset.settings);
-    for (const done of reset.callers) done(undefined);
+    for (const done of reset.callers) {
+      done(undefined);
+    }
     this.#openIfReady();
   }
 
@@ -835,12 +966,16 @@ export class Engine {
   /** Counts a missed deadline, once for each move that waits for the agent's step. */
   #missed(seat: Seat): void {
     const state = this.#state;
-    if (seat.missedMove === state.moves) return;
+    if (seat.missedMove === state.moves) {
+      return;
+    }
     seat.missedMove = state.moves;
     state.missedDeadlines += 1;
     this.#outside.emit({ kind: "deadline-missed", agent: seat.agent });
     const { deadlineMs, onMissedDeadline } = this.#clock;
-    if (onMissedDeadline === "leave") this.#evict(seat, tooSlow(deadlineMs));
+    if (onMissedDeadline === "leave") {
+      this.#evict(seat, tooSlow(deadlineMs));
+    }
   }
 
   #ticksMissed(count: number): void {
@@ -857,7 +992,9 @@ export class Engine {
       state.closing = reason;
       this.#interrupt();
       for (const seat of state.seats.values()) {
-        if (seat.state.kind === "opening") this.#refuseFirstStep(seat, seat.state.step, reason);
+        if (seat.state.kind === "opening") {
+          this.#refuseFirstStep(seat, seat.state.step, reason);
+        }
       }
       this.#changed();
       finish(undefined);
@@ -872,8 +1009,9 @@ export class Engine {
       const { drainDeadlineMs = 30_000 } = this.#definition;
       const draining = this.#startDraining();
       draining.callers.push(finish);
-      if (isNow) this.destroyNow();
-      else {
+      if (isNow) {
+        this.destroyNow();
+      } else {
         draining.cancelDeadline ??= this.#outside.after(drainDeadlineMs, () => this.destroyNow());
       }
     });
@@ -886,7 +1024,9 @@ export class Engine {
   }
 
   destroyIfEmpty(): void {
-    if (this.#state.seats.size === 0) this.destroyNow();
+    if (this.#state.seats.size === 0) {
+      this.destroyNow();
+    }
   }
 
   #startDraining(): NonNullable<WorldState["draining"]> {
@@ -895,19 +1035,25 @@ export class Engine {
   }
 
   #destroyIfDrained(): void {
-    if (this.#state.draining !== undefined) this.destroyIfEmpty();
+    if (this.#state.draining !== undefined) {
+      this.destroyIfEmpty();
+    }
   }
 
   /** Destroys the world, agents or none, even while an author call is pending. */
   destroyNow(): void {
-    if (this.#state.gone !== undefined) return;
+    if (this.#state.gone !== undefined) {
+      return;
+    }
     this.#author.destroy();
     this.#end(destroyedWorld(this.#name), "destroyed");
   }
 
   /** Ends the world because of a fault in the author's code, or in ours. */
   fail(fault: unknown): void {
-    if (this.#state.gone !== undefined) return;
+    if (this.#state.gone !== undefined) {
+      return;
+    }
     const error = worldFailure(this.#name, this.#author.destroyAfter(fault));
     this.#outside.emit({ kind: "failed", error });
     this.#end(error, "failed");
@@ -922,24 +1068,36 @@ export class Engine {
   /** Takes every agent out and gives every request its outcome; those who asked for the end come last. */
   #end(reason: DmEnvRpcError, end: WorldEnd): void {
     const state = this.#state;
-    if (state.gone !== undefined) return;
+    if (state.gone !== undefined) {
+      return;
+    }
     state.gone = reason;
     state.draining?.cancelDeadline?.();
     state.reset?.cancelDeadline();
     this.#openingDeadline.disarm();
     this.#nextTick = undefined;
-    if (state.sequence === "open") this.#play?.clock.closed();
+    if (state.sequence === "open") {
+      this.#play?.clock.closed();
+    }
     state.sequence = "closed";
     const seats = [...state.seats.values()];
     state.seats.clear();
-    for (const seat of seats) this.#left(seat, reason);
+    for (const seat of seats) {
+      this.#left(seat, reason);
+    }
     this.#outside.emit({ kind: "gone", end });
-    for (const seat of seats) this.#dismiss(seat, reason);
+    for (const seat of seats) {
+      this.#dismiss(seat, reason);
+    }
     const destroyers = end === "destroyed" ? (state.draining?.callers ?? []) : [];
     const last = new Set<Done<never>>(destroyers);
     const others = [...state.unanswered].filter((done) => !last.has(done));
-    for (const done of others) done(reason);
-    for (const done of destroyers) done(undefined);
+    for (const done of others) {
+      done(reason);
+    }
+    for (const done of destroyers) {
+      done(undefined);
+    }
     this.#outside.stop();
   }
 
@@ -948,15 +1106,19 @@ export class Engine {
   /** The sequence of an agent is over and it need not be told: its next step is the first of a sequence. */
   #startAnew(seat: Seat): void {
     const { state } = seat;
-    if (state.kind === "ended" && state.excused) this.#become(seat, excusedIdle);
-    else if (state.kind === "ended" || state.kind === "running") this.#become(seat, idle);
+    if (state.kind === "ended" && state.excused) {
+      this.#become(seat, excusedIdle);
+    } else if (state.kind === "ended" || state.kind === "running") {
+      this.#become(seat, idle);
+    }
   }
 
   /** The next sequence does not wait for an agent that has no first step outstanding. */
   #excuse(seat: Seat): void {
     const { state } = seat;
-    if (state.kind === "idle") this.#become(seat, excusedIdle);
-    else if (state.kind === "ended" && !state.excused) {
+    if (state.kind === "idle") {
+      this.#become(seat, excusedIdle);
+    } else if (state.kind === "ended" && !state.excused) {
       state.excused = true;
       this.#state.excused += 1;
     }
@@ -974,21 +1136,27 @@ export class Engine {
     const state = this.#state;
     switch (last.kind) {
       case "idle":
-        if (last.excused) state.excused -= 1;
+        if (last.excused) {
+          state.excused -= 1;
+        }
         return;
       case "opening":
         state.opening -= 1;
         return;
       case "running":
         state.running.delete(last);
-        if (last.pending !== undefined) state.waiting -= 1;
+        if (last.pending !== undefined) {
+          state.waiting -= 1;
+        }
         last.pending = undefined;
         last.reward.isDue = false;
         return;
       case "ended":
         state.unsaved.delete(last);
         state.reset?.awaited.delete(last);
-        if (last.excused) state.excused -= 1;
+        if (last.excused) {
+          state.excused -= 1;
+        }
     }
   }
 
@@ -996,25 +1164,35 @@ export class Engine {
     const state = this.#state;
     switch (next.kind) {
       case "idle":
-        if (next.excused) state.excused += 1;
+        if (next.excused) {
+          state.excused += 1;
+        }
         return;
       case "opening":
         state.opening += 1;
         return;
       case "running":
         state.running.add(next);
-        if (next.pending !== undefined) state.waiting += 1;
+        if (next.pending !== undefined) {
+          state.waiting += 1;
+        }
         return;
       case "ended":
-        if (next.saved === undefined) state.unsaved.add(next);
-        if (next.excused) state.excused += 1;
+        if (next.saved === undefined) {
+          state.unsaved.add(next);
+        }
+        if (next.excused) {
+          state.excused += 1;
+        }
     }
   }
 }
 
 /** The author's side, in transitions that need it: the turnstile lets none through before `create` is over. */
 function made(play: Play | undefined): Play {
-  if (play === undefined) throw new Error("the world has not been made yet");
+  if (play === undefined) {
+    throw new Error("the world has not been made yet");
+  }
   return play;
 }
 

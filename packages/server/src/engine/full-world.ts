@@ -9,7 +9,9 @@ export function fullWorld(
   maxAgentsPerWorld: number,
 ): DmEnvRpcError | undefined {
   const room = Math.min(max, maxAgentsPerWorld);
-  if (agents < room) return undefined;
+  if (agents < room) {
+    return undefined;
+  }
   const limit = max <= maxAgentsPerWorld ? "agents.max" : "maxAgentsPerWorld";
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",

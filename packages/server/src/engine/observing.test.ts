@@ -93,7 +93,9 @@ describe("the memory of observations", () => {
         step(actions) {
           tick += 1;
           row.fill(tick);
-          for (const { out = gone } of actions.values()) gone = out;
+          for (const { out = gone } of actions.values()) {
+            gone = out;
+          }
         },
         status: (agent) => (agent === gone ? "interrupted" : "running"),
         observe: {
@@ -142,7 +144,9 @@ describe("the memory of observations", () => {
     const name = await connectPeer(server).createWorld();
     const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
     await Promise.all([one.step(), two.step()]);
-    for (let i = 0; i < 3; i++) await one.step();
+    for (let i = 0; i < 3; i++) {
+      await one.step();
+    }
     expect((await two.step()).observations["reward"]).toEqual([22, 42]);
   });
 

@@ -61,15 +61,19 @@ export class Observing {
 
   #collect(observe: object, prefix: string): void {
     for (const [key, value] of Object.entries(observe)) {
-      if (typeof value === "function") this.#observers.set(prefix + key, value.bind(observe));
-      else if (typeof value === "object" && value !== null)
+      if (typeof value === "function") {
+        this.#observers.set(prefix + key, value.bind(observe));
+      } else if (typeof value === "object" && value !== null) {
         this.#collect(value, `${prefix}${key}.`);
+      }
     }
   }
 
   /** @throws DmEnvRpcError INTERNAL if a spec has no function. */
   check({ observations }: SeatSpecs): void {
-    for (const { name } of observations.entries) this.#observer(name);
+    for (const { name } of observations.entries) {
+      this.#observer(name);
+    }
   }
 
   #observer(name: string): Observe {
@@ -148,7 +152,9 @@ export class Observing {
       return spec;
     }
     this.#observed += 1;
-    if (this.#checks === "sampled" && this.#observed % sampleEvery === 1) return spec;
+    if (this.#checks === "sampled" && this.#observed % sampleEvery === 1) {
+      return spec;
+    }
     let unbounded = this.#unbounded.get(spec);
     if (unbounded === undefined) {
       unbounded = { dtype: spec.dtype, shape: spec.shape };
@@ -163,7 +169,9 @@ export class Observing {
       reward.isDue = false;
       return this.#one(agent, recipe);
     }
-    if (reward.isDue) this.#add(agent, reward, entry);
+    if (reward.isDue) {
+      this.#add(agent, reward, entry);
+    }
     try {
       return reward.take() ?? zeros(entry.spec);
     } catch (error) {
@@ -173,10 +181,15 @@ export class Observing {
 
   /** Adds the reward of the last tick to the sum, if it is due and the agent has rewards. */
   addReward(agent: AgentId, reward: RewardSum, { observations }: SeatSpecs): void {
-    if (!reward.isDue) return;
+    if (!reward.isDue) {
+      return;
+    }
     const entry = observations.byName.get("reward");
-    if (entry === undefined) reward.isDue = false;
-    else this.#add(agent, reward, entry);
+    if (entry === undefined) {
+      reward.isDue = false;
+    } else {
+      this.#add(agent, reward, entry);
+    }
   }
 
   #add(agent: AgentId, reward: RewardSum, entry: SpecEntry): void {

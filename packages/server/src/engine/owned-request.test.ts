@@ -20,7 +20,9 @@ function slowWorld(moves: Moves) {
     create: () => ({
       async step(actions) {
         await turn();
-        for (const [agent, { move }] of actions) moves.push([agent, move ?? -1]);
+        for (const [agent, { move }] of actions) {
+          moves.push([agent, move ?? -1]);
+        }
       },
       observe: {},
     }),

@@ -32,10 +32,15 @@ function fields({ clock, checks, log = [] }: FieldsOptions) {
     create() {
       const board = new Map<number, number>();
       const check = (field = -1): void => {
-        if (field < 0)
+        if (field < 0) {
           throw new TensorError({ reason: "value", expected: "a field", received: "none" });
-        if (field === 13) throw new Error("there is no luck");
-        if (board.has(field)) throw taken(field);
+        }
+        if (field === 13) {
+          throw new Error("there is no luck");
+        }
+        if (board.has(field)) {
+          throw taken(field);
+        }
       };
       return {
         start: () => board.clear(),
@@ -46,10 +51,14 @@ function fields({ clock, checks, log = [] }: FieldsOptions) {
           },
         }),
         async step(actions) {
-          if (checks === "late step") await quiet();
+          if (checks === "late step") {
+            await quiet();
+          }
           for (const [agent, { field }] of actions) {
             try {
-              if (checks !== "validate") check(field);
+              if (checks !== "validate") {
+                check(field);
+              }
             } catch (error) {
               throw checks === "unmarked step" ? error : refuse(error as DmEnvRpcError);
             }
@@ -218,10 +227,14 @@ describe("behaviour 68: a step of one actor refuses it", () => {
         return {
           reset: () => ({ at }),
           validate({ by }) {
-            if (by === undefined) throw new DmEnvRpcError("INVALID_ARGUMENT", "say how far");
+            if (by === undefined) {
+              throw new DmEnvRpcError("INVALID_ARGUMENT", "say how far");
+            }
           },
           async step({ by = 0 }) {
-            if (at + by < 0) throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", "there is a wall"));
+            if (at + by < 0) {
+              throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", "there is a wall"));
+            }
             at += by;
             return { observation: { at }, reward: by };
           },

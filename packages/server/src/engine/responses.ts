@@ -7,8 +7,12 @@ import { isStepRefusal } from "../definition/refuse.ts";
 
 /** The error that a client receives: a refusal keeps its code, all else is INTERNAL. */
 export function clientError(error: unknown): DmEnvRpcError {
-  if (isDmEnvRpcError(error)) return error;
-  if (isStepRefusal(error)) return clientError(error.cause);
+  if (isDmEnvRpcError(error)) {
+    return error;
+  }
+  if (isStepRefusal(error)) {
+    return clientError(error.cause);
+  }
   if (isTensorError(error)) {
     const code = error.reason === "limit" ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
     return new DmEnvRpcError(code, error.message, { cause: error });

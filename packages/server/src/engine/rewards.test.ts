@@ -5,7 +5,9 @@ import { RewardSum } from "./rewards.ts";
 
 function sumOf(...rewards: readonly Tensor[]): Tensor | undefined {
   const sum = new RewardSum();
-  for (const reward of rewards) sum.add(reward);
+  for (const reward of rewards) {
+    sum.add(reward);
+  }
   return sum.take();
 }
 

@@ -80,7 +80,9 @@ function addTo(sum: Sum, reward: Tensor): void {
       sum[i] = (sum[i] as bigint) + (reward.data[i] as bigint);
     }
   } else {
-    for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + (reward.data[i] as number);
+    for (let i = 0; i < sum.length; i++) {
+      sum[i] = (sum[i] as number) + (reward.data[i] as number);
+    }
   }
 }
 

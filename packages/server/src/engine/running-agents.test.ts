@@ -13,13 +13,18 @@ it("agents are in the order of joining, however they come and go", () => {
       const running = new RunningAgents<(typeof seats)[number]>();
       const expected = new Set<(typeof seats)[number]>();
       for (const [comes, seat] of done) {
-        if (comes && !expected.has(seat)) running.add(seat);
-        if (comes) expected.add(seat);
-        else {
+        if (comes && !expected.has(seat)) {
+          running.add(seat);
+        }
+        if (comes) {
+          expected.add(seat);
+        } else {
           running.delete(seat);
           expected.delete(seat);
         }
-        if (looksOften) expect(running.agents.size).toBe(expected.size);
+        if (looksOften) {
+          expect(running.agents.size).toBe(expected.size);
+        }
       }
       expect([...running.agents]).toEqual([...expected].sort((a, b) => a.agent - b.agent));
       expect(running.size).toBe(expected.size);

@@ -21,9 +21,14 @@ export class RunningAgents<T extends { readonly agent: number }> {
   }
 
   add(added: T): void {
-    if (this.#agents.size === 0) this.#highest = 0;
-    if (added.agent < this.#highest) this.#isOrdered = false;
-    else this.#highest = added.agent;
+    if (this.#agents.size === 0) {
+      this.#highest = 0;
+    }
+    if (added.agent < this.#highest) {
+      this.#isOrdered = false;
+    } else {
+      this.#highest = added.agent;
+    }
     this.#agents.add(added);
   }
 

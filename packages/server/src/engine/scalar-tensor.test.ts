@@ -29,8 +29,11 @@ it("a scalar is the same as any other way of packing makes it, or is left to tha
       const scalar = ScalarTensor.for(spec);
       expect(scalar !== undefined).toBe(numbers.includes(dtype));
       const tensor = scalar?.pack(value);
-      if (tensor !== undefined) expect(tensor).toEqual(packed(value, spec));
-      else if (typeof value === "number" && scalar) expect(packed(value, spec)).toBe(undefined);
+      if (tensor !== undefined) {
+        expect(tensor).toEqual(packed(value, spec));
+      } else if (typeof value === "number" && scalar) {
+        expect(packed(value, spec)).toBe(undefined);
+      }
     }),
   );
 });

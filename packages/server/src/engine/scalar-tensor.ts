@@ -35,12 +35,20 @@ export class ScalarTensor {
 
   /** The value as a tensor; undefined for a value that is none of the dtype's numbers. */
   pack(value: unknown): Tensor | undefined {
-    if (typeof value !== "number") return undefined;
-    if (!this.#isFloat && !Number.isInteger(value)) return undefined;
-    if (value < this.#least || value > this.#most) return undefined;
+    if (typeof value !== "number") {
+      return undefined;
+    }
+    if (!this.#isFloat && !Number.isInteger(value)) {
+      return undefined;
+    }
+    if (value < this.#least || value > this.#most) {
+      return undefined;
+    }
     this.#data[0] = value;
     // What rounds to infinity does not fit either.
-    if (Number.isFinite(value) && !Number.isFinite(this.#data[0])) return undefined;
+    if (Number.isFinite(value) && !Number.isFinite(this.#data[0])) {
+      return undefined;
+    }
     return this.tensor;
   }
 }

@@ -63,11 +63,15 @@ export class SeatSpecs {
    */
   readActions(request: StepRequest): ActionValues {
     const { actions } = request;
-    if (actions.length === 0 && this.#required.length === 0) return noActions;
+    if (actions.length === 0 && this.#required.length === 0) {
+      return noActions;
+    }
     const values: Record<string, unknown> = {};
     for (const { uid, tensor } of actions) {
       const action = this.#actions.get(uid);
-      if (action === undefined) throw unknownUid("action", uid, this.actions);
+      if (action === undefined) {
+        throw unknownUid("action", uid, this.actions);
+      }
       const { spec, name, path } = action;
       place(values, path, toValue(unpackFor(tensor, spec, name, this.#limits), spec));
     }
@@ -90,11 +94,15 @@ export class SeatSpecs {
    */
   readRequested(request: StepRequest): readonly SpecEntry[] {
     const requested = request.requestedObservations;
-    if (sameUids(requested, this.#lastRequested)) return this.#lastEntries;
+    if (sameUids(requested, this.#lastRequested)) {
+      return this.#lastEntries;
+    }
     const entries = new Set<SpecEntry>();
     for (const uid of requested) {
       const entry = this.observations.byUid.get(uid);
-      if (entry === undefined) throw unknownUid("observation", uid, this.observations);
+      if (entry === undefined) {
+        throw unknownUid("observation", uid, this.observations);
+      }
       entries.add(entry);
     }
     this.#lastRequested = requested;
@@ -104,9 +112,17 @@ export class SeatSpecs {
 }
 
 function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
-  if (a === b) return true;
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  if (a === b) {
+    return true;
+  }
+  if (a.length !== b.length) {
+    return false;
+  }
+  for (let i = 0; i < a.length; i++) {
+    if (a[i] !== b[i]) {
+      return false;
+    }
+  }
   return true;
 }
 

@@ -175,7 +175,9 @@ describe("a sequence that agents share", () => {
     await one.step();
     const [late] = (await joinedPeers(server, world, 1)) as [Peer];
     const first = late.step();
-    for (let i = 0; i < 3; i++) await one.step();
+    for (let i = 0; i < 3; i++) {
+      await one.step();
+    }
     expect(await isBlocked(first)).toBe(true);
     await one.step();
     expect((await first).observations["sequence"]).toBe(2);

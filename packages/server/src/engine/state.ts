@@ -179,6 +179,8 @@ export function emptyWorld(): WorldState {
 
 /** True while an agent is RUNNING as far as it knows: its next step may bring it the end of its sequence. */
 export function expectsEnd({ state }: Readonly<Seat>): boolean {
-  if (state.kind !== "running") return state.kind === "ended";
+  if (state.kind !== "running") {
+    return state.kind === "ended";
+  }
   return state.entered || state.undelivered !== undefined;
 }

@@ -72,7 +72,9 @@ it("maxEntries: bounds an extension's message by default", async () => {
   await using server = await serve({ worlds: [tally()], extensions: [echo] });
   await using peer = await networkPeer(server);
   const struct = create(StructSchema);
-  for (let i = 0; i <= 65_536; i++) struct.fields[`${i}`] = create(ValueSchema);
+  for (let i = 0; i <= 65_536; i++) {
+    struct.fields[`${i}`] = create(ValueSchema);
+  }
   const answer = await peer.send({ case: "extension", value: anyPack(StructSchema, struct) });
   expect(answer).toMatchObject({ case: "error", value: { code: 8 } });
 });

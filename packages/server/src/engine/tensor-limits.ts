@@ -44,10 +44,18 @@ export function unpackSettings(
 function checkLimits(packed: PackedTensor, limits: TensorLimits, name: string): void {
   const { maxElements, maxStringBytes } = limits;
   let count = 1;
-  for (const size of packed.shape) if (size >= 0) count *= size;
+  for (const size of packed.shape) {
+    if (size >= 0) {
+      count *= size;
+    }
+  }
   count = Math.max(count, packed.data.length);
-  if (count > maxElements) throw tooMuch(name, "elements", count, "maxElements", maxElements);
-  if (packed.dtype !== "string") return;
+  if (count > maxElements) {
+    throw tooMuch(name, "elements", count, "maxElements", maxElements);
+  }
+  if (packed.dtype !== "string") {
+    return;
+  }
   for (const text of packed.data as readonly string[]) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxStringBytes) {

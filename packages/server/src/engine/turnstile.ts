@@ -11,7 +11,9 @@ export class Turnstile {
 
   /** Enters if no transition is in progress; after true, `release` must follow. */
   tryEnter(): boolean {
-    if (this.#holds > 0) return false;
+    if (this.#holds > 0) {
+      return false;
+    }
     this.#holds = 1;
     return true;
   }

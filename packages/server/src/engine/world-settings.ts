@@ -57,7 +57,9 @@ export class WorldSettings {
   /** Makes a new random source if `seed` is among the settings. */
   reseed(settings: Settings): void {
     const seed = seedOf(settings);
-    if (seed !== undefined) this.#source.reseed(seed);
+    if (seed !== undefined) {
+      this.#source.reseed(seed);
+    }
   }
 
   /**
@@ -74,7 +76,9 @@ export class WorldSettings {
     const refused = refusal("specs", () => {
       specs = this.#makeSpecs(join);
     });
-    if (specs === undefined) throw refused;
+    if (specs === undefined) {
+      throw refused;
+    }
     return specs;
   }
 

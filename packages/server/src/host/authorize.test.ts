@@ -85,7 +85,9 @@ describe("authorize", () => {
     await using server = createEnvironmentServer({
       worlds: [tally()],
       authorize: ({ metadata }) => {
-        if (metadata.size > 0) throw new Error("the password is swordfish");
+        if (metadata.size > 0) {
+          throw new Error("the password is swordfish");
+        }
         return undefined;
       },
       onEvent: (event) => events.push(event),
@@ -163,7 +165,9 @@ describe("authorize", () => {
 });
 
 const missing = opensslMissing();
-if (missing !== undefined) process.stderr.write(`TLS is not tested: ${missing}\n`);
+if (missing !== undefined) {
+  process.stderr.write(`TLS is not tested: ${missing}\n`);
+}
 
 describe.skipIf(missing !== undefined)("TLS", () => {
   it("serves and asks for certificates, by which authorize tells callers apart", async () => {

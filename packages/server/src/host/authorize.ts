@@ -29,12 +29,16 @@ export type Admission = (stream: ServerStream, decided: (roles: Roles | undefine
 /** Makes the way in for streams. */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { authorize, authorizeMs, time, emit } = options;
-  if (authorize === undefined) return (_stream, decided) => decided(everyRole);
+  if (authorize === undefined) {
+    return (_stream, decided) => decided(everyRole);
+  }
   return (stream, decided) => {
     let open = true;
     let cancel = (): void => {};
     const decide = (finish: () => void): void => {
-      if (!open) return;
+      if (!open) {
+        return;
+      }
       open = false;
       cancel();
       finish();
@@ -51,8 +55,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
         return;
       }
       decide(() => {
-        if (roles === undefined) refuse(unauthenticated(), undefined);
-        else decided(new Set(roles));
+        if (roles === undefined) {
+          refuse(unauthenticated(), undefined);
+        } else {
+          decided(new Set(roles));
+        }
       });
     };
     try {

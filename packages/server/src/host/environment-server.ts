@@ -154,7 +154,9 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     sessions.drain(reason);
     await sessions.whenEmpty();
     over = true;
-    for (const cancel of cancels) cancel();
+    for (const cancel of cancels) {
+      cancel();
+    }
     registry.destroyAll();
   };
   let closed: Promise<void> | undefined;
@@ -166,9 +168,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
       closed = shutDown();
     }
     const cut = (): void => sessions.abort(cutOff(time.now() - closingSinceMs));
-    if (over) return closed;
-    if (graceMs > 0) cancels.push(time.after(graceMs, cut));
-    else cut();
+    if (over) {
+      return closed;
+    }
+    if (graceMs > 0) {
+      cancels.push(time.after(graceMs, cut));
+    } else {
+      cut();
+    }
     return closed;
   };
   return {
@@ -202,6 +209,8 @@ async function createAll(registry: WorldRegistry, worlds: readonly PremadeWorld[
     const result = await new Promise<HostedWorld | DmEnvRpcError>((resolve) => {
       registry.create(new Map(packed), resolve, true);
     });
-    if (isDmEnvRpcError(result)) throw result;
+    if (isDmEnvRpcError(result)) {
+      throw result;
+    }
   }
 }

@@ -149,7 +149,9 @@ describe("events", () => {
       const before = process.listeners("uncaughtException");
       process.removeAllListeners("uncaughtException");
       process.once("uncaughtException", (error) => {
-        for (const listener of before) process.on("uncaughtException", listener);
+        for (const listener of before) {
+          process.on("uncaughtException", listener);
+        }
         resolve(error);
       });
     });

@@ -157,9 +157,13 @@ export function channelName<K extends ServerEvent["kind"]>(kind: K): `dm-env-rpc
  */
 export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined): Emit {
   return (event) => {
-    if (onEvent !== undefined) tell(() => onEvent(event));
+    if (onEvent !== undefined) {
+      tell(() => onEvent(event));
+    }
     // A channel whose subscribers are gone is collected, so it is looked up each time.
     const published = channel(channelName(event.kind));
-    if (published.hasSubscribers) published.publish(event);
+    if (published.hasSubscribers) {
+      published.publish(event);
+    }
   };
 }

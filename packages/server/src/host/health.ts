@@ -29,18 +29,24 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
   let closed = false;
 
   const statusOf = (service: string): Status | undefined => {
-    if (!services.has(service)) return undefined;
+    if (!services.has(service)) {
+      return undefined;
+    }
     return serving && !paused.has(service) ? SERVING : NOT_SERVING;
   };
   const wakeAll = (): void => {
-    for (const wake of watchers) wake();
+    for (const wake of watchers) {
+      wake();
+    }
   };
 
   return {
     service: {
       check({ service }) {
         const status = statusOf(service);
-        if (status !== undefined) return { status };
+        if (status !== undefined) {
+          return { status };
+        }
         throw new ConnectError(
           `there is no service "${service.slice(0, 200)}" here; there are: ${namesOf(services)}`,
           Code.NotFound,
@@ -58,13 +64,18 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
           if (status !== told) {
             told = status;
             yield { status };
-          } else await change(watchers, signal);
+          } else {
+            await change(watchers, signal);
+          }
         }
       },
     },
     setServing(service, isServing) {
-      if (isServing) paused.delete(service);
-      else paused.add(service);
+      if (isServing) {
+        paused.delete(service);
+      } else {
+        paused.add(service);
+      }
       wakeAll();
     },
     stopServing() {

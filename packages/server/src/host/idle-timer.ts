@@ -14,7 +14,9 @@ export function createIdleTimer(time: TimeSource, idleMs: number, onIdle: () => 
   let cancel: (() => void) | undefined;
   return {
     start() {
-      if (idleMs === 0 || cancel !== undefined) return;
+      if (idleMs === 0 || cancel !== undefined) {
+        return;
+      }
       cancel = time.after(idleMs, () => {
         cancel = undefined;
         onIdle();

@@ -22,7 +22,9 @@ function seats() {
   const log: string[] = [];
   const take = (token: string | undefined, worldName: string): TakenSeat => {
     log.push(`take ${token ?? "nothing"} of ${worldName}`);
-    if (token === undefined) throw new DmEnvRpcError("UNAUTHENTICATED", "show a join token");
+    if (token === undefined) {
+      throw new DmEnvRpcError("UNAUTHENTICATED", "show a join token");
+    }
     return { leave: () => log.push(`leave ${token}`), giveBack: () => log.push(`back ${token}`) };
   };
   return { log, take };

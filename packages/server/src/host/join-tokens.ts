@@ -40,15 +40,20 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
     let isOpen = true;
     let cancel = (): void => {};
     const settle = (result: TakenSeat | DmEnvRpcError): void => {
-      if (!isOpen) return;
+      if (!isOpen) {
+        return;
+      }
       isOpen = false;
       cancel();
       done(result);
     };
     const taken = (seat: TakenSeat): void => {
       const own = careful(seat, (error) => emit({ kind: "seat-failed", worldName, error }));
-      if (isOpen) settle(own);
-      else own.giveBack();
+      if (isOpen) {
+        settle(own);
+      } else {
+        own.giveBack();
+      }
     };
     const failed = (error: unknown): void => settle(refusal(error));
     try {
@@ -56,7 +61,9 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
       if (isPromiseLike(seat)) {
         cancel = time.after(joinMs, () => settle(overdue(joinMs)));
         seat.then(taken, failed);
-      } else taken(seat);
+      } else {
+        taken(seat);
+      }
     } catch (error) {
       failed(error);
     }
@@ -83,7 +90,9 @@ function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat 
 }
 
 function refusal(error: unknown): DmEnvRpcError {
-  if (isRefusal(error)) return clientError(error);
+  if (isRefusal(error)) {
+    return clientError(error);
+  }
   return new DmEnvRpcError(
     "INTERNAL",
     `the server could not check the join token: ${messageOf(error)}; try again later`,

@@ -152,7 +152,9 @@ describe("limits", () => {
     await silent.step();
     await host.destroyWorld(world);
     await expect(silent.step()).rejects.toThrow(/^5: .*destroyed/);
-    for (let i = 0; i < 8; i++) time.advance(250);
+    for (let i = 0; i < 8; i++) {
+      time.advance(250);
+    }
     expect(await silent.closed).toMatchObject({
       code: "DEADLINE_EXCEEDED",
       message: expect.stringMatching(/limit: idleStreamMs/),
@@ -196,7 +198,9 @@ describe("limits", () => {
       time,
       limits: { idleWorldMs: 1000, idleStreamMs: 0 },
       onEvent: (event) => {
-        if (event.kind === "world-destroyed") destroyed.push(event);
+        if (event.kind === "world-destroyed") {
+          destroyed.push(event);
+        }
       },
     });
     await server.ready;
@@ -299,7 +303,9 @@ describe("limits", () => {
       worlds: [tally()],
       limits: { maxConnections: 2, maxStreams: 1 },
       onEvent: (event) => {
-        if (event.kind === "transport-error") errors.push(event.error.message);
+        if (event.kind === "transport-error") {
+          errors.push(event.error.message);
+        }
       },
     });
     const first = await networkPeer(server);

@@ -31,7 +31,9 @@ function connection(server: Server) {
 
 async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
   const [headers] = await once(stream, "response");
-  if (headers["grpc-status"] !== undefined) return headers["grpc-status"];
+  if (headers["grpc-status"] !== undefined) {
+    return headers["grpc-status"];
+  }
   const [trailers] = await once(stream, "trailers");
   return trailers["grpc-status"];
 }

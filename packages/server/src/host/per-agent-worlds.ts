@@ -69,15 +69,22 @@ export class PerAgentWorlds implements HostedWorld {
     }
     const world = this.#add(seed);
     world.create((result) => {
-      if (isDmEnvRpcError(result)) done(result);
-      else world.join(settings, onLeft, done);
+      if (isDmEnvRpcError(result)) {
+        done(result);
+      } else {
+        world.join(settings, onLeft, done);
+      }
       world.destroyWhenEmpty();
     });
   }
 
   #joinRefusal(): DmEnvRpcError | undefined {
-    if (this.#closing !== undefined) return this.#closing;
-    if (this.#isGone || this.#isDraining) return destroyedWorld(this.name);
+    if (this.#closing !== undefined) {
+      return this.#closing;
+    }
+    if (this.#isGone || this.#isDraining) {
+      return destroyedWorld(this.name);
+    }
     const { maxAgentsPerWorld } = this.#options.limits;
     return fullWorld(this.name, this.#worlds.size, this.#maxAgents, maxAgentsPerWorld);
   }
@@ -113,9 +120,13 @@ export class PerAgentWorlds implements HostedWorld {
         return;
       case "gone":
         this.#worlds.delete(agent);
-        if (this.#worlds.size > 0) return;
+        if (this.#worlds.size > 0) {
+          return;
+        }
         emit({ kind: "emptied" });
-        if (this.#isDraining) this.#end((world) => world.forceDestroy());
+        if (this.#isDraining) {
+          this.#end((world) => world.forceDestroy());
+        }
     }
   }
 
@@ -131,13 +142,17 @@ export class PerAgentWorlds implements HostedWorld {
       done(clientError(error));
       return;
     }
-    if (this.#worlds.size === 0) done(undefined);
+    if (this.#worlds.size === 0) {
+      done(undefined);
+    }
     let failure: DmEnvRpcError | undefined;
     const over = afterAll(this.#worlds.size, () => done(failure));
     for (const world of [...this.#worlds.values()]) {
       const isOwn = caller !== undefined && world.state.seats.get(caller.agent) === caller;
       world.resetWorld(isOwn ? caller : undefined, this.#withOwnSeed(settings), (result) => {
-        if (isDmEnvRpcError(result)) failure = result;
+        if (isDmEnvRpcError(result)) {
+          failure = result;
+        }
         over();
       });
     }
@@ -147,7 +162,9 @@ export class PerAgentWorlds implements HostedWorld {
   #withOwnSeed(settings: PackedSettings): PackedSettings {
     const spec = this.definition.resetWorldSettings?.[seedSetting];
     const isAny = spec?.dtype === "uint64" && spec.min === undefined && spec.max === undefined;
-    if (!isAny || !settings.has(seedSetting)) return settings;
+    if (!isAny || !settings.has(seedSetting)) {
+      return settings;
+    }
     return new Map(settings).set(seedSetting, pack(this.#nextSeed(), { dtype: "uint64" }));
   }
 
@@ -164,22 +181,31 @@ export class PerAgentWorlds implements HostedWorld {
       const isNow = mayDestroyNow(name, definition, this.#worlds.size);
       this.#destroyers.push(() => done(undefined));
       this.#isDraining = true;
-      if (isNow) end();
-      else this.#cancelDrainDeadline ??= time.after(drainDeadlineMs, end);
+      if (isNow) {
+        end();
+      } else {
+        this.#cancelDrainDeadline ??= time.after(drainDeadlineMs, end);
+      }
     } catch (error) {
       done(clientError(error));
     }
   }
 
   destroyIfEmpty(): void {
-    if (this.#worlds.size === 0) this.destroyNow();
+    if (this.#worlds.size === 0) {
+      this.destroyNow();
+    }
   }
 
   drain(reason: DmEnvRpcError, done: () => void): void {
     this.#closing = reason;
-    if (this.#worlds.size === 0) done();
+    if (this.#worlds.size === 0) {
+      done();
+    }
     const over = afterAll(this.#worlds.size, done);
-    for (const world of [...this.#worlds.values()]) world.drain(reason, over);
+    for (const world of [...this.#worlds.values()]) {
+      world.drain(reason, over);
+    }
   }
 
   destroyNow(): void {
@@ -187,12 +213,18 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   #end(destroy: (world: WorldHost) => void): void {
-    if (this.#isGone) return;
+    if (this.#isGone) {
+      return;
+    }
     this.#isGone = true;
     this.#cancelDrainDeadline?.();
-    for (const world of [...this.#worlds.values()]) destroy(world);
+    for (const world of [...this.#worlds.values()]) {
+      destroy(world);
+    }
     this.#options.emit({ kind: "gone", end: "destroyed" });
-    for (const told of this.#destroyers.splice(0)) told();
+    for (const told of this.#destroyers.splice(0)) {
+      told();
+    }
   }
 }
 
@@ -201,6 +233,8 @@ function afterAll(count: number, callback: () => void): () => void {
   let left = count;
   return () => {
     left -= 1;
-    if (left === 0) callback();
+    if (left === 0) {
+      callback();
+    }
   };
 }

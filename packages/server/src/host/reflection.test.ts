@@ -27,7 +27,9 @@ async function ask(url: string, questions: readonly Question[], service = Server
 }
 
 function filesOf(answer: Awaited<ReturnType<typeof ask>>[number] | undefined): string[] {
-  if (answer?.case !== "fileDescriptorResponse") throw new Error(`received ${answer?.case}`);
+  if (answer?.case !== "fileDescriptorResponse") {
+    throw new Error(`received ${answer?.case}`);
+  }
   return answer.value.fileDescriptorProto.map(
     (bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name,
   );

@@ -73,12 +73,20 @@ function describe(router: ConnectRouter, further: readonly DescFile[]): Describe
   const services = new Set(router.handlers.map(({ service }) => service));
   const files = new Map<string, DescFile>();
   const add = (file: DescFile): void => {
-    if (files.has(file.proto.name)) return;
+    if (files.has(file.proto.name)) {
+      return;
+    }
     files.set(file.proto.name, file);
-    for (const dependency of file.dependencies) add(dependency);
+    for (const dependency of file.dependencies) {
+      add(dependency);
+    }
   };
-  for (const { file } of services) add(file);
-  for (const file of further) add(file);
+  for (const { file } of services) {
+    add(file);
+  }
+  for (const file of further) {
+    add(file);
+  }
   return {
     services: [...services].map(({ typeName }) => typeName).sort(),
     files,
@@ -106,7 +114,9 @@ function answerQuestion({ services, files, types }: Described, question: Questio
     case "allExtensionNumbersOfType": {
       const baseTypeName = question.value;
       const type = types.getMessage(baseTypeName);
-      if (type === undefined) return notFound(baseTypeName);
+      if (type === undefined) {
+        return notFound(baseTypeName);
+      }
       const extensionNumber: number[] = [];
       for (const known of types) {
         if (known.kind === "extension" && known.extendee.typeName === baseTypeName) {
@@ -127,7 +137,9 @@ function answerQuestion({ services, files, types }: Described, question: Questio
 function fileOf(types: Registry, symbol: string): DescFile | undefined {
   for (let name = symbol.replace(/^\./, ""); name !== ""; name = parentOf(name)) {
     const known = types.get(name);
-    if (known !== undefined) return hasMember(known, symbol, name) ? known.file : undefined;
+    if (known !== undefined) {
+      return hasMember(known, symbol, name) ? known.file : undefined;
+    }
   }
   return undefined;
 }
@@ -142,7 +154,9 @@ function hasMember(
   name: string,
 ): boolean {
   const member = symbol.replace(/^\./, "").slice(name.length + 1);
-  if (member === "") return true;
+  if (member === "") {
+    return true;
+  }
   switch (known.kind) {
     case "service":
       return known.methods.some((method) => method.name === member);
@@ -159,11 +173,15 @@ function hasMember(
 }
 
 function fileAnswer(file: DescFile | undefined, asked: string): Answer {
-  if (file === undefined) return notFound(asked);
+  if (file === undefined) {
+    return notFound(asked);
+  }
   const files = new Set<DescFile>();
   const add = (one: DescFile): void => {
     files.add(one);
-    for (const dependency of one.dependencies) add(dependency);
+    for (const dependency of one.dependencies) {
+      add(dependency);
+    }
   };
   add(file);
   return {

@@ -144,7 +144,9 @@ function createClose(
     endsAt = Math.min(endsAt, performance.now() + graceMs);
     health.stopServing();
     const drained = environments.close({ graceMs });
-    if (portCloses) void closePort();
+    if (portCloses) {
+      void closePort();
+    }
     closed ??= drained.then(() => {
       health.close();
       return closePort();

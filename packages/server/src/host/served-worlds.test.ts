@@ -17,7 +17,9 @@ it("the worlds of a server are told with what has happened in them", async () =>
   const host = connectPeer(server);
   await host.createWorld({ length: 1 });
   const [one, two] = (await joinedPeers(server, made as string, 2)) as [Peer, Peer];
-  for (let round = 0; round < 3; round++) await Promise.all([one.step(), two.step()]);
+  for (let round = 0; round < 3; round++) {
+    await Promise.all([one.step(), two.step()]);
+  }
   await one.leave();
   expect(server.worlds()).toEqual([
     { ...fresh, name: premade, premade: true },
@@ -34,7 +36,9 @@ it("a world is there when it has been made, and with its news", async () => {
   await using server = createEnvironmentServer({
     worlds: [tally()],
     onEvent: ({ kind }) => {
-      if (!kind.startsWith("connection")) told.push([kind, server.worlds()]);
+      if (!kind.startsWith("connection")) {
+        told.push([kind, server.worlds()]);
+      }
     },
   });
   const [host, peer] = [connectPeer(server), connectPeer(server)];
@@ -66,7 +70,9 @@ it("agents with an environment each count for the world that they joined", async
   await using server = createEnvironmentServer({ worlds: [alone] });
   const name = await connectPeer(server).createWorld();
   const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
-  for (let step = 0; step < 3; step++) await one.step();
+  for (let step = 0; step < 3; step++) {
+    await one.step();
+  }
   await two.step();
   await one.leave();
   expect(server.worlds()).toEqual([

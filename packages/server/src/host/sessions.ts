@@ -79,26 +79,36 @@ export class Sessions {
     this.#sessions.delete(session);
     this.#streams -= 1;
     this.#options.emit({ kind: "connection-closed", address: session.address, error });
-    if (this.#sessions.size > 0) return;
+    if (this.#sessions.size > 0) {
+      return;
+    }
     this.#cancelSweep?.();
     this.#cancelSweep = undefined;
-    for (const told of this.#onEmpty.splice(0)) told();
+    for (const told of this.#onEmpty.splice(0)) {
+      told();
+    }
   }
 
   /** Ends each stream as soon as its agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
-    for (const session of [...this.#sessions]) session.drain(reason);
+    for (const session of [...this.#sessions]) {
+      session.drain(reason);
+    }
   }
 
   /** Aborts the remaining streams. */
   abort(error: Error): void {
-    for (const session of [...this.#sessions]) session.abort(error);
+    for (const session of [...this.#sessions]) {
+      session.abort(error);
+    }
   }
 
   /** Resolves when all streams are closed. */
   async whenEmpty(): Promise<void> {
-    if (this.#sessions.size === 0) return;
+    if (this.#sessions.size === 0) {
+      return;
+    }
     await new Promise<void>((resolve) => {
       this.#onEmpty.push(resolve);
     });
@@ -107,13 +117,19 @@ export class Sessions {
   /** Ends streams that have joined no world and send no requests, while there are any streams. */
   #sweepLater(): void {
     const { idleStreamMs, time } = this.#options;
-    if (idleStreamMs === 0 || this.#cancelSweep !== undefined) return;
+    if (idleStreamMs === 0 || this.#cancelSweep !== undefined) {
+      return;
+    }
     this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
       this.#cancelSweep = undefined;
       for (const session of [...this.#sessions]) {
-        if (session.idleFor() > idleChecks) session.abort(idleTooLong(idleStreamMs));
+        if (session.idleFor() > idleChecks) {
+          session.abort(idleTooLong(idleStreamMs));
+        }
       }
-      if (this.#sessions.size > 0) this.#sweepLater();
+      if (this.#sessions.size > 0) {
+        this.#sweepLater();
+      }
     });
   }
 }

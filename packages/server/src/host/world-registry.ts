@@ -62,7 +62,9 @@ export class WorldRegistry implements Worlds {
   /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
   get(name: string): HostedWorld {
     const host = this.#worlds.get(name);
-    if (host !== undefined) return host;
+    if (host !== undefined) {
+      return host;
+    }
     const names = this.names();
     const known =
       names.length === 0
@@ -81,7 +83,9 @@ export class WorldRegistry implements Worlds {
    * @throws DmEnvRpcError if there is no room for the world or a setting is bad.
    */
   create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
-    if (this.#closing !== undefined) throw this.#closing;
+    if (this.#closing !== undefined) {
+      throw this.#closing;
+    }
     const { singleWorld, limits, emit } = this.#options;
     if (singleWorld && this.#worlds.size > 0) {
       throw new DmEnvRpcError(
@@ -144,7 +148,9 @@ export class WorldRegistry implements Worlds {
           idle.stop();
           this.#worlds.delete(worldName);
           this.#served.delete(worldName);
-          if (this.#closing !== undefined) why = "closing";
+          if (this.#closing !== undefined) {
+            why = "closing";
+          }
           if (event.end === "destroyed") {
             emit({ kind: "world-destroyed", worldName, worldType, why });
           }
@@ -176,12 +182,16 @@ export class WorldRegistry implements Worlds {
   /** Creates no more worlds; the present ones take no more agents and end their sequences. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
-    for (const host of this.#worlds.values()) host.drain(reason, () => {});
+    for (const host of this.#worlds.values()) {
+      host.drain(reason, () => {});
+    }
   }
 
   /** Destroys every world, agents or none. */
   destroyAll(): void {
-    for (const host of [...this.#worlds.values()]) host.destroyNow();
+    for (const host of [...this.#worlds.values()]) {
+      host.destroyNow();
+    }
   }
 
   #definition(settings: Map<string, PackedTensor>): UntypedWorldDefinition {
@@ -190,7 +200,9 @@ export class WorldRegistry implements Worlds {
     const packed = settings.get(worldTypeSetting);
     const [only] = definitions;
     if (packed === undefined) {
-      if (only !== undefined && definitions.length === 1) return only;
+      if (only !== undefined && definitions.length === 1) {
+        return only;
+      }
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
         `this server has several kinds of world; the create setting "${worldTypeSetting}" is required, one of: ${names}`,
@@ -200,7 +212,9 @@ export class WorldRegistry implements Worlds {
     const spec = { dtype: "string", shape: [] } as const;
     const wanted = toValue(unpackFor(packed, spec, worldTypeSetting), spec);
     const definition = definitions.find(({ name }) => name === wanted);
-    if (definition !== undefined) return definition;
+    if (definition !== undefined) {
+      return definition;
+    }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
       `unknown "${worldTypeSetting}" "${shorten(String(wanted))}"; expected one of: ${names}`,

@@ -40,8 +40,9 @@ async function setUp() {
 async function read(peer: Peer, key: string): Promise<void> {
   const value = create(ReadPropertyRequestSchema, { keys: [key] });
   const response = await peer.send({ case: "readProperty", value });
-  if (response.case === "error")
+  if (response.case === "error") {
     throw new Error(`${response.value.code}: ${response.value.message}`);
+  }
 }
 
 describe("behaviour 46: an author's function that answers properties", () => {

@@ -30,7 +30,9 @@ export function callForClient<T>(
   onFault: OnFault,
 ): Awaitable<T> {
   const failed = (error: unknown): never => {
-    if (isRefusal(error)) throw error;
+    if (isRefusal(error)) {
+      throw error;
+    }
     onFault(question, error);
     throw new DmEnvRpcError("INTERNAL", `the ${nameOf(question)} failed: ${messageOf(error)}`, {
       cause: error,

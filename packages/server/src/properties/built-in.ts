@@ -83,7 +83,9 @@ function typeProperties(definition: UntypedWorldDefinition): PropertyTree {
 /** Each setting as a property with its spec; what can be read is its default. */
 function settingProperties(specs: SettingSpecs = {}): PropertyTree {
   const tree: Record<string, Property | Record<string, Property>> = {};
-  for (const [name, setting] of Object.entries(specs)) tree[keyed(name)] = settingProperty(setting);
+  for (const [name, setting] of Object.entries(specs)) {
+    tree[keyed(name)] = settingProperty(setting);
+  }
   return tree;
 }
 

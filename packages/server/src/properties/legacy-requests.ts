@@ -41,8 +41,12 @@ export async function answerLegacyRequest(
     }
     case "writeProperty": {
       const entries = Object.entries(request.value.properties);
-      for (const [key] of entries) findProperty(context.layers, key);
-      for (const [key, value] of entries) await writeProperty(context, key, value);
+      for (const [key] of entries) {
+        findProperty(context.layers, key);
+      }
+      for (const [key, value] of entries) {
+        await writeProperty(context, key, value);
+      }
       return { case: request.case, value: create(WritePropertyResponseSchema) };
     }
     case "listProperty": {

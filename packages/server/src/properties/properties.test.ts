@@ -93,9 +93,12 @@ function setUp() {
 
 async function ask(peer: Peer, value: Any): Promise<Any> {
   const response = await peer.send({ case: "extension", value });
-  if (response.case === "error")
+  if (response.case === "error") {
     throw new Error(`${response.value.code}: ${response.value.message}`);
-  if (response.case !== "extension") throw new Error(`received ${response.case}`);
+  }
+  if (response.case !== "extension") {
+    throw new Error(`received ${response.case}`);
+  }
   return response.value;
 }
 
@@ -103,7 +106,9 @@ async function request(peer: Peer, payload: PropertyRequest["payload"]): Promise
   const message = create(PropertyRequestSchema, { payload });
   const answer = await ask(peer, anyPack(PropertyRequestSchema, message));
   const response = anyUnpack(answer, PropertyResponseSchema);
-  if (response === undefined) throw new Error(`received ${answer.typeUrl}`);
+  if (response === undefined) {
+    throw new Error(`received ${answer.typeUrl}`);
+  }
   return response;
 }
 
@@ -119,8 +124,9 @@ const payload = <K extends keyof Requests>(kind: K, value: Omit<Requests[K], "$t
 
 async function read(peer: Peer, key: string): Promise<unknown> {
   const { payload: answer } = await request(peer, payload("readProperty", { key }));
-  if (answer.case !== "readProperty" || answer.value.value === undefined)
+  if (answer.case !== "readProperty" || answer.value.value === undefined) {
     throw new Error("no value");
+  }
   return toNested(unpack(unpackTensor(answer.value.value)));
 }
 
@@ -135,7 +141,9 @@ async function write(peer: Peer, key: string, value: PackValue): Promise<void> {
 
 async function list(peer: Peer, key = ""): Promise<PropertySpec[]> {
   const { payload: answer } = await request(peer, payload("listProperty", { key }));
-  if (answer.case !== "listProperty") throw new Error("no list");
+  if (answer.case !== "listProperty") {
+    throw new Error("no list");
+  }
   return answer.value.values;
 }
 
@@ -179,14 +187,18 @@ describe("properties", () => {
       case: "readProperty",
       value: create(ReadPropertyRequestSchema, { keys: ["tuning.speed", "title"] }),
     });
-    if (response.case !== "readProperty") throw new Error(`received ${response.case}`);
+    if (response.case !== "readProperty") {
+      throw new Error(`received ${response.case}`);
+    }
     expect(response.value.properties["tuning.speed"]?.payload.value?.array).toEqual([5]);
     expect(response.value.properties["title"]?.payload.value?.array).toEqual(["new"]);
     const listed = await peer.send({
       case: "listProperty",
       value: create(ListPropertyRequestSchema, { keys: ["", "tuning"] }),
     });
-    if (listed.case !== "listProperty") throw new Error(`received ${listed.case}`);
+    if (listed.case !== "listProperty") {
+      throw new Error(`received ${listed.case}`);
+    }
     expect(listed.value.properties).toMatchObject({
       tuning: { isListable: true },
       "tuning.speed": { isWriteable: true },

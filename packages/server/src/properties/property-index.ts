@@ -68,7 +68,9 @@ export function findProperty(
 ): { readonly layer: PropertyLayer; readonly entry: PropertyEntry } {
   for (const layer of layers) {
     const entry = layer.index.get(key);
-    if (entry !== undefined) return { layer, entry };
+    if (entry !== undefined) {
+      return { layer, entry };
+    }
   }
   const parent = key.slice(0, Math.max(0, key.lastIndexOf(".")));
   const near = layers.flatMap(({ index }) => index.get(parent)?.children ?? []);

@@ -61,7 +61,9 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
   const worldLayers = new WeakMap<JoinedWorld, PropertyLayer>();
   const layerOf = (world: JoinedWorld): PropertyLayer => {
     const known = worldLayers.get(world);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const made = worldLayer(world, (question, error) =>
       options.onFault(world.name, question, error),
     );
@@ -77,7 +79,9 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         roles,
         limits: options.limits,
       };
-      if (request.case !== "extension") return await answerLegacyRequest(request, context);
+      if (request.case !== "extension") {
+        return await answerLegacyRequest(request, context);
+      }
       const typeName = typeNameOf(request.value);
       if (typeName === PropertyRequestSchema.typeName) {
         const asked = readMessage(PropertyRequestSchema, request.value, options.limits);

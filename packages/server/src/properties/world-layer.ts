@@ -15,8 +15,11 @@ export function worldLayer(world: JoinedWorld, onFault: OnFault): PropertyLayer 
         const name = `${question.of}.${question.name}`;
         const answer = (): Awaitable<T> => callForClient(question, run, onFault);
         world.call<T>(name, answer, (result) => {
-          if (isDmEnvRpcError(result)) reject(result);
-          else resolve(result.value);
+          if (isDmEnvRpcError(result)) {
+            reject(result);
+          } else {
+            resolve(result.value);
+          }
         });
       }),
   };

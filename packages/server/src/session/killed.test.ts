@@ -103,7 +103,9 @@ describe("behaviour 8: an agent whose machine dies stops nobody", () => {
     await quiet();
     line.cut();
     await Promise.all(outstanding ?? []);
-    for (let round = 0; round < 3; round++) await Promise.all([one.step(), two.step()]);
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([one.step(), two.step()]);
+    }
     await until(() => server.sessionCount === 2);
     expect(log.filter((event) => event === "leave 3")).toHaveLength(log.includes("join 3") ? 1 : 0);
   });
@@ -116,8 +118,9 @@ describe("behaviour 8: an agent whose machine dies stops nobody", () => {
     for (const bytes of [0, 1, 10, 24, 33, 50, 80, 120]) {
       await using line = await lineTo(server.port);
       line.cutAfter(bytes);
-      if (bytes === 0) connect(Number(new URL(line.url).port)).on("error", () => {});
-      else {
+      if (bytes === 0) {
+        connect(Number(new URL(line.url).port)).on("error", () => {});
+      } else {
         const dying = networkPeer(line, { connectTimeoutMs: 5000 });
         await dying.then(
           (peer) => peer.closed,

@@ -28,7 +28,9 @@ function usable(actions: Record<string, Specs[string]>) {
   const before = toBinary(JoinWorldResponseSchema, value);
   const adapted = official?.({ case: "joinWorld", value });
   expect(toBinary(JoinWorldResponseSchema, value)).toEqual(before);
-  if (adapted?.case !== "joinWorld") throw new Error("expected the same kind of response");
+  if (adapted?.case !== "joinWorld") {
+    throw new Error("expected the same kind of response");
+  }
   const { byName } = unpackSpecs(adapted.value.specs).actions;
   return Object.fromEntries([...byName].map(([name, { spec }]) => [name, spec]));
 }
@@ -90,9 +92,13 @@ describe("the workaround for the official Python client", () => {
       case: "extension",
       value: { $typeName: "google.protobuf.Any", typeUrl, value },
     });
-    if (response?.case !== "extension") throw new Error("expected the same kind of response");
+    if (response?.case !== "extension") {
+      throw new Error("expected the same kind of response");
+    }
     const { payload } = fromBinary(PropertyResponseSchema, response.value.value);
-    if (payload.case !== "listProperty") throw new Error("expected the same kind of property");
+    if (payload.case !== "listProperty") {
+      throw new Error("expected the same kind of property");
+    }
     expect(payload.value.values).toHaveLength(2);
     expect(payload.value.values[0]?.spec).toMatchObject({ name: "byte" });
     expect(payload.value.values[0]?.spec?.max).toBeUndefined();
@@ -109,7 +115,9 @@ describe("the workaround for the official Python client", () => {
       },
     };
     const noSpecs: ProcessResponse = { case: "joinWorld", value: create(JoinWorldResponseSchema) };
-    for (const response of [step, other, noSpecs]) expect(official?.(response)).toBe(response);
+    for (const response of [step, other, noSpecs]) {
+      expect(official?.(response)).toBe(response);
+    }
   });
 
   it("behaviour 17: leaves out bounds that the server checks all the same", async () => {

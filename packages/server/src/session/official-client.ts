@@ -32,7 +32,9 @@ function withUsableBounds(response: ProcessResponse): ProcessResponse {
     case "joinWorld":
     case "reset": {
       const { specs } = response.value;
-      if (specs === undefined) return response;
+      if (specs === undefined) {
+        return response;
+      }
       return {
         case: response.case,
         value: { ...response.value, specs: usable(specs) },
@@ -40,10 +42,18 @@ function withUsableBounds(response: ProcessResponse): ProcessResponse {
     }
     case "extension": {
       const { typeUrl, value } = response.value;
-      if (!typeUrl.endsWith(`/${PropertyResponseSchema.typeName}`)) return response;
+      if (!typeUrl.endsWith(`/${PropertyResponseSchema.typeName}`)) {
+        return response;
+      }
       const message = fromBinary(PropertyResponseSchema, value);
-      if (message.payload.case !== "listProperty") return response;
-      for (const { spec } of message.payload.value.values) if (spec) leaveOutUnusable(spec);
+      if (message.payload.case !== "listProperty") {
+        return response;
+      }
+      for (const { spec } of message.payload.value.values) {
+        if (spec) {
+          leaveOutUnusable(spec);
+        }
+      }
       return {
         case: "extension",
         value: { ...response.value, value: toBinary(PropertyResponseSchema, message) },
@@ -57,13 +67,19 @@ function withUsableBounds(response: ProcessResponse): ProcessResponse {
 /** Copies specs: a world shares the message of its specs between its agents. */
 function usable(specs: ActionObservationSpecs): ActionObservationSpecs {
   const copy = clone(ActionObservationSpecsSchema, specs);
-  for (const spec of Object.values(copy.actions)) leaveOutUnusable(spec);
-  for (const spec of Object.values(copy.observations)) leaveOutUnusable(spec);
+  for (const spec of Object.values(copy.actions)) {
+    leaveOutUnusable(spec);
+  }
+  for (const spec of Object.values(copy.observations)) {
+    leaveOutUnusable(spec);
+  }
   return copy;
 }
 
 function leaveOutUnusable(message: TensorSpecMessage): void {
-  if (message.min === undefined && message.max === undefined) return;
+  if (message.min === undefined && message.max === undefined) {
+    return;
+  }
   const { dtype, shape, min, max } = unpackSpec(message).spec;
   const { range } = dtypes[dtype];
   const countsToTheTop =
@@ -71,7 +87,9 @@ function leaveOutUnusable(message: TensorSpecMessage): void {
     range !== undefined &&
     Number(min ?? range.min) === 0 &&
     (max ?? range.max) === range.max;
-  if (!countsToTheTop && !isVariable(shape)) return;
+  if (!countsToTheTop && !isVariable(shape)) {
+    return;
+  }
   delete message.min;
   delete message.max;
 }

@@ -39,7 +39,9 @@ describe("a queue of requests", () => {
 
   it("gives back what was added, the first to come first, and forgets it when cleared", () => {
     const queue = queueOf(100, 100);
-    for (const request of ["a", "b", "c"]) queue.add(request, 1);
+    for (const request of ["a", "b", "c"]) {
+      queue.add(request, 1);
+    }
     expect([queue.take(), queue.take(), queue.size]).toEqual(["a", "b", 1]);
     queue.clear();
     expect([queue.size, queue.take()]).toEqual([0, undefined]);

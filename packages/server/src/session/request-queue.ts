@@ -35,10 +35,14 @@ export class RequestQueue<Request> {
 
   /** Removes and returns the first request, if any. */
   take(): Request | undefined {
-    if (this.size === 0) return undefined;
+    if (this.size === 0) {
+      return undefined;
+    }
     const request = this.#requests[this.#next];
     this.#next += 1;
-    if (this.size === 0) this.clear();
+    if (this.size === 0) {
+      this.clear();
+    }
     return request;
   }
 

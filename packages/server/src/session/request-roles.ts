@@ -13,7 +13,11 @@ const roleOf: Partial<Record<NonNullable<ProcessRequest["case"]>, readonly [Role
 
 /** @throws DmEnvRpcError PERMISSION_DENIED naming the role that the request requires. */
 export function checkRequest(roles: Roles, kind: ProcessRequest["case"] | "malformed"): void {
-  if (roles === everyRole || kind === undefined || kind === "malformed") return;
+  if (roles === everyRole || kind === undefined || kind === "malformed") {
+    return;
+  }
   const needed = roleOf[kind];
-  if (needed !== undefined) requireRole(roles, ...needed);
+  if (needed !== undefined) {
+    requireRole(roles, ...needed);
+  }
 }

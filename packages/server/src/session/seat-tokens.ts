@@ -35,6 +35,8 @@ const spec = { dtype: "string", shape: [] } as const satisfies TensorSpec;
  * @throws TensorError if the setting is not a single string.
  */
 export function readJoinToken(packed: PackedTensor | undefined, peer: Peer): string | undefined {
-  if (packed !== undefined) return toValue(unpackFor(packed, spec, joinTokenSetting), spec);
+  if (packed !== undefined) {
+    return toValue(unpackFor(packed, spec, joinTokenSetting), spec);
+  }
   return /^Bearer +(\S+)$/i.exec(peer.metadata.get("authorization") ?? "")?.[1];
 }

@@ -47,7 +47,9 @@ function codecsWith(request: ProcessRequest, bytes: Uint8Array): CallCodecs {
     request: {
       size: (message) => (message === request ? bytes.length : codec.size(message)),
       write(message, target, offset) {
-        if (message !== request) return codec.write(message, target, offset);
+        if (message !== request) {
+          return codec.write(message, target, offset);
+        }
         target.set(bytes, offset);
         return offset + bytes.length;
       },
@@ -146,7 +148,9 @@ describe("a session", () => {
     const peer = connectPeer(server);
     await peer.join(await peer.createWorld({ length: 2 }));
     const states = [];
-    for (let i = 0; i < 8; i++) states.push((await peer.step()).state);
+    for (let i = 0; i < 8; i++) {
+      states.push((await peer.step()).state);
+    }
     expect(states).toEqual([
       "RUNNING",
       "RUNNING",

@@ -85,8 +85,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Ends the stream once the agent knows that its sequence is over. */
   drain(reason: DmEnvRpcError): void {
     this.#draining = true;
-    if (this.#place === undefined) this.#pump();
-    else this.#place.world.drain(reason, () => this.#pump());
+    if (this.#place === undefined) {
+      this.#pump();
+    } else {
+      this.#place.world.drain(reason, () => this.#pump());
+    }
   }
 
   /** Ends the stream immediately. */
@@ -132,7 +135,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   onClose(error: Error | undefined): void {
-    if (this.#closed) return;
+    if (this.#closed) {
+      return;
+    }
     this.#closed = true;
     this.#queue.clear();
     this.#leaves = 0;
@@ -143,17 +148,25 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   /** Takes requests until one is without its answer. */
   #pump(): void {
-    if (this.#pumping) return;
+    if (this.#pumping) {
+      return;
+    }
     this.#pumping = true;
     while (!this.#busy && !this.#full) {
       const request = this.#queue.take();
-      if (request === undefined) break;
-      if (request.case === "leaveWorld") this.#leaves -= 1;
+      if (request === undefined) {
+        break;
+      }
+      if (request.case === "leaveWorld") {
+        this.#leaves -= 1;
+      }
       this.#begin(request);
       this.#letOut();
     }
     this.#pumping = false;
-    if (this.#queue.size > 0) return;
+    if (this.#queue.size > 0) {
+      return;
+    }
     if (this.#paused && !this.#closed) {
       this.#paused = false;
       this.#stream.resume();
@@ -163,23 +176,34 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   /** Does not let a request that waits for other agents hold up a leave behind it (behaviour 67). */
   #letOut(): void {
-    if (this.#busy && this.#leaves > 0) this.#place?.world.leaveIfWaiting(this.#place.seat);
+    if (this.#busy && this.#leaves > 0) {
+      this.#place?.world.leaveIfWaiting(this.#place.seat);
+    }
   }
 
   /** The queue is empty: ends the stream if that is due and no answer is outstanding. */
   #rest(): void {
-    if (this.#busy || this.#closed) return;
-    if (this.#ended) this.#finish();
-    else if (this.#drained) this.#finishSoon();
+    if (this.#busy || this.#closed) {
+      return;
+    }
+    if (this.#ended) {
+      this.#finish();
+    } else if (this.#drained) {
+      this.#finishSoon();
+    }
   }
 
   /** Ends the stream after requests that the peer had sent already are answered. */
   #finishSoon(): void {
-    if (this.#finishing) return;
+    if (this.#finishing) {
+      return;
+    }
     this.#finishing = true;
     setImmediate(() => {
       this.#finishing = false;
-      if (!this.#busy && !this.#closed && this.#drained) this.#finish();
+      if (!this.#busy && !this.#closed && this.#drained) {
+        this.#finish();
+      }
     });
   }
 
@@ -193,7 +217,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#draining = false;
     this.#busy = true;
     this.#leave(() => {
-      if (!this.#closed) this.#stream.end();
+      if (!this.#closed) {
+        this.#stream.end();
+      }
     });
   }
 
@@ -209,10 +235,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   readonly #reply = (response: ProcessResponse): void => {
     this.#busy = false;
-    if (this.#taken !== undefined) publishAnswered(this.address, ...this.#taken, response);
-    if (this.#closed) return;
-    if (!this.#send(response)) this.#full = true;
-    if (!this.#pumping) this.#pump();
+    if (this.#taken !== undefined) {
+      publishAnswered(this.address, ...this.#taken, response);
+    }
+    if (this.#closed) {
+      return;
+    }
+    if (!this.#send(response)) {
+      this.#full = true;
+    }
+    if (!this.#pumping) {
+      this.#pump();
+    }
   };
 
   #send(response: ProcessResponse): boolean {
@@ -263,12 +297,16 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #joined(what: string): Joined {
-    if (this.#place !== undefined) return this.#place;
+    if (this.#place !== undefined) {
+      return this.#place;
+    }
     throw this.#lost ?? notJoined(what);
   }
 
   #join(request: JoinWorldRequest): void {
-    if (this.#place !== undefined) throw joinedAlready(this.#place.world.name);
+    if (this.#place !== undefined) {
+      throw joinedAlready(this.#place.world.name);
+    }
     let leaveSeat = (): void => {};
     this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, {
       done: (result) => {
@@ -291,12 +329,16 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #enter({ world, seat }: Admitted): void {
     this.#place = { world, seat };
     this.#lost = undefined;
-    if (this.#closed) this.#leave(() => {});
+    if (this.#closed) {
+      this.#leave(() => {});
+    }
   }
 
   /** The agent is out of its world, which the session must not keep alive. */
   #lose(reason: DmEnvRpcError | undefined): void {
-    if (this.#place === undefined) return;
+    if (this.#place === undefined) {
+      return;
+    }
     this.#place = undefined;
     this.#lost = reason;
     this.#stopTaking = () => {};
@@ -307,7 +349,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     const place = this.#place;
     this.#place = undefined;
     this.#lost = undefined;
-    if (place === undefined) done(undefined);
-    else place.world.leave(place.seat, done);
+    if (place === undefined) {
+      done(undefined);
+    } else {
+      place.world.leave(place.seat, done);
+    }
   }
 }

@@ -11,7 +11,9 @@ export function unanswerable(message: Malformed | { readonly case: undefined }):
     );
   }
   const { value: error } = message;
-  if (isTensorError(error) && error.reason === "limit") return error;
+  if (isTensorError(error) && error.reason === "limit") {
+    return error;
+  }
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
     `expected an EnvironmentRequest, received bytes that are none: ${error.message}`,

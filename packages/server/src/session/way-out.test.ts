@@ -148,7 +148,9 @@ describe("behaviour 3: a leave does not overtake requests that wait for nothing 
     let looks = 0;
     jumpy.now = () => {
       looks += 1;
-      if (looks % 3 === 0) time.advance(100);
+      if (looks % 3 === 0) {
+        time.advance(100);
+      }
       return time.now();
     };
     await one.step();

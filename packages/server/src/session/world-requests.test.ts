@@ -54,7 +54,11 @@ describe("create, join, leave, destroy", () => {
       observations: {},
       create: () => ({
         step(actions) {
-          for (const { number } of actions.values()) if (number === 13) throw new Error("unlucky");
+          for (const { number } of actions.values()) {
+            if (number === 13) {
+              throw new Error("unlucky");
+            }
+          }
         },
         observe: {},
       }),
@@ -63,7 +67,9 @@ describe("create, join, leave, destroy", () => {
     await using server = createEnvironmentServer({
       worlds: [tally(), broken],
       onEvent: (event) => {
-        if (event.kind === "world-failed") events.push(event.error.message);
+        if (event.kind === "world-failed") {
+          events.push(event.error.message);
+        }
       },
     });
     const host = connectPeer(server);
@@ -128,7 +134,9 @@ describe("create, join, leave, destroy", () => {
     await Promise.all([other.step(), first]);
     await other.leave();
     const alone = [];
-    for (let i = 0; i < 5; i++) alone.push((await peer.step()).state);
+    for (let i = 0; i < 5; i++) {
+      alone.push((await peer.step()).state);
+    }
     expect(alone).toEqual(["RUNNING", "RUNNING", "TERMINATED", "RUNNING", "RUNNING"]);
   });
 

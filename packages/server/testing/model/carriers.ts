@@ -25,7 +25,9 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
   const tasks: (() => void)[] = [];
   const schedule = (task: () => void): void => void tasks.push(task);
   const run = (): void => {
-    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) task();
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) {
+      task();
+    }
   };
   return {
     async connect() {
@@ -35,10 +37,14 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
     },
     async settle() {
       run();
-      if (!patient) return;
+      if (!patient) {
+        return;
+      }
       for (let quiet = 0; quiet < 24; quiet += 1) {
         await Promise.resolve();
-        if (tasks.length > 0) quiet = 0;
+        if (tasks.length > 0) {
+          quiet = 0;
+        }
         run();
       }
     },
@@ -71,7 +77,9 @@ export async function http2Carrier(server: EnvironmentServer): Promise<Carrier> 
   const listener = await listen({
     onStream: (stream) => {
       const progress = all[Number(stream.peer.metadata.get("place"))];
-      if (progress === undefined) return;
+      if (progress === undefined) {
+        return;
+      }
       server.accept(watched(stream, progress));
       progress.accepted = true;
     },
@@ -91,13 +99,19 @@ export async function http2Carrier(server: EnvironmentServer): Promise<Carrier> 
       const metadata = { place: String(all.length - 1) };
       const stream = await openStream(listener.url, { metadata });
       // A stream that is dropped before the server has heard of it never was.
-      while (!progress.accepted) await setImmediate();
+      while (!progress.accepted) {
+        await setImmediate();
+      }
       return counted(stream, progress);
     },
     async settle(done) {
       const end = performance.now() + networkMs;
-      while (!(all.every(upToDate) && done()) && performance.now() < end) await setImmediate();
-      for (let turn = 0; turn < 3; turn++) await setImmediate();
+      while (!(all.every(upToDate) && done()) && performance.now() < end) {
+        await setImmediate();
+      }
+      for (let turn = 0; turn < 3; turn++) {
+        await setImmediate();
+      }
     },
     async [Symbol.asyncDispose]() {
       await listener.close({ graceMs: 0 });

@@ -71,27 +71,41 @@ type Slow = Extract<ClockOptions, { readonly deadlineMs: unknown }>;
 const isWaiting = (agent: AgentModel): boolean => agent.step !== undefined;
 
 function answerWaiting(world: Sequenced): void {
-  for (const agent of world.playing) if (isWaiting(agent)) world.answer(agent);
+  for (const agent of world.playing) {
+    if (isWaiting(agent)) {
+      world.answer(agent);
+    }
+  }
 }
 
 /** The step that it gave; else, where the policy says so, the last one over again. */
 function take(agent: AgentModel, repeat: boolean, actions: Map<AgentModel, Actions>): void {
-  if (agent.step !== undefined) agent.last = agent.step.actions;
+  if (agent.step !== undefined) {
+    agent.last = agent.step.actions;
+  }
   const taken = agent.step?.actions ?? (repeat ? agent.last : undefined);
-  if (taken !== undefined) actions.set(agent, taken);
+  if (taken !== undefined) {
+    actions.set(agent, taken);
+  }
 }
 
 function lockstepModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
   const tick = (): void => {
     deadline.stop();
     const actions = new Map<AgentModel, Actions>();
-    for (const agent of world.playing) take(agent, policy === "repeat-last", actions);
+    for (const agent of world.playing) {
+      take(agent, policy === "repeat-last", actions);
+    }
     world.tick(actions);
   };
   const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
     if (policy === "leave") {
-      for (const agent of world.playing.filter((each) => !isWaiting(each))) world.evict(agent);
-    } else tick();
+      for (const agent of world.playing.filter((each) => !isWaiting(each))) {
+        world.evict(agent);
+      }
+    } else {
+      tick();
+    }
     world.progress();
   });
   return {
@@ -101,7 +115,9 @@ function lockstepModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockMod
     stepped() {},
     ticked: () => answerWaiting(world),
     progress() {
-      if (world.blocked || !world.playing.every(isWaiting)) return false;
+      if (world.blocked || !world.playing.every(isWaiting)) {
+        return false;
+      }
       tick();
       return true;
     },
@@ -121,16 +137,25 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
     current = world.playing.find((agent) => agent.id > id) ?? world.playing[0];
   };
   const play = (agent: AgentModel): void => {
-    if (world.refused(agent)) return;
+    if (world.refused(agent)) {
+      return;
+    }
     const actions = new Map<AgentModel, Actions>();
-    if (isWaiting(agent)) played.add(agent);
+    if (isWaiting(agent)) {
+      played.add(agent);
+    }
     take(agent, policy === "repeat-last", actions);
     world.tick(actions);
   };
   const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
-    if (current === undefined) return;
-    if (policy === "leave") world.evict(current);
-    else play(current);
+    if (current === undefined) {
+      return;
+    }
+    if (policy === "leave") {
+      world.evict(current);
+    } else {
+      play(current);
+    }
     world.progress();
   });
   return {
@@ -144,13 +169,22 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
         pass();
         return true;
       }
-      if (world.blocked || !isWaiting(current)) return false;
-      if (!current.running || played.delete(current)) world.answer(current);
-      else play(current);
+      if (world.blocked || !isWaiting(current)) {
+        return false;
+      }
+      if (!current.running || played.delete(current)) {
+        world.answer(current);
+      } else {
+        play(current);
+      }
       return true;
     },
     settled() {
-      for (const agent of played) if (!agent.playing) played.delete(agent);
+      for (const agent of played) {
+        if (!agent.playing) {
+          played.delete(agent);
+        }
+      }
       const delays = (agent: AgentModel): boolean => agent !== current && isWaiting(agent);
       deadline.holds(world.open && !world.blocked && world.playing.some(delays));
     },
@@ -171,13 +205,24 @@ function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel
     fresh.add(agent);
   };
   const forget = (): void => {
-    for (const agent of asleep.keys()) if (!agent.playing) asleep.delete(agent);
-    for (const agent of fresh) if (!agent.playing) fresh.delete(agent);
+    for (const agent of asleep.keys()) {
+      if (!agent.playing) {
+        asleep.delete(agent);
+      }
+    }
+    for (const agent of fresh) {
+      if (!agent.playing) {
+        fresh.delete(agent);
+      }
+    }
   };
   const deadline = new Deadline(world.alarm, policy === "wait" ? undefined : deadlineMs, () => {
     for (const agent of world.playing.filter((each) => !asleep.has(each))) {
-      if (policy === "leave") world.evict(agent);
-      else sleep(agent, policy === "repeat-last" ? agent.last : undefined);
+      if (policy === "leave") {
+        world.evict(agent);
+      } else {
+        sleep(agent, policy === "repeat-last" ? agent.last : undefined);
+      }
     }
     world.progress();
   });
@@ -188,17 +233,26 @@ function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel
     stepped: (agent) => sleep(agent, agent.step?.actions),
     ticked() {
       for (const [agent, ticks] of [...asleep]) {
-        if (ticks > 1 && agent.playing) asleep.set(agent, ticks - 1);
-        else asleep.delete(agent);
-        if (!asleep.has(agent) && agent.playing && isWaiting(agent)) world.answer(agent);
+        if (ticks > 1 && agent.playing) {
+          asleep.set(agent, ticks - 1);
+        } else {
+          asleep.delete(agent);
+        }
+        if (!asleep.has(agent) && agent.playing && isWaiting(agent)) {
+          world.answer(agent);
+        }
       }
     },
     progress() {
       forget();
-      if (world.blocked || !world.playing.every((agent) => asleep.has(agent))) return false;
+      if (world.blocked || !world.playing.every((agent) => asleep.has(agent))) {
+        return false;
+      }
       deadline.stop();
       const actions = new Map<AgentModel, Actions>();
-      for (const agent of fresh) take(agent, policy === "repeat-last", actions);
+      for (const agent of fresh) {
+        take(agent, policy === "repeat-last", actions);
+      }
       fresh.clear();
       world.tick(actions);
       return true;
@@ -230,7 +284,9 @@ function realtimeModel(
         return;
       }
       const actions = new Map(latest);
-      if (policy === "default-action") latest.clear();
+      if (policy === "default-action") {
+        latest.clear();
+      }
       world.tick(actions);
       world.progress();
     });
@@ -240,15 +296,22 @@ function realtimeModel(
     opened() {
       answerWaiting(world);
       const { now } = world.alarm;
-      if (now - dueAt >= periodMs) dueAt = now + periodMs;
-      else if (now >= dueAt) dueAt += periodMs;
+      if (now - dueAt >= periodMs) {
+        dueAt = now + periodMs;
+      } else if (now >= dueAt) {
+        dueAt += periodMs;
+      }
       schedule();
     },
     entered: (agent) => world.answer(agent),
     stepped(agent) {
       const given = agent.step?.actions ?? {};
-      if (Object.keys(given).length > 0) latest.set(agent, { ...latest.get(agent), ...given });
-      if (newest) world.answer(agent);
+      if (Object.keys(given).length > 0) {
+        latest.set(agent, { ...latest.get(agent), ...given });
+      }
+      if (newest) {
+        world.answer(agent);
+      }
     },
     ticked() {
       answerWaiting(world);
@@ -257,7 +320,11 @@ function realtimeModel(
     },
     progress: () => false,
     settled() {
-      for (const agent of latest.keys()) if (!agent.playing) latest.delete(agent);
+      for (const agent of latest.keys()) {
+        if (!agent.playing) {
+          latest.delete(agent);
+        }
+      }
     },
     closed() {
       cancel?.();
@@ -274,12 +341,18 @@ function freeRunningModel(world: Sequenced): ClockModel {
     entered: (agent) => world.answer(agent),
     stepped() {},
     ticked() {
-      if (acting !== undefined && isWaiting(acting) && acting.playing) world.answer(acting);
+      if (acting !== undefined && isWaiting(acting) && acting.playing) {
+        world.answer(acting);
+      }
     },
     progress() {
       acting = world.playing.find(isWaiting);
-      if (world.blocked || acting === undefined) return false;
-      if (world.refused(acting)) return true;
+      if (world.blocked || acting === undefined) {
+        return false;
+      }
+      if (world.refused(acting)) {
+        return true;
+      }
       world.tick(new Map([[acting, acting.step?.actions ?? {}]]));
       return true;
     },

@@ -72,7 +72,9 @@ function stepFields({ action, sleep, requested }: Extract<Request, { kind: "step
     const add = typeof action === "number" ? action : 5000;
     actions.push({ uid, tensor: pack(add, { dtype: "int32" }) });
   }
-  if (sleep > 0) actions.push({ uid: sleepUid, tensor: pack(sleep, { dtype: "int32" }) });
+  if (sleep > 0) {
+    actions.push({ uid: sleepUid, tensor: pack(sleep, { dtype: "int32" }) });
+  }
   const requestedObservations =
     requested === "unknown"
       ? [unknownUid]
@@ -101,7 +103,9 @@ export function toAnswer(response: ProcessResponse): Answer {
     case "joinWorld":
     case "reset": {
       const { specs } = response.value;
-      if (specs === undefined) throw new Error("a response without specs");
+      if (specs === undefined) {
+        throw new Error("a response without specs");
+      }
       const row = unpackSpecs(specs).observations.byName.get("row");
       return { kind: response.case, width: row?.spec.shape[0] ?? -1 };
     }
@@ -116,8 +120,14 @@ export function toAnswer(response: ProcessResponse): Answer {
 }
 
 function stateName(state: EnvironmentStateType): "RUNNING" | "TERMINATED" | "INTERRUPTED" {
-  if (state === EnvironmentStateType.RUNNING) return "RUNNING";
-  if (state === EnvironmentStateType.TERMINATED) return "TERMINATED";
-  if (state === EnvironmentStateType.INTERRUPTED) return "INTERRUPTED";
+  if (state === EnvironmentStateType.RUNNING) {
+    return "RUNNING";
+  }
+  if (state === EnvironmentStateType.TERMINATED) {
+    return "TERMINATED";
+  }
+  if (state === EnvironmentStateType.INTERRUPTED) {
+    return "INTERRUPTED";
+  }
   throw new Error(`a step was answered with the state ${state}`);
 }

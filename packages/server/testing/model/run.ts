@@ -33,7 +33,9 @@ export function clockOf(options: ClockOptions): Clock {
         onMissedDeadline: policy,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
       };
-      if (options.kind === "wakeUp") return wakeUp({ ...slow, action: "sleep" });
+      if (options.kind === "wakeUp") {
+        return wakeUp({ ...slow, action: "sleep" });
+      }
       return options.kind === "turns" ? turns(slow) : lockstep(slow);
     }
     case "realtime":
@@ -75,7 +77,9 @@ export interface Subject {
 export async function runScenario(scenario: Scenario, subject: Subject): Promise<void> {
   const run = new Run(scenario, subject);
   await run.prepare();
-  for (const operation of scenario.operations) await run.operate(operation);
+  for (const operation of scenario.operations) {
+    await run.operate(operation);
+  }
   await run.finish();
 }
 
@@ -94,9 +98,13 @@ class Run {
 
   async prepare(): Promise<void> {
     const { settings, agents } = this.#scenario;
-    for (let i = 0; i < connectionCount; i++) this.#links.push(await this.#connect());
+    for (let i = 0; i < connectionCount; i++) {
+      this.#links.push(await this.#connect());
+    }
     await this.#send(0, [{ kind: "create", settings }]);
-    for (let i = 0; i < agents; i++) await this.#send(i, [{ kind: "join", world: 0, width: 2 }]);
+    for (let i = 0; i < agents; i++) {
+      await this.#send(i, [{ kind: "join", world: 0, width: 2 }]);
+    }
   }
 
   async operate(operation: Operation): Promise<void> {
@@ -121,8 +129,14 @@ class Run {
 
   /** Everybody steps for a while, then all go, and nothing is left. */
   async finish(): Promise<void> {
-    for (let round = 0; round < 8; round++) await this.#everybodySteps();
-    for (const link of this.#all) if (!link.model.closed) await this.#drop(link);
+    for (let round = 0; round < 8; round++) {
+      await this.#everybodySteps();
+    }
+    for (const link of this.#all) {
+      if (!link.model.closed) {
+        await this.#drop(link);
+      }
+    }
     await this.#pass(patienceMs);
     const last = await this.#connect();
     this.#links.push(last);
@@ -140,8 +154,9 @@ class Run {
   async #everybodySteps(): Promise<void> {
     for (const link of this.#all) {
       const { model } = link;
-      if (model.agent === undefined || model.outstanding > 0 || model.ended || model.closed)
+      if (model.agent === undefined || model.outstanding > 0 || model.ended || model.closed) {
         continue;
+      }
       await this.#sendTo(link, [
         { kind: "step", action: 1, sleep: 0, requested: observationNames },
       ]);
@@ -172,7 +187,9 @@ class Run {
     };
     stream.start({
       onMessage(message) {
-        if (message.case === "malformed") throw message.value;
+        if (message.case === "malformed") {
+          throw message.value;
+        }
         link.received.push(message);
       },
       onEnd() {},
@@ -188,7 +205,9 @@ class Run {
   /** The connection at a place; another one where it has ended. */
   async #link(place: number): Promise<Link> {
     const link = this.#links[place];
-    if (link !== undefined && !link.model.closed && !link.model.ended) return link;
+    if (link !== undefined && !link.model.closed && !link.model.ended) {
+      return link;
+    }
     const next = await this.#connect();
     this.#links[place] = next;
     return next;
@@ -203,17 +222,23 @@ class Run {
 
   async #sendTo({ model, stream }: Link, requests: readonly ModelRequest[]): Promise<void> {
     for (const request of requests) {
-      if (this.#subject.oneByOne && model.outstanding > 0) return;
+      if (this.#subject.oneByOne && model.outstanding > 0) {
+        return;
+      }
       const message = toMessage(request);
       this.#model.send(model, request);
       stream.send(message);
-      if (this.#subject.oneByOne) await this.#settle();
+      if (this.#subject.oneByOne) {
+        await this.#settle();
+      }
     }
     await this.#settle();
   }
 
   #request(draft: Draft): ModelRequest {
-    if (!("world" in draft)) return draft;
+    if (!("world" in draft)) {
+      return draft;
+    }
     const world = this.#model.worlds[draft.world];
     return { ...draft, world: world?.name === undefined ? undefined : world };
   }
@@ -229,7 +254,7 @@ class Run {
     const end = time.now() + ms;
     while (time.now() < end) {
       const next = Math.min(end, time.due ?? end, this.#model.timers.due ?? end);
-      while (this.#model.pass(next));
+      while (this.#model.pass(next)) {}
       time.advance(next - time.now());
       await this.#settle();
     }
@@ -239,7 +264,9 @@ class Run {
     const complete = ({ model, received, closed }: Link): boolean =>
       received.length >= model.answers.length && closed === model.closed;
     await this.#subject.carrier.settle(() => this.#all.every(complete));
-    for (const link of this.#all) this.#compare(link);
+    for (const link of this.#all) {
+      this.#compare(link);
+    }
     // Worlds are independent: what two of them are told has no order.
     const { logs } = this.#subject;
     deepStrictEqual(
@@ -276,6 +303,8 @@ function byText(logs: readonly (readonly string[])[]): string[][] {
 
 /** An event of the world, its actions in the order of its agents. */
 function inOrder(event: string): string {
-  if (!event.startsWith("tick ")) return event;
+  if (!event.startsWith("tick ")) {
+    return event;
+  }
   return `tick ${event.slice(5).split(" ").sort().join(" ")}`;
 }

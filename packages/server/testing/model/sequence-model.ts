@@ -72,7 +72,9 @@ export class SequenceModel implements Sequenced {
     this.open = true;
     this.everOpened = true;
     this.#tally.start();
-    for (const agent of members) admit(agent);
+    for (const agent of members) {
+      admit(agent);
+    }
     this.clock.opened();
   }
 
@@ -89,7 +91,9 @@ export class SequenceModel implements Sequenced {
   }
 
   refused(agent: AgentModel): boolean {
-    if (agent.step === undefined || !this.refuses(agent.step.actions)) return false;
+    if (agent.step === undefined || !this.refuses(agent.step.actions)) {
+      return false;
+    }
     agent.step = undefined;
     agent.asker.answer({ kind: "error", code: codes.invalidArgument });
     return true;
@@ -101,12 +105,18 @@ export class SequenceModel implements Sequenced {
     this.#tally.tick(actions);
     const rows = [...actions].map(([{ id }, { add }]) => `${id}:${add ?? "-"}`);
     this.#host.log(`tick ${rows.sort().join(" ")}`);
-    for (const agent of this.playing) agent.reward += actions.get(agent)?.add ?? 0;
+    for (const agent of this.playing) {
+      agent.reward += actions.get(agent)?.add ?? 0;
+    }
     for (const agent of this.playing) {
       const state = this.#tally.stateOf(agent);
-      if (state !== "RUNNING") this.#end(agent, state);
+      if (state !== "RUNNING") {
+        this.#end(agent, state);
+      }
     }
-    if (this.playing.length > 0) this.clock.ticked();
+    if (this.playing.length > 0) {
+      this.clock.ticked();
+    }
   }
 
   answer(agent: AgentModel): void {
@@ -115,28 +125,41 @@ export class SequenceModel implements Sequenced {
 
   #end(agent: AgentModel, state: "TERMINATED" | "INTERRUPTED"): void {
     agent.playing = false;
-    if (!agent.entered) return;
+    if (!agent.entered) {
+      return;
+    }
     if (agent.running && agent.step !== undefined) {
       agent.answerStep(state, this.#tally.observe(agent));
       return;
     }
-    if (agent.step !== undefined) this.answer(agent);
+    if (agent.step !== undefined) {
+      this.answer(agent);
+    }
     agent.untold = { state, observations: this.#tally.observe(agent) };
   }
 
   /** Cuts it short; who waits to be told RUNNING waits on, for the next one. */
   interrupt(): void {
     for (const agent of this.playing) {
-      if (agent.running) this.#end(agent, "INTERRUPTED");
-      else agent.playing = false;
+      if (agent.running) {
+        this.#end(agent, "INTERRUPTED");
+      } else {
+        agent.playing = false;
+      }
     }
-    if (this.open) this.close();
+    if (this.open) {
+      this.close();
+    }
   }
 
   /** It is over; resets that waited for that are answered. */
   close(): void {
     this.vanish();
-    for (const agent of this.#host.agents) if (agent.resetting) agent.answerReset();
+    for (const agent of this.#host.agents) {
+      if (agent.resetting) {
+        agent.answerReset();
+      }
+    }
   }
 
   /** It is gone with its world. */

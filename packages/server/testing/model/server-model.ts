@@ -40,7 +40,9 @@ export class ConnectionModel implements Asker {
   }
 
   answer(answer: Answer): void {
-    if (this.closed) return;
+    if (this.closed) {
+      return;
+    }
     this.busy = false;
     this.answers.push(answer);
     this.#next(this);
@@ -72,7 +74,9 @@ export class ServerModel {
       },
       onDismissed(agent, code) {
         const { asker } = agent;
-        if (asker instanceof ConnectionModel && asker.agent === agent) asker.gone = code;
+        if (asker instanceof ConnectionModel && asker.agent === agent) {
+          asker.gone = code;
+        }
       },
     };
   }
@@ -87,15 +91,21 @@ export class ServerModel {
 
   send(connection: ConnectionModel, request: ModelRequest): void {
     connection.queue.push(request);
-    if (request.kind === "leave") this.#letOut(connection);
+    if (request.kind === "leave") {
+      this.#letOut(connection);
+    }
     this.#next(connection);
   }
 
   /** A request that waits for other agents does not hold up a leave behind it. */
   #letOut(connection: ConnectionModel): void {
     const { agent, world, busy, queue, gone } = connection;
-    if (agent === undefined || world === undefined || gone !== undefined) return;
-    if (!busy || !queue.some(({ kind }) => kind === "leave")) return;
+    if (agent === undefined || world === undefined || gone !== undefined) {
+      return;
+    }
+    if (!busy || !queue.some(({ kind }) => kind === "leave")) {
+      return;
+    }
     world.turn(() =>
       world.letOut(agent, () => {
         connection.agent = undefined;
@@ -110,7 +120,9 @@ export class ServerModel {
   }
 
   drop(connection: ConnectionModel): void {
-    if (connection.closed) return;
+    if (connection.closed) {
+      return;
+    }
     connection.closed = true;
     connection.queue.length = 0;
     this.#leave(connection);
@@ -123,18 +135,26 @@ export class ServerModel {
 
   /** Takes what is next; what an answer makes possible comes when the world has come to rest. */
   #next(connection: ConnectionModel): void {
-    if (connection.taking) return;
+    if (connection.taking) {
+      return;
+    }
     connection.taking = true;
     for (;;) {
-      if (connection.busy || connection.closed) break;
+      if (connection.busy || connection.closed) {
+        break;
+      }
       const request = connection.queue.shift();
-      if (request === undefined) break;
+      if (request === undefined) {
+        break;
+      }
       connection.busy = true;
       this.#take(connection, request);
       this.#letOut(connection);
     }
     connection.taking = false;
-    if (connection.busy || connection.closed || !connection.ended) return;
+    if (connection.busy || connection.closed || !connection.ended) {
+      return;
+    }
     connection.busy = true;
     this.#leave(connection, () => {
       connection.closed = true;
@@ -147,11 +167,14 @@ export class ServerModel {
     connection.agent = undefined;
     connection.world = undefined;
     connection.gone = undefined;
-    if (agent === undefined || world === undefined || gone !== undefined) done();
-    else {
+    if (agent === undefined || world === undefined || gone !== undefined) {
+      done();
+    } else {
       let left = false;
       const leave = (): void => {
-        if (!left) done();
+        if (!left) {
+          done();
+        }
         left = true;
       };
       world.turn(() => world.leave(agent, leave), leave);
@@ -170,16 +193,21 @@ export class ServerModel {
         return;
       case "step":
       case "reset":
-        if (agent === undefined || world === undefined) connection.fail(codes.failedPrecondition);
-        else if (gone !== undefined) connection.fail(gone);
-        else if (request.kind === "step")
+        if (agent === undefined || world === undefined) {
+          connection.fail(codes.failedPrecondition);
+        } else if (gone !== undefined) {
+          connection.fail(gone);
+        } else if (request.kind === "step") {
           world.turn(() => this.#play(world, agent, connection, request));
-        else world.turn(() => this.#play(world, agent, connection, request), once(connection));
+        } else {
+          world.turn(() => this.#play(world, agent, connection, request), once(connection));
+        }
         return;
       case "resetWorld": {
         const target = request.world;
-        if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
-        else {
+        if (target === undefined || target.gone !== undefined) {
+          connection.fail(codes.notFound);
+        } else {
           const caller = joined && target === world ? agent : undefined;
           const reset = (): void => target.resetWorld(connection, caller, request.start);
           target.turn(reset, once(connection));
@@ -191,9 +219,13 @@ export class ServerModel {
         return;
       case "destroy": {
         const target = request.world;
-        if (target === undefined || target.gone !== undefined) connection.fail(codes.notFound);
-        else if (joined && target === world) connection.fail(codes.failedPrecondition);
-        else target.turn(() => target.destroy(connection), once(connection));
+        if (target === undefined || target.gone !== undefined) {
+          connection.fail(codes.notFound);
+        } else if (joined && target === world) {
+          connection.fail(codes.failedPrecondition);
+        } else {
+          target.turn(() => target.destroy(connection), once(connection));
+        }
         return;
       }
       case "nothing":
@@ -208,9 +240,13 @@ export class ServerModel {
     request: Extract<ModelRequest, { kind: "step" | "reset" }>,
   ): void {
     const gone = connection.gone ?? world.gone;
-    if (gone !== undefined) connection.fail(gone);
-    else if (request.kind === "step") world.step(agent, request);
-    else world.reset(agent, request.width);
+    if (gone !== undefined) {
+      connection.fail(gone);
+    } else if (request.kind === "step") {
+      world.step(agent, request);
+    } else {
+      world.reset(agent, request.width);
+    }
   }
 
   #create(
@@ -260,6 +296,8 @@ export class ServerModel {
 function once(connection: ConnectionModel): (code: number) => void {
   const answered = connection.answers.length;
   return (code) => {
-    if (connection.answers.length === answered) connection.fail(code);
+    if (connection.answers.length === answered) {
+      connection.fail(code);
+    }
   };
 }

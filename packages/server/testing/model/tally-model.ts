@@ -37,13 +37,19 @@ export class TallyModel {
     this.#tick += 1;
     for (const [agent, { add = 0 }] of actions) {
       this.#total += add;
-      if (add === 100) this.#finished.add(agent);
+      if (add === 100) {
+        this.#finished.add(agent);
+      }
     }
   }
 
   stateOf(agent: AgentModel): "RUNNING" | "TERMINATED" | "INTERRUPTED" {
-    if (this.#finished.has(agent)) return "TERMINATED";
-    if (this.#tick < this.#settings.length) return "RUNNING";
+    if (this.#finished.has(agent)) {
+      return "TERMINATED";
+    }
+    if (this.#tick < this.#settings.length) {
+      return "RUNNING";
+    }
     return this.#settings.cut ? "INTERRUPTED" : "TERMINATED";
   }
 

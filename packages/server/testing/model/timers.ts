@@ -63,8 +63,9 @@ export class Deadline {
   }
 
   holds(condition: boolean): void {
-    if (!condition) this.stop();
-    else if (this.#delayMs !== undefined && this.#cancel === undefined) {
+    if (!condition) {
+      this.stop();
+    } else if (this.#delayMs !== undefined && this.#cancel === undefined) {
       this.#cancel = this.#alarm.after(this.#delayMs, () => {
         this.#cancel = undefined;
         this.#due();

@@ -42,17 +42,23 @@ export class Turns implements Alarm {
   /** @param ended Answers whoever asked when the world ends first; without it the turn still comes. */
   take(operation: () => void, ended?: (code: number) => void): void {
     this.#waiting.push({ operation, ended });
-    if (this.#waiting.length === 1) this.#run();
+    if (this.#waiting.length === 1) {
+      this.#run();
+    }
   }
 
   /** The world has ended: those who wait for a turn are told at once. */
   abandon(code: number): void {
-    for (const turn of this.#waiting.slice(1)) this.#abandon(turn, code);
+    for (const turn of this.#waiting.slice(1)) {
+      this.#abandon(turn, code);
+    }
   }
 
   #abandon(turn: Turn, code: number): void {
     const { ended } = turn;
-    if (ended === undefined) return;
+    if (ended === undefined) {
+      return;
+    }
     turn.ended = undefined;
     turn.operation = () => {};
     ended(code);
@@ -63,7 +69,9 @@ export class Turns implements Alarm {
       try {
         next.operation();
       } catch (error) {
-        if (!(error instanceof Broken)) throw error;
+        if (!(error instanceof Broken)) {
+          throw error;
+        }
         if (error.fate === "hangs") {
           this.#alarm.after(callMs, () => {
             this.#break(codes.deadlineExceeded);
@@ -80,13 +88,17 @@ export class Turns implements Alarm {
 
   #break(code: number): void {
     this.#fail(code);
-    for (const turn of [...this.#waiting]) this.#abandon(turn, code);
+    for (const turn of [...this.#waiting]) {
+      this.#abandon(turn, code);
+    }
   }
 
   /** The author's code is called; what comes after it in a turn comes only if that goes well. */
   call(call: PatientCall): void {
     const fate = this.#oracle(call);
-    if (fate !== "succeeds") throw new Broken(fate);
+    if (fate !== "succeeds") {
+      throw new Broken(fate);
+    }
   }
 
   /** Calls back in a turn of its own, unless that was cancelled before the turn came. */
@@ -94,7 +106,9 @@ export class Turns implements Alarm {
     let cancelled = false;
     const cancel = this.#alarm.after(delayMs, () =>
       this.take(() => {
-        if (!cancelled) due();
+        if (!cancelled) {
+          due();
+        }
       }),
     );
     return () => {

@@ -54,8 +54,11 @@ export class WorldModel implements SequenceHost {
     const { deadlineMs, policy } = { deadlineMs: undefined, policy: "wait", ...policies.clock };
     this.#opening = new Deadline(this.alarm, policy === "wait" ? undefined : deadlineMs, () => {
       for (const agent of this.#missing()) {
-        if (policy === "leave") this.evict(agent);
-        else agent.outside = true;
+        if (policy === "leave") {
+          this.evict(agent);
+        } else {
+          agent.outside = true;
+        }
       }
       this.progress();
     });
@@ -106,16 +109,24 @@ export class WorldModel implements SequenceHost {
     this.#turns.call("join");
     this.log(`join ${agent.id}`);
     this.agents.push(agent);
-    if (this.#vacancies > 0) this.#vacancies -= 1;
+    if (this.#vacancies > 0) {
+      this.#vacancies -= 1;
+    }
     joined(agent);
     asker.answer({ kind: "joinWorld", width });
     this.progress();
   }
 
   #refusal(width: number | "bad"): number | undefined {
-    if (this.gone !== undefined) return this.gone;
-    if (this.#draining.length > 0) return codes.failedPrecondition;
-    if (this.agents.length >= this.settings.max_agents) return codes.resourceExhausted;
+    if (this.gone !== undefined) {
+      return this.gone;
+    }
+    if (this.#draining.length > 0) {
+      return codes.failedPrecondition;
+    }
+    if (this.agents.length >= this.settings.max_agents) {
+      return codes.resourceExhausted;
+    }
     return width === "bad" ? codes.invalidArgument : undefined;
   }
 
@@ -132,7 +143,9 @@ export class WorldModel implements SequenceHost {
       const { untold, playing, reward } = agent;
       agent.startAnew();
       agent.answerStep(untold.state, untold.observations);
-      if (playing) Object.assign(agent, { playing, reward });
+      if (playing) {
+        Object.assign(agent, { playing, reward });
+      }
       this.#told(agent);
     } else if (agent.playing && agent.entered) {
       this.#sequence.clock.stepped(agent);
@@ -143,7 +156,9 @@ export class WorldModel implements SequenceHost {
     } else {
       agent.outside = false;
       const enters = this.#sequence.open && this.policies.lateEntry === "now";
-      if (enters) this.#sequence.enter(agent);
+      if (enters) {
+        this.#sequence.enter(agent);
+      }
     }
     this.progress();
   }
@@ -159,11 +174,18 @@ export class WorldModel implements SequenceHost {
     }
     const isRunning = agent.playing && agent.entered;
     const waits = isRunning && this.policies.onReset === "wait";
-    if (isRunning && !waits) this.log(`exit ${agent.id}`);
-    if (isRunning || !agent.playing) agent.startAnew();
-    else agent.untold = undefined;
+    if (isRunning && !waits) {
+      this.log(`exit ${agent.id}`);
+    }
+    if (isRunning || !agent.playing) {
+      agent.startAnew();
+    } else {
+      agent.untold = undefined;
+    }
     agent.resetting = true;
-    if (!waits) agent.answerReset();
+    if (!waits) {
+      agent.answerReset();
+    }
     this.#told(agent);
     this.progress();
   }
@@ -185,7 +207,9 @@ export class WorldModel implements SequenceHost {
       this.#reset = new WorldResetModel(this.agents, this.alarm, resetDeadlineMs, over);
     }
     this.#reset.ask(asker, start === "none" ? undefined : start);
-    if (caller !== undefined) this.#told(caller);
+    if (caller !== undefined) {
+      this.#told(caller);
+    }
     this.progress();
   }
 
@@ -198,22 +222,31 @@ export class WorldModel implements SequenceHost {
     this.agents = this.agents.filter((other) => other !== agent);
     agent.playing = false;
     this.log(`leave ${agent.id}`);
-    if (this.#sequence.everOpened && this.policies.onLeave === "block") this.#vacancies += 1;
-    if (this.#sequence.everOpened && this.policies.onLeave === "terminate")
+    if (this.#sequence.everOpened && this.policies.onLeave === "block") {
+      this.#vacancies += 1;
+    }
+    if (this.#sequence.everOpened && this.policies.onLeave === "terminate") {
       this.#sequence.interrupt();
+    }
     this.#told(agent);
     try {
       this.progress();
     } finally {
       done();
     }
-    if (this.#draining.length > 0 && this.agents.length === 0) this.#destroy();
+    if (this.#draining.length > 0 && this.agents.length === 0) {
+      this.#destroy();
+    }
   }
 
   /** Lets out an agent whose request waits for others, `left` before anything that follows from it. */
   letOut(agent: AgentModel, left: () => void): void {
-    if (agent.step === undefined && !agent.resetting) return;
-    if (agent.playing && this.#sequence.clock.isContinuous && !this.blocked) return;
+    if (agent.step === undefined && !agent.resetting) {
+      return;
+    }
+    if (agent.playing && this.#sequence.clock.isContinuous && !this.blocked) {
+      return;
+    }
     agent.step = undefined;
     agent.resetting = false;
     this.leave(agent, left);
@@ -237,15 +270,18 @@ export class WorldModel implements SequenceHost {
       return;
     }
     this.#draining.push(asker);
-    if (this.agents.length === 0 || onDestroy === "force") this.#destroy();
-    else this.#cancelDrain ??= this.alarm.after(drainDeadlineMs, () => this.#destroy());
+    if (this.agents.length === 0 || onDestroy === "force") {
+      this.#destroy();
+    } else {
+      this.#cancelDrain ??= this.alarm.after(drainDeadlineMs, () => this.#destroy());
+    }
   }
 
   // ——— what follows
 
   /** Does whatever is due, until nothing is. */
   progress(): void {
-    while (this.gone === undefined && this.#progressed());
+    while (this.gone === undefined && this.#progressed()) {}
     const { open, clock } = this.#sequence;
     this.#opening.holds(!open && this.gone === undefined && this.#mayOpen());
     clock.settled();
@@ -253,11 +289,17 @@ export class WorldModel implements SequenceHost {
 
   #progressed(): boolean {
     const sequence = this.#sequence;
-    if (this.#reset?.due) this.#finishReset(this.#reset);
-    else if (sequence.open && sequence.playing.length === 0) sequence.close();
-    else if (sequence.open) return sequence.clock.progress();
-    else if (this.#mayOpen() && this.#missing().length === 0) sequence.begin();
-    else return false;
+    if (this.#reset?.due) {
+      this.#finishReset(this.#reset);
+    } else if (sequence.open && sequence.playing.length === 0) {
+      sequence.close();
+    } else if (sequence.open) {
+      return sequence.clock.progress();
+    } else if (this.#mayOpen() && this.#missing().length === 0) {
+      sequence.begin();
+    } else {
+      return false;
+    }
     return true;
   }
 
@@ -268,7 +310,9 @@ export class WorldModel implements SequenceHost {
 
   /** The agents that the next sequence waits for. */
   #missing(): readonly AgentModel[] {
-    if (this.#sequence.clock.isContinuous) return [];
+    if (this.#sequence.clock.isContinuous) {
+      return [];
+    }
     return this.agents.filter((agent) => !agent.opening && !agent.outside);
   }
 
@@ -279,7 +323,9 @@ export class WorldModel implements SequenceHost {
 
   #finishReset(reset: WorldResetModel): void {
     this.#reset = undefined;
-    if (reset.start !== undefined) this.#sequence.startAt(reset.start);
+    if (reset.start !== undefined) {
+      this.#sequence.startAt(reset.start);
+    }
     reset.end({ kind: "resetWorld" });
   }
 
@@ -287,19 +333,27 @@ export class WorldModel implements SequenceHost {
     this.log("destroy");
     this.#vanish(codes.notFound);
     this.#turns.abandon(codes.notFound);
-    for (const asker of this.#draining) asker.answer({ kind: "destroyWorld" });
+    for (const asker of this.#draining) {
+      asker.answer({ kind: "destroyWorld" });
+    }
   }
 
   #fail(code: number): void {
-    if (this.#made) this.log("destroy");
+    if (this.#made) {
+      this.log("destroy");
+    }
     this.#vanish(code);
-    for (const asker of this.#draining) asker.answer({ kind: "error", code });
+    for (const asker of this.#draining) {
+      asker.answer({ kind: "error", code });
+    }
   }
 
   #vanish(code: number): void {
     this.gone = code;
     this.#cancelDrain?.();
-    for (const agent of this.agents) this.#dismiss(agent, code);
+    for (const agent of this.agents) {
+      this.#dismiss(agent, code);
+    }
     this.agents = [];
     this.#sequence.vanish();
     this.#opening.stop();
@@ -312,6 +366,8 @@ export class WorldModel implements SequenceHost {
     agent.step = undefined;
     agent.resetting = false;
     agent.playing = false;
-    if (outstanding) agent.asker.answer({ kind: "error", code });
+    if (outstanding) {
+      agent.asker.answer({ kind: "error", code });
+    }
   }
 }

@@ -13,7 +13,9 @@ export class WorldResetModel {
   constructor(agents: readonly AgentModel[], alarm: Alarm, deadlineMs: number, over: () => void) {
     this.#untold = new Set(agents.filter((agent) => agent.untold !== undefined && !agent.outside));
     this.#deadline = new Deadline(alarm, deadlineMs, () => {
-      for (const agent of this.#untold) agent.outside = true;
+      for (const agent of this.#untold) {
+        agent.outside = true;
+      }
       this.#untold.clear();
       over();
     });
@@ -39,6 +41,8 @@ export class WorldResetModel {
   /** It is done, or the world is gone: whoever asked is told. */
   end(answer: Parameters<Asker["answer"]>[0]): void {
     this.#deadline.stop();
-    for (const caller of this.#callers) caller.answer(answer);
+    for (const caller of this.#callers) {
+      caller.answer(answer);
+    }
   }
 }

@@ -50,7 +50,9 @@ const tensorsOf = (dtype: DType): Tensor[] =>
   );
 
 function smallSpecOf(dtype: DType, shape: readonly number[]): TensorSpec {
-  if (!isNumeric(dtype)) return specOf(dtype, shape);
+  if (!isNumeric(dtype)) {
+    return specOf(dtype, shape);
+  }
   const isWide = elementTypes[dtype].kind === "bigint";
   return { dtype, shape, min: isWide ? 1n : 1, max: isWide ? 9n : 9 } as TensorSpec;
 }
@@ -79,8 +81,11 @@ describe.each(everyDType)("%s", (dtype) => {
     expect(data).toHaveLength(2);
     expect(holds(data)).toBe(true);
     expect(holds(new DataView(new ArrayBuffer(8)))).toBe(false);
-    if (ArrayBuffer.isView(data)) expect(data.byteLength).toBe(2 * bytes);
-    else expect(bytes).toBe(0);
+    if (ArrayBuffer.isView(data)) {
+      expect(data.byteLength).toBe(2 * bytes);
+    } else {
+      expect(bytes).toBe(0);
+    }
     const spec = specOf(dtype, [2]);
     expect(zeros(spec)).toEqual({ dtype, shape: [2], data });
   });
@@ -155,9 +160,13 @@ describe.each(everyDType)("%s", (dtype) => {
   });
 
   test("says rightly how wide elements are", () => {
-    if (!encoding.packed) return;
+    if (!encoding.packed) {
+      return;
+    }
     for (const { data } of tensorsOf(dtype)) {
-      if (encoding.width > 0) expect(encoding.size(data)).toBe(data.length * encoding.width);
+      if (encoding.width > 0) {
+        expect(encoding.size(data)).toBe(data.length * encoding.width);
+      }
     }
   });
 });

@@ -12,7 +12,9 @@ export function shapeText(shape: readonly number[]): string {
 
 /** Formats a flat index by its place in a shape: `element [0, 3]`, or `the value` for a scalar. */
 export function elementText(index: number, shape: readonly number[]): string {
-  if (shape.length === 0) return "the value";
+  if (shape.length === 0) {
+    return "the value";
+  }
   const at: number[] = new Array(shape.length);
   let rest = index;
   for (let i = shape.length - 1; i >= 0; i--) {
@@ -52,8 +54,12 @@ export function scalarText(value: number | bigint): string {
 }
 
 function objectText(value: object | null): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (value === null) {
+    return "null";
+  }
+  if (Array.isArray(value)) {
+    return `an array of ${value.length}`;
+  }
   if (ArrayBuffer.isView(value)) {
     const { [Symbol.toStringTag]: tag, length } = value as Uint8Array;
     return length === undefined ? "a DataView" : `a ${tag} of ${length}`;

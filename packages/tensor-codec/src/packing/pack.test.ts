@@ -60,7 +60,9 @@ describe("pack", () => {
         const nested = toNested(whole as Tensor<"float64">) as PackValue;
         const packed = pack(nested, { dtype: whole.dtype });
         const numeric = whole.dtype === "float32" || whole.dtype === "float64";
-        if (numeric && [...whole.data].some(Number.isNaN)) return; // a NaN's payload is not in a number
+        if (numeric && [...whole.data].some(Number.isNaN)) {
+          return; // a NaN's payload is not in a number
+        }
         expect(bitsOf(packed)).toEqual(bitsOf(whole));
       }),
     );

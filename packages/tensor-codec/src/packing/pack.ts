@@ -175,15 +175,23 @@ export function packFor(
   const { dtype, shape } = spec;
   const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
   const type = elementTypes[dtype];
-  if (typeof value !== "object") return fromScalar(type, value, spec, name, maxElements);
+  if (typeof value !== "object") {
+    return fromScalar(type, value, spec, name, maxElements);
+  }
   let data: TensorData;
   let resolved: readonly number[];
   if (isTensorLike(value)) {
-    if (value.dtype !== dtype) throw wrongDType(dtype, value, name);
-    if (!type.holds(value.data)) throw wrongDType(dtype, value.data, name);
+    if (value.dtype !== dtype) {
+      throw wrongDType(dtype, value, name);
+    }
+    if (!type.holds(value.data)) {
+      throw wrongDType(dtype, value.data, name);
+    }
     data = value.data;
     if (sameShape(value.shape, shape) && data.length === elementCount(shape)) {
-      if (data.length > maxElements) throw tooManyElements(data.length, maxElements, name);
+      if (data.length > maxElements) {
+        throw tooManyElements(data.length, maxElements, name);
+      }
       resolved = shape;
     } else {
       checkDimensions(value.shape, name);
@@ -207,8 +215,11 @@ export function packFor(
   } else if (dtype === "uint8" && value instanceof Uint8ClampedArray) {
     data = bytesOf(value);
     resolved = resolveFlat(shape, data.length, name, maxElements);
-  } else if (dtype === "proto") return fromScalar(type, value, spec, name, maxElements);
-  else throw wrongDType(dtype, value, name);
+  } else if (dtype === "proto") {
+    return fromScalar(type, value, spec, name, maxElements);
+  } else {
+    throw wrongDType(dtype, value, name);
+  }
   checkData(type, data, resolved, name);
   checkBounds(data, resolved, spec, name);
   return { dtype, shape: resolved, data } as Tensor;
@@ -223,14 +234,22 @@ function fromScalar(
   maxElements: number,
 ): Tensor {
   const { dtype, shape } = spec;
-  if (!isElement(type, value)) throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
+  if (!isElement(type, value)) {
+    throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
+  }
   let data = type.allocate(1);
   data[0] = dtype === "bool" ? (value ? 1 : 0) : (value as never);
-  if (spec.min !== undefined || spec.max !== undefined) checkBounds(data, shape, spec, name);
-  if (shape.length === 0) return { dtype, shape: SCALAR, data } as Tensor;
+  if (spec.min !== undefined || spec.max !== undefined) {
+    checkBounds(data, shape, spec, name);
+  }
+  if (shape.length === 0) {
+    return { dtype, shape: SCALAR, data } as Tensor;
+  }
   const resolved = resolveShape(shape, 1, maxElements, name);
   const count = elementCount(resolved);
-  if (count !== 1) data = repeatElement(data, dtype, count);
+  if (count !== 1) {
+    data = repeatElement(data, dtype, count);
+  }
   return { dtype, shape: resolved, data } as Tensor;
 }
 
@@ -260,7 +279,9 @@ function resolveFlat(
 function fromValue(value: PackValue, options: PackOptions): PackedTensor {
   const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
   if (isTensorLike(value)) {
-    if (!Object.hasOwn(dtypes, value.dtype)) throw wrongDType(options.dtype, value, name);
+    if (!Object.hasOwn(dtypes, value.dtype)) {
+      throw wrongDType(options.dtype, value, name);
+    }
     const dtype = options.dtype ?? (value.dtype as DType);
     if (dtype !== value.dtype || !dtypes[dtype].holds(value.data)) {
       throw wrongDType(dtype, value, name);
@@ -270,14 +291,18 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
     checkData(elementTypes[dtype], value.data, value.shape, name);
     return value as PackedTensor;
   }
-  if (value instanceof Uint8ClampedArray) return fromValue(bytesOf(value), options);
+  if (value instanceof Uint8ClampedArray) {
+    return fromValue(bytesOf(value), options);
+  }
   if (ArrayBuffer.isView(value)) {
     const dtype = options.dtype ?? dtypeOfArray(value);
     if (dtype === undefined || !dtypes[dtype].holds(value)) {
       throw wrongDType(options.dtype, value, name);
     }
     const shape = [value.length];
-    if (value.length > maxElements) throw tooManyElements(value.length, maxElements, name);
+    if (value.length > maxElements) {
+      throw tooManyElements(value.length, maxElements, name);
+    }
     checkData(elementTypes[dtype], value, shape, name);
     return { dtype, shape, data: value } as PackedTensor;
   }
@@ -285,7 +310,9 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
     ? measureNested(value, name)
     : { shape: [], first: value };
   const dtype = options.dtype ?? dtypeOfScalar(first);
-  if (dtype === undefined) throw wrongDType(undefined, first, name);
+  if (dtype === undefined) {
+    throw wrongDType(undefined, first, name);
+  }
   const values = dtype === "proto" ? packMessages(value, options) : value;
   const data = Array.isArray(values)
     ? flattenNested(values, dtype, shape, maxElements, name)
@@ -295,8 +322,12 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
 
 /** Puts messages into Anys; an Any stays what it is. */
 function packMessages(value: unknown, options: PackOptions): unknown {
-  if (Array.isArray(value)) return value.map((row) => packMessages(row, options));
-  if (!isMessage(value) || isAny(value)) return value;
+  if (Array.isArray(value)) {
+    return value.map((row) => packMessages(row, options));
+  }
+  if (!isMessage(value) || isAny(value)) {
+    return value;
+  }
   const any = packAny(value, options.registry);
   if (any === undefined) {
     throw new TensorError({
@@ -333,7 +364,9 @@ function isTensorLike(value: unknown): value is TensorLike {
 
 function dtypeOfArray(value: unknown): DType | undefined {
   for (const info of Object.values(dtypes)) {
-    if (isNumeric(info.dtype) && info.holds(value)) return info.dtype;
+    if (isNumeric(info.dtype) && info.holds(value)) {
+      return info.dtype;
+    }
   }
   return undefined;
 }
@@ -355,7 +388,9 @@ function dtypeOfScalar(value: unknown): DType | undefined {
 
 function checkDimensions(shape: readonly number[], name: string | undefined): void {
   for (const size of shape) {
-    if (Number.isInteger(size) && size >= -2147483648 && size <= 2147483647) continue;
+    if (Number.isInteger(size) && size >= -2147483648 && size <= 2147483647) {
+      continue;
+    }
     throw new TensorError({
       reason: "shape",
       name,

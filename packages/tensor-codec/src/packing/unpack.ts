@@ -39,7 +39,9 @@ export function unpack<D extends DType>(
 ): Tensor<D>;
 export function unpack(packed: PackedTensor | UnsetTensor, options: UnpackOptions = {}): Tensor {
   const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
-  if (packed.dtype === "unset") throw unset("a tensor", name);
+  if (packed.dtype === "unset") {
+    throw unset("a tensor", name);
+  }
   return spread(packed, resolveShape(packed.shape, packed.data.length, maxElements, name));
 }
 
@@ -62,7 +64,9 @@ export function unpackFor(
   options: Pick<UnpackOptions, "maxElements"> = {},
 ): Tensor {
   const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
-  if (packed.dtype === "unset") throw unset(`${withArticle(spec.dtype)} tensor`, name);
+  if (packed.dtype === "unset") {
+    throw unset(`${withArticle(spec.dtype)} tensor`, name);
+  }
   const { dtype, shape, data } = packed;
   if (dtype !== spec.dtype) {
     throw new TensorError({
@@ -74,7 +78,9 @@ export function unpackFor(
     });
   }
   if (sameShape(shape, spec.shape) && data.length === elementCount(shape)) {
-    if (data.length > maxElements) throw tooManyElements(data.length, maxElements, name);
+    if (data.length > maxElements) {
+      throw tooManyElements(data.length, maxElements, name);
+    }
     checkBounds(data, shape, spec, name);
     return packed as Tensor;
   }
@@ -114,7 +120,9 @@ export function toNested<D extends DType>(tensor: Tensor<D>): Scalar<D> | Nested
 export function toNested(tensor: Tensor): Scalar | NestedArray<Scalar> {
   const { shape } = tensor;
   const walk = (depth: number, at: number): Scalar | NestedArray<Scalar> => {
-    if (depth === shape.length) return scalarAt(tensor, at);
+    if (depth === shape.length) {
+      return scalarAt(tensor, at);
+    }
     const stride = elementCount(shape.slice(depth + 1));
     return Array.from({ length: shape[depth] as number }, (_, row) =>
       walk(depth + 1, at + row * stride),
@@ -152,8 +160,9 @@ function scalarAt(tensor: Tensor, index: number): Scalar {
 function spread(packed: PackedTensor, shape: readonly number[]): Tensor {
   const { dtype, data } = packed;
   const count = elementCount(shape);
-  if (count === data.length)
+  if (count === data.length) {
     return (shape === packed.shape ? packed : { ...packed, shape }) as Tensor;
+  }
   return { dtype, shape, data: repeatElement(data, dtype, count) } as Tensor;
 }
 

@@ -105,7 +105,9 @@ export function unpackSpecs(message: ActionObservationSpecs | undefined): {
 
 function packTable(table: SpecTable): Record<string, TensorSpecMessage> {
   const packed: Record<string, TensorSpecMessage> = {};
-  for (const { uid, name, spec } of table.entries) packed[String(uid)] = packSpec(name, spec);
+  for (const { uid, name, spec } of table.entries) {
+    packed[String(uid)] = packSpec(name, spec);
+  }
   return packed;
 }
 
@@ -139,8 +141,9 @@ function uidOf(key: string): Uid {
 
 function packBound(dtype: DType, bound: Ordered | TensorData): ValueMessage {
   let data: TensorData;
-  if (typeof bound === "object") data = bound;
-  else {
+  if (typeof bound === "object") {
+    data = bound;
+  } else {
     data = dtypes[dtype].allocate(1);
     data[0] = bound as never;
   }
@@ -168,7 +171,9 @@ function unpackBound(
   side: "min" | "max",
 ): Ordered | TensorData | undefined {
   const payload = message?.payload;
-  if (payload?.case === undefined) return undefined;
+  if (payload?.case === undefined) {
+    return undefined;
+  }
   const legacy = legacyScalars[payload.case];
   const found = legacy ?? dtypeOfPayload(payload);
   if (found !== dtype) {
@@ -176,12 +181,15 @@ function unpackBound(
   }
   if (legacy !== undefined) {
     const value = payload.value as unknown;
-    if (!isElement(elementTypes[dtype], value))
+    if (!isElement(elementTypes[dtype], value)) {
       throw unreadable(name, `${withArticle(dtype)} as ${side}`, valueText(value));
+    }
     return value as Ordered;
   }
   const data = dataOf(dtype, payload);
-  if (data.length === 1) return data[0] as Ordered;
+  if (data.length === 1) {
+    return data[0] as Ordered;
+  }
   if (isVariable(shape) || data.length !== elementCount(shape)) {
     throw unreadable(
       name,

@@ -74,9 +74,13 @@ export function dataOf(dtype: DType, message: { readonly value?: unknown }): Ten
   const { payload, allocate, bytes, holds } = type;
   if (isBytes(payload) && array instanceof Uint8Array) {
     const whole: unknown = array;
-    if (holds(whole)) return whole;
+    if (holds(whole)) {
+      return whole;
+    }
     const data = allocate(array.length / bytes);
-    if (ArrayBuffer.isView(data)) memoryOf(data).set(array);
+    if (ArrayBuffer.isView(data)) {
+      memoryOf(data).set(array);
+    }
     return data;
   }
   const data = allocate(array.length);

@@ -38,11 +38,15 @@ export function checkBounds(
 ): void {
   const min = spec.min as Ordered | TensorData | undefined;
   const max = spec.max as Ordered | TensorData | undefined;
-  if (min === undefined && max === undefined) return;
+  if (min === undefined && max === undefined) {
+    return;
+  }
   if (typeof min !== "object" && typeof max !== "object") {
     for (let i = 0; i < data.length; i++) {
       const value = data[i] as Ordered;
-      if (!within(value, min, max)) checkRounded(value, i, min, max, shape, spec, name);
+      if (!within(value, min, max)) {
+        checkRounded(value, i, min, max, shape, spec, name);
+      }
     }
     return;
   }
@@ -73,7 +77,9 @@ function checkRounded(
 ): void {
   const least = exactBound(dtype, min) as Ordered | undefined;
   const greatest = exactBound(dtype, max) as Ordered | undefined;
-  if (within(value, least, greatest)) return;
+  if (within(value, least, greatest)) {
+    return;
+  }
   throw outOfBounds(value, index, shape, least, greatest, name);
 }
 

@@ -45,7 +45,9 @@ export function checkDefinition(spec: TensorSpec, name?: string): void {
   const { dtype, shape } = spec;
   const min = spec.min as AnyBound;
   const max = spec.max as AnyBound;
-  if (min === undefined && max === undefined) return;
+  if (min === undefined && max === undefined) {
+    return;
+  }
   if (!isNumeric(dtype)) {
     throw refuse(
       name,
@@ -65,7 +67,9 @@ function exact(
   bound: unknown,
   side: "min" | "max",
 ): Ordered | TensorData | undefined {
-  if (bound === undefined) return undefined;
+  if (bound === undefined) {
+    return undefined;
+  }
   const type = elementTypes[dtype];
   const one = (value: unknown): Ordered => {
     if (!isElement(type, value) || Number.isNaN(value)) {
@@ -78,19 +82,28 @@ function exact(
     }
     return exactBound(dtype, value as Ordered) as Ordered;
   };
-  if (typeof bound !== "object" || bound === null) return one(bound);
+  if (typeof bound !== "object" || bound === null) {
+    return one(bound);
+  }
   let data: TensorData;
-  if (dtypes[dtype].holds(bound)) data = bound.slice() as TensorData;
-  else if (Array.isArray(bound)) {
+  if (dtypes[dtype].holds(bound)) {
+    data = bound.slice() as TensorData;
+  } else if (Array.isArray(bound)) {
     const measured = measureNested(bound);
-    if (elementCount(measured.shape) !== 1) checkShape(measured.shape, shape, side);
+    if (elementCount(measured.shape) !== 1) {
+      checkShape(measured.shape, shape, side);
+    }
     data = flattenNested(bound, dtype, measured.shape, DEFAULT_MAX_ELEMENTS, side);
   } else {
     throw refuse(undefined, `${withArticle(dtype)} scalar or array as ${side}`, valueText(bound));
   }
-  if (data.length === 1) return one(data[0]);
+  if (data.length === 1) {
+    return one(data[0]);
+  }
   checkBoundCount(data, shape, side, undefined);
-  for (const value of data) one(value);
+  for (const value of data) {
+    one(value);
+  }
   return data.length > 1 && isUniform(data) ? one(data[0]) : data;
 }
 
@@ -100,9 +113,13 @@ function checkBoundCount(
   side: "min" | "max",
   name: string | undefined,
 ): void {
-  if (typeof bound !== "object") return;
+  if (typeof bound !== "object") {
+    return;
+  }
   const variable = isVariable(shape);
-  if (!variable && bound.length === elementCount(shape)) return;
+  if (!variable && bound.length === elementCount(shape)) {
+    return;
+  }
   throw refuse(
     name,
     `one ${side} for all elements ${variable ? "of" : `or ${elementCount(shape)} for`} shape ${shapeText(shape)}`,
@@ -117,7 +134,9 @@ function checkOrder(
   shape: readonly number[],
   name: string | undefined,
 ): void {
-  if (min === undefined || max === undefined) return;
+  if (min === undefined || max === undefined) {
+    return;
+  }
   const arrays = [min, max].filter((bound) => typeof bound === "object");
   const count = arrays.length === 0 ? 1 : Math.max(...arrays.map((bound) => bound.length));
   for (let i = 0; i < count; i++) {

@@ -63,7 +63,9 @@ export interface DmEnvSpecs {
 export function toDmEnvSpec(name: string, spec: TensorSpec): DmEnvSpec {
   const { dtype, shape } = spec;
   const { kind, range } = dtypes[dtype];
-  if (dtype === "string") return { kind: "stringArray", name, dtype, shape };
+  if (dtype === "string") {
+    return { kind: "stringArray", name, dtype, shape };
+  }
   if (!isNumeric(dtype) || (spec.min === undefined && spec.max === undefined)) {
     return { kind: "array", name, dtype, shape };
   }
@@ -118,7 +120,9 @@ function boundsOf(spec: DmEnvSpec): { min?: unknown; max?: unknown } {
     const last = typeof spec.numValues === "bigint" ? spec.numValues - 1n : spec.numValues - 1;
     return exactBounds(dtype, shape, { min: kind === "bigint" ? 0n : 0, max: last } as AnyBounds);
   }
-  if (spec.kind !== "boundedArray") return {};
+  if (spec.kind !== "boundedArray") {
+    return {};
+  }
   const { minimum, maximum } = spec;
   const open = (bound: unknown, end: unknown, infinity: number) =>
     bound === end || bound === infinity;

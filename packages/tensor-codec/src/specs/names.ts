@@ -84,12 +84,16 @@ export function nestValues<T>(
 export function checkNames(names: Iterable<string>): void {
   const leaves = new Set<string>();
   for (const name of names) {
-    if (leaves.has(name)) throw twice(name);
+    if (leaves.has(name)) {
+      throw twice(name);
+    }
     leaves.add(name);
   }
   for (const name of leaves) {
     for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
-      if (leaves.has(name.slice(0, dot))) throw leafAndParent(name.slice(0, dot), name);
+      if (leaves.has(name.slice(0, dot))) {
+        throw leafAndParent(name.slice(0, dot), name);
+      }
     }
   }
 }
@@ -103,7 +107,9 @@ export function setOwn<T>(record: Record<string, T>, key: string, value: T): voi
       configurable: true,
       writable: true,
     });
-  } else record[key] = value;
+  } else {
+    record[key] = value;
+  }
 }
 
 /** Returns true for a spec, false for a record of specs. */
@@ -120,9 +126,13 @@ export function isTensorSpec(value: unknown): value is TensorSpec {
 }
 
 function isLeaf(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return true;
+  if (typeof value !== "object" || value === null) {
+    return true;
+  }
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) return true;
+  if (prototype !== null && prototype !== Object.prototype) {
+    return true;
+  }
   return "$typeName" in value || ("dtype" in value && "shape" in value && "data" in value);
 }
 
@@ -138,7 +148,9 @@ function flatten(
       throw nameError("records that do not contain themselves", `"${prefix}…"`);
     }
     for (const [key, value] of Object.entries(record)) {
-      if (value === undefined) continue;
+      if (value === undefined) {
+        continue;
+      }
       if (!allowDots && key.includes(".")) {
         throw nameError(
           'keys without "."',
@@ -152,7 +164,9 @@ function flatten(
         setOwn(flat, name, value);
       } else if (typeof value === "object" && value !== null) {
         walk(value, `${name}.`, [...above, record]);
-      } else throw nameError(`a spec or a record of specs under "${name}"`, typeof value);
+      } else {
+        throw nameError(`a spec or a record of specs under "${name}"`, typeof value);
+      }
     }
   };
   walk(values, "", []);

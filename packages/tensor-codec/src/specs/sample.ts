@@ -41,11 +41,15 @@ export function sample<D extends DType, S extends readonly number[]>(
 export function sample(spec: TensorSpec, random: Random, options: SampleOptions = {}): Tensor {
   const { maxLength = 8, legal } = options;
   const { dtype } = spec;
-  if (legal !== undefined) return sampleLegal(spec, random, legal);
+  if (legal !== undefined) {
+    return sampleLegal(spec, random, legal);
+  }
   const shape = spec.shape.map((size) => (size < 0 ? upTo(maxLength, random) : size));
   const info = dtypes[dtype];
   const data = info.allocate(elementCount(shape));
-  if (info.kind === "proto") return { dtype, shape, data } as Tensor;
+  if (info.kind === "proto") {
+    return { dtype, shape, data } as Tensor;
+  }
   const min = exactBound(dtype, spec.min as number | bigint | TensorData | undefined);
   const max = exactBound(dtype, spec.max as number | bigint | TensorData | undefined);
   for (let i = 0; i < data.length; i++) {
@@ -109,14 +113,20 @@ function drawFloat(
 ): number {
   const min = least ?? Number.NEGATIVE_INFINITY;
   const max = greatest ?? Number.POSITIVE_INFINITY;
-  if (min === max) return min;
+  if (min === max) {
+    return min;
+  }
   if (Number.isFinite(min) && Number.isFinite(max)) {
     const at = random();
     // Not min + at * (max - min): the span of two doubles may be infinite.
     return Math.min(max, Math.max(min, min * (1 - at) + max * at));
   }
-  if (Number.isFinite(min)) return min - Math.log(1 - random());
-  if (Number.isFinite(max)) return max + Math.log(1 - random());
+  if (Number.isFinite(min)) {
+    return min - Math.log(1 - random());
+  }
+  if (Number.isFinite(max)) {
+    return max + Math.log(1 - random());
+  }
   // Box and Muller's; 1 - random() is never 0.
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }

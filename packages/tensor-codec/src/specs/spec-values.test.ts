@@ -27,7 +27,9 @@ const specs: fc.Arbitrary<TensorSpec> = fc
     span: fc.nat(27),
   })
   .map(({ dtype, shape, bounded, low, span }) => {
-    if (!isNumeric(dtype)) return { dtype, shape };
+    if (!isNumeric(dtype)) {
+      return { dtype, shape };
+    }
     const { kind, range } = dtypes[dtype];
     const isUnsigned = range !== undefined && range.min >= 0;
     const from = isUnsigned ? Math.abs(low) : low;
@@ -109,7 +111,9 @@ describe("sample, zeros and clamp", () => {
     for (let i = 0; i < 50; i++) {
       const words = sample(t.string([-1]), random, { maxLength: 2 });
       expect(words.data.length).toBeLessThanOrEqual(2);
-      for (const word of words.data) expect(word).toMatch(/^[a-z]{0,2}$/);
+      for (const word of words.data) {
+        expect(word).toMatch(/^[a-z]{0,2}$/);
+      }
     }
   });
 

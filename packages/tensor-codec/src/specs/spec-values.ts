@@ -43,12 +43,16 @@ export function clamp<D extends DType>(tensor: Tensor<D>, spec: TensorSpec): Ten
 export function clamp(tensor: Tensor, spec: TensorSpec): Tensor {
   const min = exactBound(spec.dtype, spec.min as Ordered | TensorData | undefined);
   const max = exactBound(spec.dtype, spec.max as Ordered | TensorData | undefined);
-  if (min === undefined && max === undefined) return tensor;
+  if (min === undefined && max === undefined) {
+    return tensor;
+  }
   let data: TensorData | undefined;
   for (let i = 0; i < tensor.data.length; i++) {
     const value = tensor.data[i] as Ordered;
     const nearest = nearestTo(value, boundAt(min, i), boundAt(max, i));
-    if (nearest === value || Number.isNaN(value)) continue;
+    if (nearest === value || Number.isNaN(value)) {
+      continue;
+    }
     data ??= tensor.data.slice() as TensorData;
     data[i] = nearest as never;
   }
@@ -74,7 +78,9 @@ export function zeros(spec: TensorSpec): Tensor {
  * compare what they stand for.
  */
 export function equals(a: PackedTensor, b: PackedTensor): boolean {
-  if (a.dtype !== b.dtype || !sameShape(a.shape, b.shape)) return false;
+  if (a.dtype !== b.dtype || !sameShape(a.shape, b.shape)) {
+    return false;
+  }
   return sameElements(a.data, b.data);
 }
 
@@ -91,24 +97,38 @@ export function equalSpecs(a: TensorSpec, b: TensorSpec): boolean {
 function sameBound(a: TensorSpec, b: TensorSpec, side: "min" | "max"): boolean {
   const one = exactBound(a.dtype, a[side] as Ordered | TensorData | undefined);
   const other = exactBound(b.dtype, b[side] as Ordered | TensorData | undefined);
-  if (typeof one !== "object" || typeof other !== "object") return one === other;
+  if (typeof one !== "object" || typeof other !== "object") {
+    return one === other;
+  }
   return sameElements(one, other);
 }
 
 function sameElements(a: TensorData, b: TensorData): boolean {
-  if (a.length !== b.length) return false;
+  if (a.length !== b.length) {
+    return false;
+  }
   for (let i = 0; i < a.length; i++) {
     const one = a[i];
     const other = b[i];
-    if (one === other || (Number.isNaN(one) && Number.isNaN(other))) continue;
-    if (typeof one !== "object" || typeof other !== "object") return false;
-    if (one.typeUrl !== other.typeUrl || !sameElements(one.value, other.value)) return false;
+    if (one === other || (Number.isNaN(one) && Number.isNaN(other))) {
+      continue;
+    }
+    if (typeof one !== "object" || typeof other !== "object") {
+      return false;
+    }
+    if (one.typeUrl !== other.typeUrl || !sameElements(one.value, other.value)) {
+      return false;
+    }
   }
   return true;
 }
 
 function nearestTo(value: Ordered, min: Ordered | undefined, max: Ordered | undefined): Ordered {
-  if (min !== undefined && value < min) return min;
-  if (max !== undefined && value > max) return max;
+  if (min !== undefined && value < min) {
+    return min;
+  }
+  if (max !== undefined && value > max) {
+    return max;
+  }
   return value;
 }

@@ -23,7 +23,9 @@ export function storeElements(
     const value = values[i];
     // The common case for floats; isElement decides the rest.
     const plain = typeof value === "number" && value < overflow && value > -overflow;
-    if (!plain && !isElement(type, value)) throw wrongElement(value, at + i, to);
+    if (!plain && !isElement(type, value)) {
+      throw wrongElement(value, at + i, to);
+    }
     (data as unknown[])[at + i] = kind === "bool" ? (value ? 1 : 0) : value;
   }
 }
@@ -128,14 +130,18 @@ export function checkData(
       return;
     case "bool":
       for (let i = 0; i < data.length; i++) {
-        if ((data[i] as number) <= 1) continue;
+        if ((data[i] as number) <= 1) {
+          continue;
+        }
         throw elementError("value", "0 or 1", data[i], i, { dtype, shape, name });
       }
       return;
     case "string":
     case "proto":
       for (let i = 0; i < data.length; i++) {
-        if (!isElement(type, data[i])) throw wrongElement(data[i], i, { dtype, shape, name });
+        if (!isElement(type, data[i])) {
+          throw wrongElement(data[i], i, { dtype, shape, name });
+        }
       }
       return;
     default:
@@ -146,7 +152,9 @@ export function checkData(
 /** Repeats the first element `count` times, bit for bit: NaNs keep their payload. */
 export function repeatElement(data: TensorData, dtype: DType, count: number): TensorData {
   const { allocate } = elementTypes[dtype];
-  if (Array.isArray(data)) return new Array(count).fill(data[0]);
+  if (Array.isArray(data)) {
+    return new Array(count).fill(data[0]);
+  }
   const result = allocate(count);
   bitsOf(result).fill(bitsOf(data)[0] as never);
   return result;
@@ -155,13 +163,19 @@ export function repeatElement(data: TensorData, dtype: DType, count: number): Te
 /** Returns true if all elements are the same, bit for bit. */
 export function isUniform(data: TensorData): boolean {
   const bits = bitsOf(data);
-  for (let i = 1; i < bits.length; i++) if (bits[i] !== bits[0]) return false;
+  for (let i = 1; i < bits.length; i++) {
+    if (bits[i] !== bits[0]) {
+      return false;
+    }
+  }
   return true;
 }
 
 /** Typed data seen as integers of its width, so that comparing and copying touch no NaN. */
 function bitsOf(data: TensorData) {
-  if (Array.isArray(data)) return data;
+  if (Array.isArray(data)) {
+    return data;
+  }
   const { buffer, byteOffset, length } = data;
   switch (data.BYTES_PER_ELEMENT) {
     case 1:

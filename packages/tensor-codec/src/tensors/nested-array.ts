@@ -46,7 +46,9 @@ export function flattenNested(
   name: string | undefined,
 ): TensorData {
   const count = elementCount(shape);
-  if (count > maxElements) throw tooManyElements(count, maxElements, name);
+  if (count > maxElements) {
+    throw tooManyElements(count, maxElements, name);
+  }
   const type = elementTypes[dtype];
   const data = type.allocate(count);
   fill(type, value, 0, 0, data, { dtype, shape, name });
@@ -64,16 +66,22 @@ function fill(
   data: TensorData,
   to: Destination,
 ): number {
-  if (value.length !== to.shape[depth]) throw ragged(value, depth, at, to);
+  if (value.length !== to.shape[depth]) {
+    throw ragged(value, depth, at, to);
+  }
   if (depth === to.shape.length - 1) {
     for (let i = 0; i < value.length; i++) {
-      if (Array.isArray(value[i])) throw ragged(value[i], depth + 1, at + i, to);
+      if (Array.isArray(value[i])) {
+        throw ragged(value[i], depth + 1, at + i, to);
+      }
     }
     storeElements(type, data, at, value, to);
     return at + value.length;
   }
   for (const [i, row] of value.entries()) {
-    if (!Array.isArray(row)) throw ragged(row, depth + 1, at, to, i);
+    if (!Array.isArray(row)) {
+      throw ragged(row, depth + 1, at, to, i);
+    }
     at = fill(type, row, depth + 1, at, data, to);
   }
   return at;

@@ -22,11 +22,17 @@ export function resolveShape(
   if (variable < 0) {
     const count = elementCount(shape);
     if (count === length) {
-      if (count > maxElements) throw tooManyElements(count, maxElements, name);
+      if (count > maxElements) {
+        throw tooManyElements(count, maxElements, name);
+      }
       return shape;
     }
-    if (length !== 1 || count === 0) throw wrongCount(shape, count, length, name);
-    if (count > maxElements) throw tooManyElements(count, maxElements, name);
+    if (length !== 1 || count === 0) {
+      throw wrongCount(shape, count, length, name);
+    }
+    if (count > maxElements) {
+      throw tooManyElements(count, maxElements, name);
+    }
     return shape;
   }
   const others = shape.filter((_, dimension) => dimension !== variable);
@@ -40,7 +46,9 @@ export function resolveShape(
       received: `${length}`,
     });
   }
-  if (known * inferred > maxElements) throw tooManyElements(known * inferred, maxElements, name);
+  if (known * inferred > maxElements) {
+    throw tooManyElements(known * inferred, maxElements, name);
+  }
   return shape.map((size, dimension) => (dimension === variable ? inferred : size));
 }
 
@@ -48,7 +56,9 @@ export function resolveShape(
 function variableDimension(shape: readonly number[], name?: string): number {
   let variable = -1;
   for (let i = 0; i < shape.length; i++) {
-    if ((shape[i] as number) >= 0) continue;
+    if ((shape[i] as number) >= 0) {
+      continue;
+    }
     if (variable >= 0) {
       throw new TensorError({
         reason: "shape",
@@ -93,9 +103,17 @@ export function checkShape(
 
 /** Returns true if two shapes are the same, dimension by dimension. */
 export function sameShape(a: readonly number[], b: readonly number[]): boolean {
-  if (a === b) return true;
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  if (a === b) {
+    return true;
+  }
+  if (a.length !== b.length) {
+    return false;
+  }
+  for (let i = 0; i < a.length; i++) {
+    if (a[i] !== b[i]) {
+      return false;
+    }
+  }
   return true;
 }
 

@@ -55,7 +55,9 @@ export function elementCount(shape: readonly number[]): number {
   let count = 1;
   for (let i = 0; i < shape.length; i++) {
     const size = shape[i] as number;
-    if (size === 0) return 0; // before the product can grow to Infinity, and Infinity * 0 to NaN
+    if (size === 0) {
+      return 0; // before the product can grow to Infinity, and Infinity * 0 to NaN
+    }
     count *= size;
   }
   return count;
@@ -63,7 +65,11 @@ export function elementCount(shape: readonly number[]): number {
 
 /** Returns true if a shape has a variable (negative) dimension. */
 export function isVariable(shape: readonly number[]): boolean {
-  for (let i = 0; i < shape.length; i++) if ((shape[i] as number) < 0) return true;
+  for (let i = 0; i < shape.length; i++) {
+    if ((shape[i] as number) < 0) {
+      return true;
+    }
+  }
   return false;
 }
 
@@ -86,7 +92,9 @@ export function tensor<D extends DType>(
     });
   }
   for (const size of shape) {
-    if (Number.isInteger(size) && size >= 0 && size <= MAX_DIMENSION) continue;
+    if (Number.isInteger(size) && size >= 0 && size <= MAX_DIMENSION) {
+      continue;
+    }
     throw new TensorError({
       reason: "shape",
       expected: "a shape of integers that are not negative",

@@ -56,9 +56,13 @@ export function createEnvelopeCodec<S, T extends Payload>(
   let cold: Uint8Array = new Uint8Array(0);
 
   function payloadSize(message: T): number {
-    if (message.case === "step") return stepCodec.size(message.value as S, sizes);
+    if (message.case === "step") {
+      return stepCodec.size(message.value as S, sizes);
+    }
     const field = byName.get(message.case as string);
-    if (field === undefined) throw unknownPayload(envelope, message.case as string);
+    if (field === undefined) {
+      throw unknownPayload(envelope, message.case as string);
+    }
     cold = toBinary(field.schema, message.value as Message);
     return cold.length;
   }
@@ -66,10 +70,14 @@ export function createEnvelopeCodec<S, T extends Payload>(
   function size(message: T): number {
     if (message.case === "step") {
       const known = layoutWriter.size(message.value as S);
-      if (known >= 0) return known;
+      if (known >= 0) {
+        return known;
+      }
     }
     sizes.clear();
-    if (message.case === undefined) return 0;
+    if (message.case === undefined) {
+      return 0;
+    }
     const place = sizes.reserve();
     const bytes = sizes.put(place, payloadSize(message));
     const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
@@ -77,10 +85,14 @@ export function createEnvelopeCodec<S, T extends Payload>(
   }
 
   function write(message: T, target: Uint8Array, offset: number): number {
-    if (message.case === undefined) return offset;
+    if (message.case === undefined) {
+      return offset;
+    }
     if (message.case === "step") {
       const end = layoutWriter.write(message.value as S, target, offset);
-      if (end >= 0) return end;
+      if (end >= 0) {
+        return end;
+      }
     }
     const bytes = sizes.take();
     const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
@@ -99,7 +111,9 @@ export function createEnvelopeCodec<S, T extends Payload>(
 
   function readPayload(start: number, end: number): T {
     const known = layoutReader.read(reader, readOptions);
-    if (known !== undefined) return { case: "step", value: known } as unknown as T;
+    if (known !== undefined) {
+      return { case: "step", value: known } as unknown as T;
+    }
     reader.notes.clear();
     scanner.clear();
     let name: string | undefined;
@@ -163,9 +177,12 @@ function fieldsOf(envelope: DescMessage) {
   const byNumber = new Map<number, ColdField>();
   let step = 0;
   for (const { localName, number, message } of envelope.fields) {
-    if (message === undefined) continue;
-    if (localName === "step") step = number;
-    else {
+    if (message === undefined) {
+      continue;
+    }
+    if (localName === "step") {
+      step = number;
+    } else {
       const field = { name: localName, number, schema: message };
       byName.set(localName, field);
       byNumber.set(number, field);
@@ -175,7 +192,9 @@ function fieldsOf(envelope: DescMessage) {
 }
 
 function asTensorError(error: unknown, envelope: DescMessage): Error {
-  if (error instanceof TensorError) return error;
+  if (error instanceof TensorError) {
+    return error;
+  }
   return new TensorError(
     {
       reason: "malformed",

@@ -116,7 +116,9 @@ test("behaviour 20: what we compress is what Python compresses", () => {
 /** A tensor in the form of the golden file. */
 function shown(tensor: Tensor): Meaning {
   const { dtype, shape } = tensor;
-  if (tensor.dtype === "string") return { dtype, shape, data: tensor.data };
+  if (tensor.dtype === "string") {
+    return { dtype, shape, data: tensor.data };
+  }
   if (tensor.dtype === "proto") {
     const data = tensor.data.map(({ typeUrl, value }) => ({
       typeUrl,

@@ -107,7 +107,9 @@ test("a ten-byte varint with junk above its 64 bits is what protobuf makes of it
 
 test("a million groups in each other end soon", () => {
   const bytes = new Uint8Array(2_000_000);
-  for (let i = 0; i < bytes.length; i += 2) bytes.set(tag(20, 3), i);
+  for (let i = 0; i < bytes.length; i += 2) {
+    bytes.set(tag(20, 3), i);
+  }
   expect(() => decodeTensor(bytes)).toThrow(refusal("malformed", "groups at most 100 deep"));
 });
 
@@ -179,7 +181,9 @@ test("random and mutated bytes are messages or typed errors, never anything else
   for (let i = 0; i < 20_000; i++) {
     const seed = corpus[Math.floor(random() * corpus.length)] as Uint8Array;
     const bytes = i % 4 === 0 ? noise(random) : mutate(seed, random);
-    if (fuzzOne(bytes) === "message") messages++;
+    if (fuzzOne(bytes) === "message") {
+      messages++;
+    }
   }
   expect(messages).toBeGreaterThan(1000);
 });

@@ -114,7 +114,9 @@ test("a message in an Any is held to the same limits", () => {
 
 test("messages in messages are read up to a depth of 100", () => {
   let nested: Bytes = [];
-  for (let depth = 0; depth < 120; depth++) nested = delimited(3, nested);
+  for (let depth = 0; depth < 120; depth++) {
+    nested = delimited(3, nested);
+  }
   const bytes = Uint8Array.from(delimited(1, delimited(4, nested)));
   expect(() => decodeMessage(FileDescriptorSetSchema, bytes)).toThrow(/messages at most 100 deep/);
 });

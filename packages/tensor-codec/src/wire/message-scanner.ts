@@ -72,14 +72,19 @@ export class MessageScanner {
         this.countNumbers(cost, tag, reader, at);
         continue;
       }
-      if ((tag & 7) !== cost.wireType) throw wrongWireType(reader, tag, cost, at);
+      if ((tag & 7) !== cost.wireType) {
+        throw wrongWireType(reader, tag, cost, at);
+      }
       this.countFields(1);
       if (cost.repeated) {
         this.entries += 1;
-        if (this.entries > this.maxEntries) throw tooManyEntries(this.maxEntries);
+        if (this.entries > this.maxEntries) {
+          throw tooManyEntries(this.maxEntries);
+        }
       }
-      if (cost.inner === undefined) reader.pass(tag);
-      else {
+      if (cost.inner === undefined) {
+        reader.pass(tag);
+      } else {
         reader.end = reader.delimited();
         this.scanFields(cost.inner(), reader, depth + 1);
         reader.end = end;
@@ -90,7 +95,9 @@ export class MessageScanner {
   private countFields(count: number): void {
     this.fields += count;
     const maxFields = this.maxEntries * FIELDS_PER_ENTRY;
-    if (this.fields > maxFields) throw tooManyFields(maxFields);
+    if (this.fields > maxFields) {
+      throw tooManyFields(maxFields);
+    }
   }
 
   private countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
@@ -101,12 +108,16 @@ export class MessageScanner {
     } else if ((tag & 7) === cost.wireType) {
       reader.pass(tag);
       this.countFields(1);
-    } else throw wrongWireType(reader, tag, cost, at);
+    } else {
+      throw wrongWireType(reader, tag, cost, at);
+    }
   }
 }
 
 function numbersIn(reader: Reader, stop: number, wireType: number): number {
-  if (wireType === VARINT) return countVarints(reader.source, reader.pos, stop);
+  if (wireType === VARINT) {
+    return countVarints(reader.source, reader.pos, stop);
+  }
   return Math.ceil((stop - reader.pos) / (wireType === FIXED32 ? 4 : 8));
 }
 
@@ -148,13 +159,19 @@ function innerOf(field: DescField): (() => FieldCosts) | undefined {
     ]);
     return () => entry;
   }
-  if (message === undefined || wireTypeOf(field) === START_GROUP) return undefined;
+  if (message === undefined || wireTypeOf(field) === START_GROUP) {
+    return undefined;
+  }
   return () => costsOf(message);
 }
 
 function wireTypeOf(field: DescField): number {
-  if (field.fieldKind === "map") return LENGTH_DELIMITED;
-  if (field.message === undefined) return scalarWireType(field);
+  if (field.fieldKind === "map") {
+    return LENGTH_DELIMITED;
+  }
+  if (field.message === undefined) {
+    return scalarWireType(field);
+  }
   return "delimitedEncoding" in field && field.delimitedEncoding ? START_GROUP : LENGTH_DELIMITED;
 }
 

@@ -29,13 +29,17 @@ export function createRequestCodec(options: CodecOptions = {}): MessageCodec<Pro
 const stepRequestCodec: StepCodec<StepRequest> = {
   size({ actions, requestedObservations }, sizes) {
     const actionBytes = mapSize(actions, sizes);
-    if (requestedObservations.length === 0) return actionBytes;
+    if (requestedObservations.length === 0) {
+      return actionBytes;
+    }
     return actionBytes + delimitedSize(sizes.keep(uidsSize(requestedObservations)));
   },
 
   write({ actions, requestedObservations }, sizes, target, pos) {
     pos = writeMap(actions, ACTIONS, sizes, target, pos);
-    if (requestedObservations.length === 0) return pos;
+    if (requestedObservations.length === 0) {
+      return pos;
+    }
     pos = begin(REQUESTED, sizes.take(), target, pos);
     for (let i = 0; i < requestedObservations.length; i++) {
       pos = writeUid(requestedObservations[i] as Uid, target, pos);
@@ -67,15 +71,22 @@ class OpenStepRequest implements OpenStep<StepRequest> {
       } else if (tag === REQUESTED) {
         const stop = reader.delimited();
         reader.end = stop;
-        while (reader.pos < stop) this.request(readUid(reader), options);
+        while (reader.pos < stop) {
+          this.request(readUid(reader), options);
+        }
         reader.end = end;
-      } else if (tag === REQUESTED_UNPACKED) this.request(readUid(reader), options);
-      else reader.skip(tag);
+      } else if (tag === REQUESTED_UNPACKED) {
+        this.request(readUid(reader), options);
+      } else {
+        reader.skip(tag);
+      }
     }
   }
 
   private request(uid: Uid, { maxEntries }: ReadOptions): void {
-    if (this.requestedObservations.length === maxEntries) throw tooManyEntries(maxEntries);
+    if (this.requestedObservations.length === maxEntries) {
+      throw tooManyEntries(maxEntries);
+    }
     this.requestedObservations.push(uid);
   }
 

@@ -53,22 +53,28 @@ class OpenStepResponse implements OpenStep<StepResponse> {
     const { end } = reader;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === STATE) this.readState(reader);
-      else if (tag === OBSERVATIONS) {
+      if (tag === STATE) {
+        this.readState(reader);
+      } else if (tag === OBSERVATIONS) {
         const stop = reader.delimited();
         reader.end = stop;
         this.observations.read(reader, options);
         reader.pos = stop;
         reader.end = end;
-      } else reader.skip(tag);
+      } else {
+        reader.skip(tag);
+      }
     }
   }
 
   private readState(reader: Reader): void {
     const { notes, pos } = reader;
     this.state = reader.int32() as EnvironmentStateType;
-    if (notes.stateAt >= 0) notes.regular = false;
-    else if (reader.pos === pos + 1) notes.stateAt = pos;
+    if (notes.stateAt >= 0) {
+      notes.regular = false;
+    } else if (reader.pos === pos + 1) {
+      notes.stateAt = pos;
+    }
   }
 
   close(): StepResponse {

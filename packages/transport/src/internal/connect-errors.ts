@@ -5,16 +5,22 @@ import { statusCodeOf, statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 
 /** Maps an error to Connect's, for a call that Connect answers. */
 export function toConnectError(error: unknown): ConnectError {
-  if (!isDmEnvRpcError(error)) return ConnectError.from(error);
+  if (!isDmEnvRpcError(error)) {
+    return ConnectError.from(error);
+  }
   const code = statusCodes[error.code] as Code;
   return new ConnectError(error.message, code, undefined, undefined, error);
 }
 
 /** Maps an error of Connect's, or any other thrown value, to a DmEnvRpcError. */
 export function fromConnectError(thrown: unknown, origin: ErrorOrigin): DmEnvRpcError {
-  if (isDmEnvRpcError(thrown)) return thrown;
+  if (isDmEnvRpcError(thrown)) {
+    return thrown;
+  }
   const error = ConnectError.from(thrown);
-  if (isDmEnvRpcError(error.cause)) return error.cause;
+  if (isDmEnvRpcError(error.cause)) {
+    return error.cause;
+  }
   const details = error.details.flatMap((detail) =>
     "type" in detail
       ? [
@@ -38,8 +44,12 @@ export function fromConnectError(thrown: unknown, origin: ErrorOrigin): DmEnvRpc
  * sent has origin `server`, a call that its signal or deadline ended `client`, and any other `connection`.
  */
 export function fromCallError(thrown: unknown, signal?: AbortSignal): DmEnvRpcError {
-  if (isDmEnvRpcError(thrown)) return thrown;
+  if (isDmEnvRpcError(thrown)) {
+    return thrown;
+  }
   const error = ConnectError.from(thrown);
-  if (error.metadata.has("grpc-status")) return fromConnectError(thrown, "server");
+  if (error.metadata.has("grpc-status")) {
+    return fromConnectError(thrown, "server");
+  }
   return fromConnectError(thrown, signal?.aborted === true ? "client" : "connection");
 }

@@ -22,7 +22,9 @@ export function manualTime(startMs = 0): ManualTime {
   return {
     now: () => now,
     after(delayMs, callback) {
-      if (delayMs === Number.POSITIVE_INFINITY) return () => {};
+      if (delayMs === Number.POSITIVE_INFINITY) {
+        return () => {};
+      }
       const timer = { at: now + delayMs, callback };
       pending.push(timer);
       return () => {
@@ -33,7 +35,9 @@ export function manualTime(startMs = 0): ManualTime {
       const end = now + ms;
       for (;;) {
         const [next] = pending.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
-        if (next === undefined) break;
+        if (next === undefined) {
+          break;
+        }
         pending = pending.filter((other) => other !== next);
         now = Math.max(now, next.at);
         next.callback();

@@ -2,7 +2,9 @@
 
 /** The message of a thrown value, without the code that a ConnectError puts before its own. */
 export function messageOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return textOf(thrown);
+  if (!(thrown instanceof Error)) {
+    return textOf(thrown);
+  }
   return "rawMessage" in thrown && typeof thrown.rawMessage === "string"
     ? thrown.rawMessage
     : thrown.message;

@@ -17,7 +17,9 @@ export interface TimeSource {
 export const systemTime: TimeSource = {
   now: () => performance.timeOrigin + performance.now(),
   after: (delayMs, callback) => {
-    if (delayMs === Number.POSITIVE_INFINITY) return () => {};
+    if (delayMs === Number.POSITIVE_INFINITY) {
+      return () => {};
+    }
     let timer: ReturnType<typeof setTimeout>;
     const wait = (leftMs: number): void => {
       const rest = leftMs - maxTimeoutMs;

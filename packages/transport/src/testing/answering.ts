@@ -21,7 +21,9 @@ export async function answering(
   const served = await server.next();
   record(served, {
     onMessage(request) {
-      if (request.case !== "malformed") served.send(answer(request));
+      if (request.case !== "malformed") {
+        served.send(answer(request));
+      }
     },
     onEnd: () => served.end(),
   });

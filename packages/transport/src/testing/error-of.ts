@@ -3,6 +3,8 @@ import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /** A DmEnvRpcError as such; fails the test for anything else. */
 export function errorOf(value: unknown): DmEnvRpcError {
-  if (isDmEnvRpcError(value)) return value;
+  if (isDmEnvRpcError(value)) {
+    return value;
+  }
   throw new Error("expected a DmEnvRpcError", { cause: value });
 }

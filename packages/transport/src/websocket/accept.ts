@@ -71,7 +71,9 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   const timer =
     options.pingIntervalMs > 0
       ? setInterval(() => {
-          for (const [webSocket, life] of open) ping(webSocket, life);
+          for (const [webSocket, life] of open) {
+            ping(webSocket, life);
+          }
         }, options.pingIntervalMs).unref()
       : undefined;
   const ping = (webSocket: WebSocket, life: { pinged: boolean }): void => {
@@ -79,7 +81,9 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       // The answer may have arrived while this process was busy: look at the socket first.
       setImmediate(() =>
         setImmediate(() => {
-          if (life.pinged) webSocket.terminate();
+          if (life.pinged) {
+            webSocket.terminate();
+          }
         }),
       );
     } else if (webSocket.readyState === webSocket.OPEN) {
@@ -100,7 +104,9 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       );
     }
     const full = options.refusal();
-    if (full !== undefined) throw full;
+    if (full !== undefined) {
+      throw full;
+    }
     const offered = request.headers["sec-websocket-protocol"]?.split(/\s*,\s*/) ?? [];
     // What a proxy or the platform has set cannot be set by a page.
     const metadata = new Map([...offeredMetadata(offered), ...metadataOf(request.headers)]);

@@ -35,7 +35,9 @@ export async function openStream(
   }
   const { codecs = defaultCodecs(), maxMessageBytes = defaultMaxMessageBytes } = options;
   for (const option of ["tls", "pingIntervalMs"] as const) {
-    if (options[option] === undefined) continue;
+    if (options[option] === undefined) {
+      continue;
+    }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
       `the option ${option} is not available here: expected none, because the platform's own WebSocket has it; leave it out`,
@@ -115,7 +117,10 @@ function established(
     };
     socket.addEventListener("open", onOpen);
     socket.addEventListener("close", onClose);
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) {
+      onAbort();
+    } else {
+      signal?.addEventListener("abort", onAbort, { once: true });
+    }
   });
 }

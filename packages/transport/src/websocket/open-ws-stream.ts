@@ -104,14 +104,19 @@ function established(
     webSocket.once("error", onError);
     webSocket.once("unexpected-response", onRefused);
     webSocket.once("upgrade", onUpgrade);
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) {
+      onAbort();
+    } else {
+      signal?.addEventListener("abort", onAbort, { once: true });
+    }
   });
 }
 
 /** Pings the server, and gives the connection up when a ping is unanswered for as long. */
 function keepAlive(webSocket: WebSocket, intervalMs: number): () => void {
-  if (intervalMs <= 0) return () => {};
+  if (intervalMs <= 0) {
+    return () => {};
+  }
   let pinged = false;
   webSocket.on("pong", () => {
     pinged = false;
@@ -121,7 +126,9 @@ function keepAlive(webSocket: WebSocket, intervalMs: number): () => void {
       // The answer may have arrived while this process was busy: look at the socket first.
       setImmediate(() =>
         setImmediate(() => {
-          if (pinged) webSocket.terminate();
+          if (pinged) {
+            webSocket.terminate();
+          }
         }),
       );
     } else if (webSocket.readyState === WebSocket.OPEN) {

@@ -34,7 +34,9 @@ const maxStatusMessageLength = 4096;
 
 /** Sub-protocols that a client offers: the protocol itself, and the metadata of the call. */
 export function offeredProtocols(metadata: Readonly<Record<string, string>>): string[] {
-  if (Object.keys(metadata).length === 0) return [subprotocol];
+  if (Object.keys(metadata).length === 0) {
+    return [subprotocol];
+  }
   return [subprotocol, metadataPrefix + toBase64Url(JSON.stringify(metadata))];
 }
 
@@ -46,9 +48,13 @@ export function offeredProtocols(metadata: Readonly<Record<string, string>>): st
 export function offeredMetadata(protocols: Iterable<string>): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
   for (const protocol of protocols) {
-    if (!protocol.startsWith(metadataPrefix)) continue;
+    if (!protocol.startsWith(metadataPrefix)) {
+      continue;
+    }
     for (const [name, value] of Object.entries(readMetadata(protocol))) {
-      if (typeof value !== "string") throw badMetadata(undefined);
+      if (typeof value !== "string") {
+        throw badMetadata(undefined);
+      }
       metadata.set(name.toLowerCase(), value);
     }
   }
@@ -62,7 +68,9 @@ function readMetadata(protocol: string): object {
   } catch (cause) {
     throw badMetadata(cause);
   }
-  if (typeof parsed === "object" && parsed !== null) return parsed;
+  if (typeof parsed === "object" && parsed !== null) {
+    return parsed;
+  }
   throw badMetadata(undefined);
 }
 
@@ -97,7 +105,9 @@ export function statusMessageOf(error: Error): string {
 export function readStatusMessage(text: string): string | undefined {
   try {
     const status: unknown = JSON.parse(text);
-    if (typeof status !== "object" || status === null || !("message" in status)) return undefined;
+    if (typeof status !== "object" || status === null || !("message" in status)) {
+      return undefined;
+    }
     return typeof status.message === "string" ? status.message : undefined;
   } catch {
     return undefined; // Text of a later version: it says nothing to this one.
@@ -118,7 +128,9 @@ export function errorOfClose(
   reason: string,
   explained?: string,
 ): DmEnvRpcError | undefined {
-  if (code === normalClosure) return undefined;
+  if (code === normalClosure) {
+    return undefined;
+  }
   const origin: ErrorOrigin = side === "client" ? "server" : "client";
   const status = code - statusCloseBase;
   if (status > statusCodes.OK && status <= statusCodes.UNAUTHENTICATED) {

@@ -15,7 +15,9 @@ export function webSocket(webSocket: WebSocket): Socket {
   let events: SocketEvents | undefined;
   let drainTimer: ReturnType<typeof setTimeout> | undefined;
   const watchDrain = (): void => {
-    if (webSocket.bufferedAmount === 0) return;
+    if (webSocket.bufferedAmount === 0) {
+      return;
+    }
     drainTimer ??= setTimeout(() => {
       drainTimer = undefined;
       events?.onDrain();
@@ -31,8 +33,11 @@ export function webSocket(webSocket: WebSocket): Socket {
     start(started) {
       events = started;
       webSocket.onmessage = ({ data }: { readonly data: ArrayBuffer | string }) => {
-        if (typeof data === "string") started.onText(data);
-        else started.onBinary(new Uint8Array(data));
+        if (typeof data === "string") {
+          started.onText(data);
+        } else {
+          started.onBinary(new Uint8Array(data));
+        }
       };
       webSocket.onclose = ({ code, reason }) => {
         clearTimeout(drainTimer);

@@ -33,7 +33,9 @@ function bare(
   const socket = new WebSocket(`ws://${server.address}${processPath}`, protocols, { headers });
   const texts: string[] = [];
   socket.on("message", (data, isBinary) => {
-    if (!isBinary) texts.push(String(data));
+    if (!isBinary) {
+      texts.push(String(data));
+    }
   });
   return {
     socket,
@@ -266,7 +268,9 @@ describe("hostile WebSockets", () => {
     await new Promise<void>((resolve) => {
       socket.on("ping", () => {
         pings += 1;
-        if (pings === 20) resolve();
+        if (pings === 20) {
+          resolve();
+        }
       });
     });
     expect(served.events).toEqual([]);
@@ -284,7 +288,9 @@ describe("hostile WebSockets", () => {
     const empty = new Uint8Array(0);
     let sent = 0;
     while (socket.bufferedAmount < 1024 * 1024 && sent < 5_000_000) {
-      for (let i = 0; i < 1_000; i++) socket.send(empty, { binary: true });
+      for (let i = 0; i < 1_000; i++) {
+        socket.send(empty, { binary: true });
+      }
       sent += 1_000;
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -363,7 +369,9 @@ describe("a WebSocket's life", () => {
     await new Promise<void>((resolve) => {
       socket.on("ping", () => {
         pings += 1;
-        if (pings === 5) resolve();
+        if (pings === 5) {
+          resolve();
+        }
       });
     });
     record(await server.next());

@@ -39,7 +39,9 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
   let isCorked = false;
   /** Puts the frames of one turn into one write. */
   const cork = (): void => {
-    if (isCorked) return;
+    if (isCorked) {
+      return;
+    }
     isCorked = true;
     network.cork();
     process.nextTick(uncork);
@@ -62,8 +64,11 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
       events = started;
       webSocket.on("message", (data: Buffer, isBinary: boolean) => {
         messages += 1;
-        if (isBinary) started.onBinary(data);
-        else started.onText(data.toString());
+        if (isBinary) {
+          started.onBinary(data);
+        } else {
+          started.onText(data.toString());
+        }
       });
       let seen = 0;
       let controlBytes = 0;

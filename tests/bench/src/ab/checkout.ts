@@ -71,5 +71,7 @@ async function build(folder: string): Promise<void> {
     stdio: ["ignore", "ignore", "inherit"],
   });
   const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`the build in ${folder} failed; run npm run build there`);
+  if (code !== 0) {
+    throw new Error(`the build in ${folder} failed; run npm run build there`);
+  }
 }

@@ -58,8 +58,9 @@ export async function* runAb(
   const countsInstructions = canCountInstructions();
   for (const table of options.tables) {
     const rows = stepRows.get(table);
-    if (rows === undefined) yield await compareCodec(checkout, options.quick, onProgress);
-    else {
+    if (rows === undefined) {
+      yield await compareCodec(checkout, options.quick, onProgress);
+    } else {
       yield await compareSteps(
         table,
         rows,

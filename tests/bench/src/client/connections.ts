@@ -45,14 +45,19 @@ function played({ observations }: StepResponse, table: SpecTable): Played {
   const step = { reward: 0, discount: 0, observation: {} as Record<string, unknown> };
   for (const { uid, tensor } of observations) {
     const name = table.byUid.get(uid)?.name ?? "";
-    if (name === "reward" || name === "discount") step[name] = Number(tensor.data[0]);
-    else step.observation[name] = tensor;
+    if (name === "reward" || name === "discount") {
+      step[name] = Number(tensor.data[0]);
+    } else {
+      step.observation[name] = tensor;
+    }
   }
   return step;
 }
 
 function entryOf(table: SpecTable, name: string): SpecEntry {
   const entry = table.byName.get(name);
-  if (entry === undefined) throw new Error(`the world has no "${name}"`);
+  if (entry === undefined) {
+    throw new Error(`the world has no "${name}"`);
+  }
   return entry;
 }

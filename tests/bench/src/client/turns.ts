@@ -25,7 +25,9 @@ export function inRounds(join: Join): Peer {
           for (let now = performance.now(); now < until; ) {
             const steps = await Promise.all(agents.map((agent) => agent.step(tick)));
             tick += 1;
-            for (const step of steps) load.check(tick, step);
+            for (const step of steps) {
+              load.check(tick, step);
+            }
             const then = now;
             now = performance.now();
             latencies.record((now - then) * 1000);

@@ -59,7 +59,9 @@ export const vectorSends: Peer = {
           const then = now;
           now = performance.now();
           latencies.record((now - then) * 1000);
-          if (now < until) send(batch.ids);
+          if (now < until) {
+            send(batch.ids);
+          }
         }
         return steps;
       },
@@ -82,7 +84,9 @@ function stepping(options: VectorizeOptions): Peer {
             const actions = Array.from({ length: count }, () => ({ move: moveAt(tick) }));
             const batch = await vector.step(actions);
             tick += 1;
-            for (let row = 0; row < count; row++) checkRow(load, tick, batch, row);
+            for (let row = 0; row < count; row++) {
+              checkRow(load, tick, batch, row);
+            }
             const then = now;
             now = performance.now();
             latencies.record((now - then) * 1000);
@@ -115,6 +119,8 @@ function checkRow(load: Load, tick: number, batch: Batch, row: number): void {
 }
 
 function tensorOf(value: Tensor | DynamicStacked | undefined): Tensor<"uint8"> {
-  if (value !== undefined && value["dtype"] === "uint8") return value as Tensor<"uint8">;
+  if (value !== undefined && value["dtype"] === "uint8") {
+    return value as Tensor<"uint8">;
+  }
   throw new Error("expected a stacked uint8 tensor");
 }

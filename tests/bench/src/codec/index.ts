@@ -90,6 +90,8 @@ function rowOf(race: Race, times: ReadonlyMap<string, number>): CodecRow {
 }
 
 function microseconds(value: number | undefined): string {
-  if (value === undefined) return "";
+  if (value === undefined) {
+    return "";
+  }
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }

@@ -74,7 +74,9 @@ function calibrate(run: () => unknown, batchMs: number): number {
 
 function time(run: () => unknown, times: number): number {
   const start = performance.now();
-  for (let i = 0; i < times; i++) sink = run();
+  for (let i = 0; i < times; i++) {
+    sink = run();
+  }
   return performance.now() - start;
 }
 

@@ -71,7 +71,9 @@ export function tensorRaces(): readonly Race[] {
         goals,
       },
     ];
-    if (tensor.dtype !== "float32") return [...races, decode(`decode ${name}`, bytes)];
+    if (tensor.dtype !== "float32") {
+      return [...races, decode(`decode ${name}`, bytes)];
+    }
     return [
       ...races,
       decode(`decode ${name}, aligned`, shifted(bytes, firstFloat(bytes), 0)),
@@ -83,9 +85,13 @@ export function tensorRaces(): readonly Race[] {
 /** Where the first float of an encoded tensor is: behind two tags and two lengths. */
 function firstFloat(bytes: Uint8Array): number {
   let at = 1;
-  while ((bytes[at] as number) > 0x7f) at++;
+  while ((bytes[at] as number) > 0x7f) {
+    at++;
+  }
   at += 2;
-  while ((bytes[at] as number) > 0x7f) at++;
+  while ((bytes[at] as number) > 0x7f) {
+    at++;
+  }
   return at + 1;
 }
 

@@ -27,7 +27,9 @@ export function judge(bars: readonly Bar[], measured: readonly Measured[]): Verd
   return bars.flatMap((bar) => {
     const mine = find(bar.contender, bar.mode);
     const theirs = find(bar.against, bar.mode);
-    if (mine === undefined || theirs === undefined) return [];
+    if (mine === undefined || theirs === undefined) {
+      return [];
+    }
     if (bar.figure === "cpu") {
       const ratio = cpuOf(mine) / cpuOf(theirs);
       return [{ ...bar, ratio, met: ratio <= bar.bound }];

@@ -42,7 +42,9 @@ export function startNode(options: ChildOptions, role: string): Child {
 
 /** Starts a child in Python. */
 export function startPython(options: ChildOptions, role: string): Child {
-  if (options.python === undefined) throw new Error("there is no Python with dm-env-rpc");
+  if (options.python === undefined) {
+    throw new Error("there is no Python with dm-env-rpc");
+  }
   return start(options.python, [pythonWorker], role);
 }
 
@@ -61,26 +63,35 @@ function start(program: string, args: readonly string[], role: string): Child {
   const ended = new Promise<void>((resolve) => {
     const onEnd = (why: string): void => {
       gone ??= new Error(`${role}: ${why}`);
-      for (const { reject } of waiting.splice(0)) reject(gone);
+      for (const { reject } of waiting.splice(0)) {
+        reject(gone);
+      }
       resolve();
     };
     child.once("exit", (code, signal) => onEnd(`ended with ${signal ?? code}`));
     child.once("error", (error) => onEnd(error.message));
   });
   const { stdin, stdout } = child;
-  if (stdin === null || stdout === null) throw new Error(`${role}: has no pipes`);
+  if (stdin === null || stdout === null) {
+    throw new Error(`${role}: has no pipes`);
+  }
   stdin.on("error", () => {}); // It has ended; pending and later asks reject.
   createInterface({ input: stdout }).on("line", (line) => {
     const answer = JSON.parse(line) as object;
     const first = waiting.shift();
-    if ("error" in answer) first?.reject(new Error(`${role}: ${String(answer.error)}`));
-    else first?.resolve(answer);
+    if ("error" in answer) {
+      first?.reject(new Error(`${role}: ${String(answer.error)}`));
+    } else {
+      first?.resolve(answer);
+    }
   });
   return {
     pid: child.pid ?? 0,
     ask: (what, ask) =>
       new Promise((resolve, reject) => {
-        if (gone !== undefined) throw gone;
+        if (gone !== undefined) {
+          throw gone;
+        }
         const timer = setTimeout(
           () => reject(new Error(`${role}: no answer to "${what}" within ${answerMs} ms`)),
           answerMs,

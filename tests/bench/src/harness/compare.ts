@@ -151,7 +151,9 @@ async function prepare(comparison: Comparison, launch: number, entrants: Entrant
     const shares = first !== undefined && comparison.sharesProcesses === true;
     const entrant = shares ? { ...first, contender } : start(contender, comparison);
     entrants.push(entrant);
-    if (!shares) await serve(entrant, load);
+    if (!shares) {
+      await serve(entrant, load);
+    }
   }
 }
 
@@ -177,12 +179,16 @@ async function takeTurns(
         turns.push(await play(entrant, mode, turnMs));
       }
     }
-    if (countsInstructions !== true) continue;
+    if (countsInstructions !== true) {
+      continue;
+    }
     // In a turn of its own: counting makes each switch between processes dearer.
     for (const entrant of entrants) {
       const { instructions } = takenOf(samples, entrant.contender, mode);
       const count = await instructionsOfStep(entrant, mode, turnMs);
-      if (count !== undefined) instructions.push(count);
+      if (count !== undefined) {
+        instructions.push(count);
+      }
     }
   }
 }
@@ -222,7 +228,9 @@ function start(contender: Contender, options: ChildOptions): Entrant {
 
 async function serve(entrant: Entrant, load: string): Promise<void> {
   const { contender, server } = entrant;
-  if (server === undefined || contender.server === undefined) return;
+  if (server === undefined || contender.server === undefined) {
+    return;
+  }
   const { port } = await server.ask("serve", { peer: contender.server.peer, load });
   entrant.port = port;
 }
@@ -271,7 +279,9 @@ async function play(
 }
 
 function perStep(beforeMs: number | null, afterMs: number | null, steps: number) {
-  if (beforeMs === null || afterMs === null) return undefined;
+  if (beforeMs === null || afterMs === null) {
+    return undefined;
+  }
   return ((afterMs - beforeMs) * 1000) / steps;
 }
 

@@ -26,13 +26,17 @@ export function histogram(): Histogram {
       count += 1;
     },
     quantile(p) {
-      if (count === 0) return Number.NaN;
+      if (count === 0) {
+        return Number.NaN;
+      }
       const rank = Math.max(1, Math.ceil(p * count));
       let seen = 0;
       for (let place = 0; place < counts.length; place++) {
         seen += counts[place] ?? 0;
         // The middle of the bucket, on the scale that the buckets are made on.
-        if (seen >= rank) return 2 ** ((place + 0.5) / perDoubling - 10);
+        if (seen >= rank) {
+          return 2 ** ((place + 0.5) / perDoubling - 10);
+        }
       }
       return Number.NaN;
     },

@@ -31,7 +31,9 @@ export async function withInstructions<T>(
     const sum = known.reduce((total, count) => total + count, 0);
     return { result, instructions: known.length === pids.length ? sum : undefined };
   } finally {
-    for (const { process } of counters) process.kill("SIGKILL");
+    for (const { process } of counters) {
+      process.kill("SIGKILL");
+    }
   }
 }
 

@@ -35,8 +35,12 @@ describe("statistics", () => {
 describe("a histogram", () => {
   it("tells quantiles to within three percent, over six orders of magnitude", () => {
     const all = histogram();
-    for (let i = 1; i <= 1000; i++) all.record(i / 10);
-    for (let i = 0; i < 10; i++) all.record(1e6);
+    for (let i = 1; i <= 1000; i++) {
+      all.record(i / 10);
+    }
+    for (let i = 0; i < 10; i++) {
+      all.record(1e6);
+    }
     expect(all.count).toBe(1010);
     expect(Math.abs(all.quantile(0.5) / 50.5 - 1)).toBeLessThan(0.03);
     expect(Math.abs(all.quantile(1) / 1e6 - 1)).toBeLessThan(0.03);

@@ -18,10 +18,18 @@ export function textTable(head: readonly string[], rows: readonly (readonly stri
 
 /** A number in three digits: `1.21M`, `299k`, `12.1k`, `963`, `4.06`. */
 export function short(value: number): string {
-  if (!Number.isFinite(value)) return "–";
-  if (value >= 999_500) return `${threeDigits(value / 1e6)}M`;
-  if (value >= 9_995) return `${threeDigits(value / 1000)}k`;
-  if (value >= 99.95) return Math.round(value).toLocaleString("en");
+  if (!Number.isFinite(value)) {
+    return "–";
+  }
+  if (value >= 999_500) {
+    return `${threeDigits(value / 1e6)}M`;
+  }
+  if (value >= 9_995) {
+    return `${threeDigits(value / 1000)}k`;
+  }
+  if (value >= 99.95) {
+    return Math.round(value).toLocaleString("en");
+  }
   return threeDigits(value);
 }
 

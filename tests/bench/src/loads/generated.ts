@@ -30,10 +30,14 @@ export function answerGenerated(
   }
   const { actions, requestedObservations } = payload.value;
   const action = actions["1"];
-  if (action?.payload.case !== "int8s") throw new Error("expected the action 1 as int8");
+  if (action?.payload.case !== "int8s") {
+    throw new Error("expected the action 1 as int8");
+  }
   game.step(((action.payload.value.array[0] ?? 0) << 24) >> 24);
   const observations: Record<string, TensorInit> = {};
-  for (const uid of requestedObservations) observations[String(uid)] = game.pack(Number(uid));
+  for (const uid of requestedObservations) {
+    observations[String(uid)] = game.pack(Number(uid));
+  }
   return create(EnvironmentResponseSchema, {
     payload: { case: "step", value: { state: EnvironmentStateType.RUNNING, observations } },
   });
@@ -86,19 +90,25 @@ export function unpackFloat(tensor: Tensor | undefined): number | undefined {
 
 /** The bytes of a uint8 tensor, checked against its shape. */
 export function unpackBytes(tensor: Tensor | undefined, shape: readonly number[]): Uint8Array {
-  if (tensor?.payload.case !== "uint8s") throw new Error("expected a uint8 tensor");
+  if (tensor?.payload.case !== "uint8s") {
+    throw new Error("expected a uint8 tensor");
+  }
   checkShape(tensor, shape);
   return tensor.payload.value.array;
 }
 
 /** The floats of a float32 tensor as a typed array, checked against its shape. */
 export function unpackFloats(tensor: Tensor | undefined, shape: readonly number[]): Float32Array {
-  if (tensor?.payload.case !== "floats") throw new Error("expected a float32 tensor");
+  if (tensor?.payload.case !== "floats") {
+    throw new Error("expected a float32 tensor");
+  }
   checkShape(tensor, shape);
   return Float32Array.from(tensor.payload.value.array);
 }
 
 function checkShape(tensor: Tensor, shape: readonly number[]): void {
-  if (tensor.shape.length === shape.length && shape.every((n, i) => n === tensor.shape[i])) return;
+  if (tensor.shape.length === shape.length && shape.every((n, i) => n === tensor.shape[i])) {
+    return;
+  }
   throw new Error(`expected shape [${shape.join()}], received [${tensor.shape.join()}]`);
 }

@@ -47,9 +47,15 @@ export interface Load {
 
 /** Finds a load by its name. */
 export function loadOf(name: LoadName): Load {
-  if (name === "board") return board;
-  if (name === "shared") return shared;
-  if (name === "screen") return screen;
+  if (name === "board") {
+    return board;
+  }
+  if (name === "shared") {
+    return shared;
+  }
+  if (name === "screen") {
+    return screen;
+  }
   return bytes(Number(name.slice("bytes:".length)));
 }
 

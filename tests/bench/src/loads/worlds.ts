@@ -29,7 +29,9 @@ export const boardWorld = defineWorld({
     const game = boardGame();
     return {
       step(moves) {
-        for (const { move = 1 } of moves.values()) game.step(move);
+        for (const { move = 1 } of moves.values()) {
+          game.step(move);
+        }
       },
       observe: observeBoard(game),
     };

@@ -86,7 +86,9 @@ function growthOf(rows: readonly Row[]): string[] {
   return (["memory", "Redis"] as const).flatMap((store) => {
     const waiting = rows.filter((row) => row.store === store && row.arrival === "waiting");
     const [first, last] = [waiting[0], waiting.at(-1)];
-    if (first === undefined || last === undefined) return [];
+    if (first === undefined || last === undefined) {
+      return [];
+    }
     const times = last.tickets / first.tickets;
     const longer = times * (first.ticketsPerSecond / last.ticketsPerSecond);
     const power = Math.log(longer) / Math.log(times);

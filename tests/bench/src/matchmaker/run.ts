@@ -75,11 +75,17 @@ export async function matchmake(
     ],
     settings: { serverLeaseMs: 3_600_000, maxWaitMs: 3_600_000, orphanMs: 3_600_000 },
     onEvent: (event) => {
-      if (event.kind === "ticked") largestTickMs = Math.max(largestTickMs, event.tookMs);
-      if (event.kind !== "assigned") return;
+      if (event.kind === "ticked") {
+        largestTickMs = Math.max(largestTickMs, event.tookMs);
+      }
+      if (event.kind !== "assigned") {
+        return;
+      }
       waits.push(...event.waitedMs);
       assignedAt.push(performance.now());
-      if (waits.length === tickets) finish();
+      if (waits.length === tickets) {
+        finish();
+      }
     },
   });
   const transport = createRouterTransport((router) => matchmaker.routes(router));
@@ -104,14 +110,19 @@ export async function matchmake(
         const skill = made++;
         const dueMs = arrival === "1,000/s" ? (skill * 1_000) / steadyPerSecond : 0;
         const earlyMs = began + dueMs - performance.now();
-        if (earlyMs > 0) await setTimeout(earlyMs);
+        if (earlyMs > 0) {
+          await setTimeout(earlyMs);
+        }
         await frontend.createTicket({ searchFields: { doubles: { skill } } });
       }
     };
     await Promise.all(Array.from({ length: concurrency }, agent));
   };
-  if (arrival !== "waiting") await register();
-  else await arrive();
+  if (arrival !== "waiting") {
+    await register();
+  } else {
+    await arrive();
+  }
   largestTickMs = 0;
   const began = performance.now();
   await (arrival === "waiting" ? register() : arrive());

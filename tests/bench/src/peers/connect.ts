@@ -32,7 +32,9 @@ function connectPeer(compression: {
             router.service(Environment, {
               async *process(requests: AsyncIterable<EnvironmentRequest>) {
                 const game = load.generatedGame();
-                for await (const request of requests) yield answerGenerated(game, request);
+                for await (const request of requests) {
+                  yield answerGenerated(game, request);
+                }
               },
             });
           },
@@ -61,16 +63,24 @@ function agent(load: Load, port: number, compression: object): Agent {
     async play({ inFlight, until, latencies }) {
       const before = tick;
       let now = performance.now();
-      for (let i = 0; i < inFlight; i++) ask();
+      for (let i = 0; i < inFlight; i++) {
+        ask();
+      }
       while (tick < asked) {
         const { value, done } = await responses.next();
-        if (done === true) throw new Error("the server ended the stream");
+        if (done === true) {
+          throw new Error("the server ended the stream");
+        }
         tick += 1;
         load.checkGenerated(tick, value);
         const then = now;
         now = performance.now();
-        if (inFlight === 1) latencies.record((now - then) * 1000);
-        if (now < until) ask();
+        if (inFlight === 1) {
+          latencies.record((now - then) * 1000);
+        }
+        if (now < until) {
+          ask();
+        }
       }
       return tick - before;
     },

@@ -21,7 +21,9 @@ export const http2Echo: Peer = {
       const count = messageCounter(request.length);
       stream.on("data", (chunk: Buffer) => {
         const messages = count(chunk.length);
-        if (messages > 0) stream.write(answers(messages));
+        if (messages > 0) {
+          stream.write(answers(messages));
+        }
       });
       stream.on("end", () => stream.end());
       stream.on("error", () => {});
@@ -53,7 +55,9 @@ export const http2Echo: Peer = {
     );
     stream.on("data", (chunk: Buffer) => {
       const messages = count(chunk.length);
-      if (messages > 0) agent.answered(messages);
+      if (messages > 0) {
+        agent.answered(messages);
+      }
     });
     stream.on("error", agent.failed);
     return agent;
@@ -70,7 +74,9 @@ export const tcpEcho: Peer = {
         const count = messageCounter(request.length);
         socket.on("data", (chunk: Buffer) => {
           const messages = count(chunk.length);
-          if (messages > 0) socket.write(answers(messages));
+          if (messages > 0) {
+            socket.write(answers(messages));
+          }
         });
         socket.on("error", () => {});
       }),
@@ -91,7 +97,9 @@ export const tcpEcho: Peer = {
     );
     socket.on("data", (chunk: Buffer) => {
       const messages = count(chunk.length);
-      if (messages > 0) agent.answered(messages);
+      if (messages > 0) {
+        agent.answered(messages);
+      }
     });
     socket.on("error", agent.failed);
     return agent;

@@ -105,7 +105,9 @@ function agent(load: Load, port: number): Agent {
     agent.answered(1);
   });
   call.on("error", (error) => {
-    if (!closing) agent.failed(error);
+    if (!closing) {
+      agent.failed(error);
+    }
   });
   return agent;
 }

@@ -34,6 +34,8 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
  */
 export async function peerOf(name: string): Promise<Peer> {
   const load = peers[name];
-  if (load === undefined) throw new Error(`there is no peer "${name}"`);
+  if (load === undefined) {
+    throw new Error(`there is no peer "${name}"`);
+  }
   return load();
 }

@@ -27,7 +27,9 @@ export async function lockStep(
 }
 
 function* movesFrom(tick: number): Generator<{ move: number }> {
-  for (let i = 0; i < batch; i++) yield { move: moveAt(tick + i) };
+  for (let i = 0; i < batch; i++) {
+    yield { move: moveAt(tick + i) };
+  }
 }
 
 /** `stepMany` after `stepMany`; how many are in flight is up to the connection. */
@@ -94,7 +96,9 @@ export async function inStep(
   let tick = before;
   let now = performance.now();
   while (tick < (lastTicks.get(turn) ?? Number.POSITIVE_INFINITY)) {
-    if (now >= turn.until && !lastTicks.has(turn)) lastTicks.set(turn, tick + 1);
+    if (now >= turn.until && !lastTicks.has(turn)) {
+      lastTicks.set(turn, tick + 1);
+    }
     const step = await env.step({ move: moveAt(tick) });
     tick += 1;
     load.check(tick, step);

@@ -48,7 +48,9 @@ function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): P
 const sharedWorlds = new Map<number, Promise<string>>();
 
 function created(load: Load, connection: Connection, port: number): Promise<string> {
-  if (load.shared !== true) return connection.createWorld();
+  if (load.shared !== true) {
+    return connection.createWorld();
+  }
   const world = sharedWorlds.get(port) ?? connection.createWorld();
   sharedWorlds.set(port, world);
   return world;

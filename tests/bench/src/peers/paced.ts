@@ -26,7 +26,9 @@ export function pacedAgent(send: (count: number) => void, close: () => Promise<v
   return {
     play: (next) =>
       new Promise((done, fail) => {
-        if (failure !== undefined) throw failure;
+        if (failure !== undefined) {
+          throw failure;
+        }
         turn = next;
         steps = 0;
         resolve = done;
@@ -46,8 +48,9 @@ export function pacedAgent(send: (count: number) => void, close: () => Promise<v
         turn.latencies.record((now - sentAt) * 1000);
         sentAt = now;
       }
-      if (now < turn.until) go(count);
-      else if (open === 0) {
+      if (now < turn.until) {
+        go(count);
+      } else if (open === 0) {
         turn = undefined;
         resolve(steps);
       }

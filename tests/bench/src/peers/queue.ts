@@ -23,9 +23,11 @@ export function requestQueue<T>(): RequestQueue<T> {
     async *[Symbol.asyncIterator]() {
       for (;;) {
         const message = waiting.shift();
-        if (message !== undefined) yield message;
-        else if (ended) return;
-        else {
+        if (message !== undefined) {
+          yield message;
+        } else if (ended) {
+          return;
+        } else {
           await new Promise<void>((resolve) => {
             wake = resolve;
           });

@@ -33,9 +33,13 @@ export function repeated(message: Buffer): (count: number) => Buffer {
   const kept = new Map<number, Buffer>([[1, message]]);
   return (count) => {
     const found = kept.get(count);
-    if (found !== undefined) return found;
+    if (found !== undefined) {
+      return found;
+    }
     const made = Buffer.concat(Array.from({ length: count }, () => message));
-    if (made.length <= 64 * 1024) kept.set(count, made);
+    if (made.length <= 64 * 1024) {
+      kept.set(count, made);
+    }
     return made;
   };
 }

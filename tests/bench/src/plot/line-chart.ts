@@ -90,7 +90,11 @@ function scale(values: readonly number[], from: number, to: number) {
 }
 
 function tick(value: number): string {
-  if (value >= 1e6) return `${value / 1e6}M`;
-  if (value >= 1e3) return `${value / 1e3}k`;
+  if (value >= 1e6) {
+    return `${value / 1e6}M`;
+  }
+  if (value >= 1e3) {
+    return `${value / 1e3}k`;
+  }
   return String(Number(value.toPrecision(1)));
 }

@@ -124,7 +124,9 @@ async function measure(each: Series, size: number, options: Options): Promise<Po
   });
   const find = (id: string) => rows.find(({ contender }) => contender === id);
   const ours = find("ours");
-  if (ours === undefined) throw new Error(`nothing was measured of ${size} ${each.unit}`);
+  if (ours === undefined) {
+    throw new Error(`nothing was measured of ${size} ${each.unit}`);
+  }
   return { size, ours, floor: find("floor") };
 }
 
@@ -165,9 +167,13 @@ function steepest(name: string, unit: string, points: readonly Point[]): string 
   let worst = { ratio: Number.POSITIVE_INFINITY, at: 0 };
   for (const [i, point] of points.entries()) {
     const before = points[i - 1];
-    if (before === undefined) continue;
+    if (before === undefined) {
+      continue;
+    }
     const ratio = speed(point) / speed(before);
-    if (ratio < worst.ratio) worst = { ratio, at: point.size };
+    if (ratio < worst.ratio) {
+      worst = { ratio, at: point.size };
+    }
   }
   const what = name === "bytes" ? "bytes a second" : "steps a second";
   return `at worst ${worst.ratio.toFixed(2)}× the ${what} of the size before, at ${worst.at.toLocaleString("en")} ${unit}`;

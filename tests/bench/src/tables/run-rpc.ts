@@ -116,7 +116,9 @@ function section(
 
 /** On both sides. */
 function gcOf({ serverGcMicros, clientGcMicros }: Measured): string {
-  if (clientGcMicros === undefined) return "";
+  if (clientGcMicros === undefined) {
+    return "";
+  }
   return short((serverGcMicros?.median ?? 0) + clientGcMicros.median);
 }
 
@@ -138,7 +140,9 @@ function plotted(
     label: mode.label,
     bars: contenders.flatMap(({ id, label }) => {
       const row = rows.find((each) => each.contender === id && each.mode === mode.id);
-      if (row === undefined) return [];
+      if (row === undefined) {
+        return [];
+      }
       const { median, min, max } = row.stepsPerSecond;
       const cpu = cpuOf(row);
       return [

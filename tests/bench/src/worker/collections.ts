@@ -5,7 +5,9 @@ import { PerformanceObserver } from "node:perf_hooks";
 export function countCollections(): () => number {
   let totalMs = 0;
   const add = (entries: readonly { readonly duration: number }[]): void => {
-    for (const { duration } of entries) totalMs += duration;
+    for (const { duration } of entries) {
+      totalMs += duration;
+    }
   };
   const observer = new PerformanceObserver((list) => add(list.getEntries()));
   observer.observe({ entryTypes: ["gc"] });

@@ -17,7 +17,9 @@ async function run(command: Command): Promise<object> {
   switch (command.do) {
     case "serve": {
       const { serve } = await peerOf(command.peer);
-      if (serve === undefined) throw new Error(`"${command.peer}" has no server`);
+      if (serve === undefined) {
+        throw new Error(`"${command.peer}" has no server`);
+      }
       return { port: (await serve(loadOf(command.load as LoadName))).port };
     }
     case "connect":
@@ -29,7 +31,9 @@ async function run(command: Command): Promise<object> {
       await agents.close(command.group);
       return {};
     case "usage": {
-      if (command.collect === true) globalThis.gc?.();
+      if (command.collect === true) {
+        globalThis.gc?.();
+      }
       const { user, system } = process.cpuUsage();
       return { cpuMs: (user + system) / 1000, gcMs: gcMs(), rssBytes: process.memoryUsage.rss() };
     }
@@ -42,7 +46,9 @@ function versions(): Record<string, string> {
   const names = ["@connectrpc/connect-node", "@bufbuild/protobuf", "@grpc/grpc-js"];
   const found = names.map((name) => {
     const manifest = findPackageJSON(name, import.meta.url);
-    if (manifest === undefined) throw new Error(`${name} is not installed`);
+    if (manifest === undefined) {
+      throw new Error(`${name} is not installed`);
+    }
     const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
     return [name, version] as const;
   });

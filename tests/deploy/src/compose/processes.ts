@@ -37,15 +37,21 @@ export class Processes implements AsyncDisposable {
       }
     }
     const [, others = "", host = "", at = ""] = /^(.*?)([\w-]+):(\d+)$/.exec(word) ?? [];
-    if (!(host in this.#project.services)) return word;
+    if (!(host in this.#project.services)) {
+      return word;
+    }
     return others + (await this.#placeOf(host, at));
   }
 
   async start(name: string): Promise<Program> {
     const service = this.#project.services[name];
-    if (service === undefined) throw new Error(`there is no service ${name}`);
+    if (service === undefined) {
+      throw new Error(`there is no service ${name}`);
+    }
     const words: string[] = [];
-    for (const word of service.command ?? []) words.push(await this.#local(name, service, word));
+    for (const word of service.command ?? []) {
+      words.push(await this.#local(name, service, word));
+    }
     const program = await this.#run(service, words);
     this.#programs.push(program);
     return program;
@@ -62,6 +68,8 @@ export class Processes implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const program of this.#programs.reverse()) await program[Symbol.asyncDispose]();
+    for (const program of this.#programs.reverse()) {
+      await program[Symbol.asyncDispose]();
+    }
   }
 }

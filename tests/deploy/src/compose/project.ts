@@ -36,12 +36,22 @@ export function inOrder(services: Project["services"]): readonly string[] {
   const order: string[] = [];
   const visit = (name: string, path: readonly string[]): void => {
     const service = services[name];
-    if (service === undefined) throw new Error(`${path.at(-1)} depends on ${name}, which is none`);
-    if (path.includes(name)) throw new Error(`${name} depends on itself`);
-    if (order.includes(name)) return;
-    for (const other of Object.keys(service.depends_on ?? {})) visit(other, [...path, name]);
+    if (service === undefined) {
+      throw new Error(`${path.at(-1)} depends on ${name}, which is none`);
+    }
+    if (path.includes(name)) {
+      throw new Error(`${name} depends on itself`);
+    }
+    if (order.includes(name)) {
+      return;
+    }
+    for (const other of Object.keys(service.depends_on ?? {})) {
+      visit(other, [...path, name]);
+    }
     order.push(name);
   };
-  for (const name of Object.keys(services)) visit(name, []);
+  for (const name of Object.keys(services)) {
+    visit(name, []);
+  }
   return order;
 }

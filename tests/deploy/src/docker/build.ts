@@ -36,9 +36,13 @@ export class DockerBuild {
   /** Builds a stage, and what it copies from first. */
   build(name: string): Promise<BuiltStage> {
     const begun = this.#built.get(name);
-    if (begun !== undefined) return begun;
+    if (begun !== undefined) {
+      return begun;
+    }
     const stage = this.#stages.find((known) => known.name === name);
-    if (stage === undefined) throw new Error(`the Dockerfile has no stage ${name}`);
+    if (stage === undefined) {
+      throw new Error(`the Dockerfile has no stage ${name}`);
+    }
     const built = this.#take(stage);
     this.#built.set(name, built);
     return built;
@@ -92,8 +96,9 @@ export class DockerBuild {
       const inside = files.filter(
         (file) => path === "." || file === path || file.startsWith(`${path}/`),
       );
-      if (inside.length === 0)
+      if (inside.length === 0) {
         throw new Error(`COPY ${source}: .dockerignore leaves nothing of it`);
+      }
       for (const file of inside) {
         const place = file === path ? (isFolder ? basename(file) : "") : relative(path, file);
         await mkdir(dirname(join(target, place)), { recursive: true });
@@ -129,6 +134,9 @@ async function runStep(
 
 async function copyPath(source: string, target: string, isFolder: boolean): Promise<void> {
   const kept = { recursive: true, verbatimSymlinks: true };
-  if ((await stat(source)).isDirectory()) await cp(source, target, kept);
-  else await cp(source, isFolder ? join(target, basename(source)) : target, kept);
+  if ((await stat(source)).isDirectory()) {
+    await cp(source, target, kept);
+  } else {
+    await cp(source, isFolder ? join(target, basename(source)) : target, kept);
+  }
 }

@@ -39,8 +39,12 @@ export async function askHealth(
 
 /** The image's user, where this process may choose one. */
 function userOf(user: string | undefined): { uid?: number; gid?: number } {
-  if (process.getuid?.() !== 0) return {};
+  if (process.getuid?.() !== 0) {
+    return {};
+  }
   const [uid = Number.NaN, gid = Number.NaN] = (user ?? "").split(":").map(Number);
-  if (!(uid > 0 && gid > 0)) throw new Error(`expected USER as uid:gid, not root's, found ${user}`);
+  if (!(uid > 0 && gid > 0)) {
+    throw new Error(`expected USER as uid:gid, not root's, found ${user}`);
+  }
   return { uid, gid };
 }

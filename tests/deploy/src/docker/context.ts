@@ -15,17 +15,25 @@ const skipped: ReadonlySet<string> = new Set([".git", "node_modules"]);
 export async function contextFiles(folder: string): Promise<readonly string[]> {
   const rules = dockerignore();
   const file = join(folder, ".dockerignore");
-  if (existsSync(file)) rules.add((await readFile(file, "utf8")).split("\n"));
+  if (existsSync(file)) {
+    rules.add((await readFile(file, "utf8")).split("\n"));
+  }
   for (const name of skipped) {
-    if (!rules.ignores(name)) throw new Error(`expected .dockerignore to leave out ${name}`);
+    if (!rules.ignores(name)) {
+      throw new Error(`expected .dockerignore to leave out ${name}`);
+    }
   }
   const found: string[] = [];
   const walk = async (path: string): Promise<void> => {
     for (const entry of await readdir(join(folder, path), { withFileTypes: true })) {
       const inner = posix.join(path, entry.name);
       if (entry.isDirectory()) {
-        if (!skipped.has(entry.name)) await walk(inner);
-      } else if (!rules.ignores(inner)) found.push(inner);
+        if (!skipped.has(entry.name)) {
+          await walk(inner);
+        }
+      } else if (!rules.ignores(inner)) {
+        found.push(inner);
+      }
     }
   };
   await walk("");

@@ -62,7 +62,9 @@ export function readDockerfile(text: string): readonly Stage[] {
       continue;
     }
     const stage = stages.at(-1);
-    if (stage === undefined) throw new Error(`expected FROM first, found ${instruction}`);
+    if (stage === undefined) {
+      throw new Error(`expected FROM first, found ${instruction}`);
+    }
     add(stage, instruction);
   }
   return stages;
@@ -131,7 +133,9 @@ function listOf(instruction: Instruction): string[] {
 
 function healthOf(instruction: Instruction): string[] | "none" {
   const text = instruction.getArgumentsContent() ?? "";
-  if (text === "NONE") return "none";
+  if (text === "NONE") {
+    return "none";
+  }
   const [, list] = /\bCMD (\[.*\])$/.exec(text) ?? [];
   if (!(instruction instanceof Healthcheck) || list === undefined) {
     throw new Error(`expected CMD and a list of words in brackets: ${instruction}`);

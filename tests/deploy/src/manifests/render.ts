@@ -80,7 +80,9 @@ export function podsOf(
 ): readonly { readonly owner: Manifest; readonly pod: PodTemplate }[] {
   return manifests.flatMap((owner) => {
     const template = owner.spec?.template;
-    if (template === undefined) return [];
+    if (template === undefined) {
+      return [];
+    }
     return [{ owner, pod: template.spec.template ?? template }];
   });
 }

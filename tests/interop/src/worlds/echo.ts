@@ -39,7 +39,9 @@ export const echo = defineWorld({
         latest = {};
       },
       step(actions) {
-        for (const given of actions.values()) latest = given;
+        for (const given of actions.values()) {
+          latest = given;
+        }
       },
       observe: {
         scalar: observers("scalar"),

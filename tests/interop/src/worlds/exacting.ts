@@ -30,7 +30,9 @@ export const exacting = defineWorld({
       leave: (agent) => looks.delete(agent),
       reset(agent, { team }) {
         const look = looks.get(agent);
-        if (look !== undefined && team !== undefined) look.team = team;
+        if (look !== undefined && team !== undefined) {
+          look.team = team;
+        }
       },
       step() {},
       observe: {

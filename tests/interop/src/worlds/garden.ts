@@ -43,7 +43,9 @@ export const garden = defineWorld({
     let height = 0;
     return {
       step(actions) {
-        for (const { water = 0 } of actions.values()) height += water;
+        for (const { water = 0 } of actions.values()) {
+          height += water;
+        }
       },
       observe: { height: () => height },
       properties: {

@@ -27,7 +27,9 @@ export const signposts = defineEnvironment({
         return observe();
       },
       step({ way = 0 }) {
-        if (way === 3) throw new Error("there is a cliff");
+        if (way === 3) {
+          throw new Error("there is a cliff");
+        }
         steps += 1;
         const state = way === 1 ? "terminated" : way === 2 ? "interrupted" : "running";
         return { observation: observe(), reward: way, state };

@@ -50,9 +50,13 @@ const ending = new AbortController();
 let isPeace = false;
 
 process.on("message", (order: Order) => {
-  if (order.kind === "peace") isPeace = true;
-  else if (order.kind === "end") ending.abort();
-  else void playAll(order.matchmakers, order.agents);
+  if (order.kind === "peace") {
+    isPeace = true;
+  } else if (order.kind === "end") {
+    ending.abort();
+  } else {
+    void playAll(order.matchmakers, order.agents);
+  }
 });
 
 async function playAll(matchmakers: readonly string[], agents: number): Promise<void> {
@@ -70,7 +74,9 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
     try {
       match = await matchmaker.findMatch({}, { signal: ending.signal });
     } catch (error) {
-      if (ending.signal.aborted) break;
+      if (ending.signal.aborted) {
+        break;
+      }
       told.failedTickets += 1;
       told.firstFailure ??= String(error);
       continue;
@@ -82,12 +88,18 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
       if (wasPeace && !hasFinishedInPeace) {
         hasFinishedInPeace = true;
         told.finishedInPeace += 1;
-        if (told.finishedInPeace === told.agents) process.send?.("all in peace");
+        if (told.finishedInPeace === told.agents) {
+          process.send?.("all in peace");
+        }
       }
-      if (told.finished === told.agents) process.send?.("playing");
+      if (told.finished === told.agents) {
+        process.send?.("playing");
+      }
     } catch (error) {
       // Whoever waits for others who have gone home has lost nothing.
-      if (ending.signal.aborted && !(error instanceof Unfinished)) break;
+      if (ending.signal.aborted && !(error instanceof Unfinished)) {
+        break;
+      }
       told.lost += 1;
       if (wasPeace) {
         told.lostInPeace += 1;
@@ -107,7 +119,9 @@ async function playOne(match: TicketAssignment, from: number): Promise<void> {
   let step = await begin(environment);
   told.longestMs = Math.max(told.longestMs, performance.now() - from);
   try {
-    while (!step.last()) step = await environment.step({ move: Math.floor(Math.random() * 6) });
+    while (!step.last()) {
+      step = await environment.step({ move: Math.floor(Math.random() * 6) });
+    }
   } catch (error) {
     throw new Unfinished(String(error), { cause: error });
   }
@@ -119,8 +133,11 @@ async function begin(environment: Environment): ReturnType<Environment["reset"]>
   const goHome = (): void => {
     timer = setTimeout(() => void environment.connection.close(), patienceMs);
   };
-  if (ending.signal.aborted) goHome();
-  else ending.signal.addEventListener("abort", goHome, { once: true });
+  if (ending.signal.aborted) {
+    goHome();
+  } else {
+    ending.signal.addEventListener("abort", goHome, { once: true });
+  }
   try {
     return await environment.reset();
   } finally {

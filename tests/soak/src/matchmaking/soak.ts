@@ -103,7 +103,9 @@ async function busiest(programs: readonly ServingProgram[], admin: Admin): Promi
   const { servers } = await admin.listServers({});
   const [first] = servers.sort((a, b) => b.worlds.length - a.worlds.length);
   const found = programs.find(({ url }) => url === first?.address);
-  if (found === undefined) throw new Error("no server is registered");
+  if (found === undefined) {
+    throw new Error("no server is registered");
+  }
   return found;
 }
 
@@ -125,14 +127,18 @@ class Agents implements AsyncDisposable {
     const heard = (message: string): Promise<void> =>
       new Promise((resolve) => {
         child.on("message", (told) => {
-          if (told === message) resolve();
+          if (told === message) {
+            resolve();
+          }
         });
       });
     this.playing = heard("playing");
     this.allInPeace = heard("all in peace");
     this.told = new Promise<Told>((resolve, reject) => {
       child.on("message", (message: Told | string) => {
-        if (typeof message !== "string") resolve(message);
+        if (typeof message !== "string") {
+          resolve(message);
+        }
       });
       child.once("exit", () => reject(new Error("the agents ended without a word")));
     });
@@ -176,6 +182,8 @@ async function leftovers(admin: Admin): Promise<string[]> {
         worlds.map(({ name }) => `${name} at ${address}`),
       ),
     ];
-    if (left.length === 0 || performance.now() > end) return left;
+    if (left.length === 0 || performance.now() > end) {
+      return left;
+    }
   }
 }

@@ -27,7 +27,9 @@ export const anys: RepeatedEncoding<Any[]> = {
       const { typeUrl, value } = data[i] as Any;
       const place = sizes.reserve();
       const length = sizes.keep(utf8Length(typeUrl));
-      if (length < 0) throw loneSurrogate("a type URL", typeUrl, i, tensor);
+      if (length < 0) {
+        throw loneSurrogate("a type URL", typeUrl, i, tensor);
+      }
       size += delimitedSize(
         sizes.put(
           place,
@@ -56,7 +58,9 @@ export const anys: RepeatedEncoding<Any[]> = {
   read: (reader, options) => {
     const out: Any[] = [];
     while (nextElement(reader, out.length, options)) {
-      if (out.length === options.maxEntries) throw tooManyEntries(options.maxEntries);
+      if (out.length === options.maxEntries) {
+        throw tooManyEntries(options.maxEntries);
+      }
       const stop = reader.delimited();
       out.push(reader.inner(stop, () => readAny(reader, options)));
     }
@@ -69,12 +73,15 @@ function readAny(reader: Reader, options: ReadOptions): Any {
   let value: Uint8Array | undefined;
   while (reader.pos < reader.end) {
     const tag = reader.tag();
-    if (tag === TYPE_URL) typeUrl = readString(reader, options);
-    else if (tag === VALUE) {
+    if (tag === TYPE_URL) {
+      typeUrl = readString(reader, options);
+    } else if (tag === VALUE) {
       const stop = reader.delimited();
       value = viewBytes(reader, reader.pos, stop, options.copy);
       reader.pos = stop;
-    } else reader.skip(tag);
+    } else {
+      reader.skip(tag);
+    }
   }
   return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? NO_BYTES };
 }

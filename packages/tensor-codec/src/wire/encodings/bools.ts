@@ -12,17 +12,27 @@ export const bools: PackedEncoding<Uint8Array> = {
   size: (data) => data.length,
   write: (data, _size, target, pos) => {
     let odd = 0;
-    for (let i = 0; i < data.length; i++) odd |= data[i] as number;
-    if (odd <= 1) return writeBytes(data, target, pos);
-    for (let i = 0; i < data.length; i++) target[pos + i] = data[i] === 0 ? 0 : 1;
+    for (let i = 0; i < data.length; i++) {
+      odd |= data[i] as number;
+    }
+    if (odd <= 1) {
+      return writeBytes(data, target, pos);
+    }
+    for (let i = 0; i < data.length; i++) {
+      target[pos + i] = data[i] === 0 ? 0 : 1;
+    }
     return pos + data.length;
   },
   check: checkVarints,
   read: (reader, options) => {
     const { source, pos: start, end } = reader;
     let odd = 0;
-    for (let i = start; i < end; i++) odd |= source[i] as number;
-    if (odd <= 1) return readBytes(reader, options);
+    for (let i = start; i < end; i++) {
+      odd |= source[i] as number;
+    }
+    if (odd <= 1) {
+      return readBytes(reader, options);
+    }
     const out = new Uint8Array(countElements(reader, options));
     for (let i = 0; i < out.length; i++) {
       reader.varint64();
@@ -32,7 +42,9 @@ export const bools: PackedEncoding<Uint8Array> = {
   },
   readOne: (source, pos, size, data) => {
     const byte = source[pos] as number;
-    if (size !== 1 || byte > 1) return false;
+    if (size !== 1 || byte > 1) {
+      return false;
+    }
     data[0] = byte;
     return true;
   },

@@ -21,7 +21,9 @@ export const unsignedBytes: PackedEncoding<Uint8Array> = {
     return readBytes(reader, options);
   },
   readOne: (source, pos, size, data) => {
-    if (size !== 1) return false;
+    if (size !== 1) {
+      return false;
+    }
     data[0] = source[pos] as number;
     return true;
   },
@@ -47,7 +49,9 @@ export const signedBytes: PackedEncoding<Int8Array> = {
     return new Int8Array(buffer, byteOffset, length);
   },
   readOne: (source, pos, size, data) => {
-    if (size !== 1) return false;
+    if (size !== 1) {
+      return false;
+    }
     data[0] = source[pos] as number;
     return true;
   },
@@ -55,8 +59,13 @@ export const signedBytes: PackedEncoding<Int8Array> = {
 
 /** Writes bytes as they are; returns the position after them. */
 export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
-  if (data.length > FEW) target.set(data, pos);
-  else for (let i = 0; i < data.length; i++) target[pos + i] = data[i] as number;
+  if (data.length > FEW) {
+    target.set(data, pos);
+  } else {
+    for (let i = 0; i < data.length; i++) {
+      target[pos + i] = data[i] as number;
+    }
+  }
   return pos + data.length;
 }
 
@@ -64,7 +73,9 @@ export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos
 export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
   const { pos, end } = reader;
   const { maxElements, copy } = options;
-  if (end - pos > maxElements) throw tooManyElements(end - pos, maxElements);
+  if (end - pos > maxElements) {
+    throw tooManyElements(end - pos, maxElements);
+  }
   return viewBytes(reader, pos, end, copy);
 }
 

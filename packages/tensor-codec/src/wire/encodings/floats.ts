@@ -26,8 +26,12 @@ export const floats32: PackedEncoding<Float32Array> = {
   width: 4,
   size: (data) => data.length * 4,
   write: (data, _size, target, pos) => {
-    if (data.length > FEW || hasNaN(data)) return writeFixed(data, target, pos);
-    for (let i = 0; i < data.length; i++) pos = writeFloat32(data[i] as number, target, pos);
+    if (data.length > FEW || hasNaN(data)) {
+      return writeFixed(data, target, pos);
+    }
+    for (let i = 0; i < data.length; i++) {
+      pos = writeFloat32(data[i] as number, target, pos);
+    }
     return pos;
   },
   check: (reader, start, end) => checkWidth(reader, start, end, 4),
@@ -45,7 +49,9 @@ export const floats32: PackedEncoding<Float32Array> = {
   },
   readOne: (source, pos, size, data) => {
     const value = size === 4 ? readFloat32(source, pos) : undefined;
-    if (value === undefined) return false;
+    if (value === undefined) {
+      return false;
+    }
     data[0] = value;
     return true;
   },
@@ -58,8 +64,12 @@ export const floats64: PackedEncoding<Float64Array> = {
   width: 8,
   size: (data) => data.length * 8,
   write: (data, _size, target, pos) => {
-    if (data.length > FEW || hasNaN(data)) return writeFixed(data, target, pos);
-    for (let i = 0; i < data.length; i++) pos = writeFloat64(data[i] as number, target, pos);
+    if (data.length > FEW || hasNaN(data)) {
+      return writeFixed(data, target, pos);
+    }
+    for (let i = 0; i < data.length; i++) {
+      pos = writeFloat64(data[i] as number, target, pos);
+    }
     return pos;
   },
   check: (reader, start, end) => checkWidth(reader, start, end, 8),
@@ -77,7 +87,9 @@ export const floats64: PackedEncoding<Float64Array> = {
   },
   readOne: (source, pos, size, data) => {
     const value = size === 8 ? readFloat64(source, pos) : undefined;
-    if (value === undefined) return false;
+    if (value === undefined) {
+      return false;
+    }
     data[0] = value;
     return true;
   },
@@ -85,12 +97,18 @@ export const floats64: PackedEncoding<Float64Array> = {
 
 /** The bits of a NaN do not survive as a number. */
 function hasNaN(data: FixedArray): boolean {
-  for (let i = 0; i < data.length; i++) if (Number.isNaN(data[i])) return true;
+  for (let i = 0; i < data.length; i++) {
+    if (Number.isNaN(data[i])) {
+      return true;
+    }
+  }
   return false;
 }
 
 function checkWidth(reader: Reader, start: number, end: number, width: number): void {
-  if ((end - start) % width === 0) return;
+  if ((end - start) % width === 0) {
+    return;
+  }
   throw reader.malformed(`a multiple of ${width} bytes`, `${end - start}`, start);
 }
 
@@ -98,6 +116,8 @@ function countFloats(reader: Reader, width: number, { maxElements }: ReadOptions
   const { pos, end } = reader;
   checkWidth(reader, pos, end, width);
   const count = (end - pos) / width;
-  if (count > maxElements) throw tooManyElements(count, maxElements);
+  if (count > maxElements) {
+    throw tooManyElements(count, maxElements);
+  }
   return count;
 }

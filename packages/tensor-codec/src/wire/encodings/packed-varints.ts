@@ -16,7 +16,9 @@ export function countElements(reader: Reader, { maxElements }: ReadOptions): num
   const { source, pos, end } = reader;
   checkVarints(reader, pos, end);
   const count = countVarints(source, pos, end);
-  if (count > maxElements) throw tooManyElements(count, maxElements);
+  if (count > maxElements) {
+    throw tooManyElements(count, maxElements);
+  }
   return count;
 }
 

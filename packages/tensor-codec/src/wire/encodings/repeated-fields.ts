@@ -10,7 +10,9 @@ export function nextElement(reader: Reader, count: number, { maxElements }: Read
   while (reader.pos < reader.end) {
     const tag = reader.tag();
     if (tag === ARRAY_TAG) {
-      if (count === maxElements) throw tooManyElements(count + 1, maxElements);
+      if (count === maxElements) {
+        throw tooManyElements(count + 1, maxElements);
+      }
       return true;
     }
     reader.skip(tag);
@@ -22,9 +24,13 @@ export function nextElement(reader: Reader, count: number, { maxElements }: Read
 export function readString(reader: Reader, options: ReadOptions): string {
   const stop = reader.delimited();
   const { source, pos } = reader;
-  if (stop - pos > options.maxStringBytes) throw tooLongString(reader, stop - pos, options);
+  if (stop - pos > options.maxStringBytes) {
+    throw tooLongString(reader, stop - pos, options);
+  }
   const text = readUtf8(source, pos, stop);
-  if (text === undefined) throw reader.malformed("UTF-8", "bytes that are none", pos);
+  if (text === undefined) {
+    throw reader.malformed("UTF-8", "bytes that are none", pos);
+  }
   reader.pos = stop;
   return text;
 }

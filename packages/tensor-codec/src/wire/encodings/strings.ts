@@ -14,7 +14,9 @@ export const strings: RepeatedEncoding<string[]> = {
     let size = 0;
     for (let i = 0; i < data.length; i++) {
       const length = sizes.keep(utf8Length(data[i] as string));
-      if (length < 0) throw loneSurrogate("a string", data[i], i, tensor);
+      if (length < 0) {
+        throw loneSurrogate("a string", data[i], i, tensor);
+      }
       size += delimitedSize(length);
     }
     return size;
@@ -31,9 +33,13 @@ export const strings: RepeatedEncoding<string[]> = {
     while (nextElement(reader, out.length, options)) {
       const stop = reader.delimited();
       const { source, pos } = reader;
-      if (stop - pos > options.maxStringBytes) throw tooLongString(reader, stop - pos, options);
+      if (stop - pos > options.maxStringBytes) {
+        throw tooLongString(reader, stop - pos, options);
+      }
       const text = readUtf8(source, pos, stop);
-      if (text === undefined) throw reader.malformed("UTF-8", "bytes that are none", pos);
+      if (text === undefined) {
+        throw reader.malformed("UTF-8", "bytes that are none", pos);
+      }
       out.push(text);
       reader.pos = stop;
     }

@@ -20,14 +20,21 @@ const encoding: PackedEncoding<IntegerArray> = {
     const { source, pos, end } = reader;
     const out = allocate(countElements(reader, options));
     const count = out.length;
-    if (count === end - pos) for (let i = 0; i < count; i++) out[i] = source[pos + i] as number;
-    else if (!readVarints(source, pos, out)) throw tooLong(reader);
+    if (count === end - pos) {
+      for (let i = 0; i < count; i++) {
+        out[i] = source[pos + i] as number;
+      }
+    } else if (!readVarints(source, pos, out)) {
+      throw tooLong(reader);
+    }
     return out;
   },
   readOne: (source, pos, size, data) => {
     const byte = source[pos] as number;
     // Of a longer varint more bytes would follow.
-    if (size !== 1 || byte > 0x7f) return false;
+    if (size !== 1 || byte > 0x7f) {
+      return false;
+    }
     data[0] = byte;
     return true;
   },

@@ -22,13 +22,17 @@ const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
       out[0] = bits.int64[0] as bigint;
       return out;
     }
-    if (!readHalves(reader.source, reader.pos, new Int32Array(out.buffer))) throw tooLong(reader);
+    if (!readHalves(reader.source, reader.pos, new Int32Array(out.buffer))) {
+      throw tooLong(reader);
+    }
     return out;
   },
   readOne: (source, pos, size, data) => {
     const byte = source[pos] as number;
     // Of a longer varint more bytes would follow.
-    if (size !== 1 || byte > 0x7f) return false;
+    if (size !== 1 || byte > 0x7f) {
+      return false;
+    }
     data[0] = BigInt(byte);
     return true;
   },

@@ -28,7 +28,9 @@ export function readFixed<T extends FixedArray>(
   }
   const bytes = new Uint8Array(byteLength);
   bytes.set(source.subarray(start, start + byteLength));
-  if (!littleEndian) swapBytes(bytes, width);
+  if (!littleEndian) {
+    swapBytes(bytes, width);
+  }
   return new type(bytes.buffer);
 }
 
@@ -42,14 +44,18 @@ export function writeFixed(
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   target.set(bytes, pos);
   const end = pos + bytes.length;
-  if (!littleEndian) swapBytes(target.subarray(pos, end), data.BYTES_PER_ELEMENT);
+  if (!littleEndian) {
+    swapBytes(target.subarray(pos, end), data.BYTES_PER_ELEMENT);
+  }
   return end;
 }
 
 /** One float32; undefined for a NaN, whose bits do not survive as a number. */
 export function readFloat32(source: Uint8Array, pos: number): number | undefined {
   const word = readWord(source, pos);
-  if ((word & 0x7f800000) === 0x7f800000 && (word & 0x007fffff) !== 0) return undefined;
+  if ((word & 0x7f800000) === 0x7f800000 && (word & 0x007fffff) !== 0) {
+    return undefined;
+  }
   bits.int32[0] = word;
   return bits.float32[0];
 }

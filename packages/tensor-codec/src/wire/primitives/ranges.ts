@@ -18,8 +18,11 @@ export function concatenate(source: Uint8Array, ranges: Ranges): Uint8Array {
     const start = ranges[i] as number;
     const end = ranges[i + 1] as number;
     // A loop is faster than a subarray for unpacked elements, which are short.
-    if (end - start < 32) for (let at = start; at < end; at++) whole[pos++] = source[at] as number;
-    else {
+    if (end - start < 32) {
+      for (let at = start; at < end; at++) {
+        whole[pos++] = source[at] as number;
+      }
+    } else {
       whole.set(source.subarray(start, end), pos);
       pos += end - start;
     }

@@ -60,8 +60,12 @@ export class Reader {
 
   private longTag(at: number): number {
     const tag = this.uint32("a tag");
-    if (tag < 8) throw this.malformed("a field number from 1", "0", at);
-    if ((tag & 7) > FIXED32) throw this.malformed("a wire type from 0 to 5", `${tag & 7}`, at);
+    if (tag < 8) {
+      throw this.malformed("a field number from 1", "0", at);
+    }
+    if ((tag & 7) > FIXED32) {
+      throw this.malformed("a wire type from 0 to 5", `${tag & 7}`, at);
+    }
     return tag;
   }
 
@@ -72,7 +76,9 @@ export class Reader {
     if (at < this.end && (this.source[at] as number) < 0x80) {
       length = this.source[at] as number;
       this.pos = at + 1;
-    } else length = this.uint32("a length");
+    } else {
+      length = this.uint32("a length");
+    }
     const stop = this.pos + length;
     if (stop > this.end) {
       throw this.malformed(`${length} bytes`, `${this.end - this.pos} bytes before the end`, at);
@@ -87,9 +93,13 @@ export class Reader {
     let pos = at;
     let value = 0;
     for (let shift = 0; shift < 35; shift += 7) {
-      if (pos >= end) throw this.malformed(what, "the end", at);
+      if (pos >= end) {
+        throw this.malformed(what, "the end", at);
+      }
       const byte = source[pos++] as number;
-      if (shift === 28 && byte > 0x0f) break;
+      if (shift === 28 && byte > 0x0f) {
+        break;
+      }
       value |= (byte & 0x7f) << shift;
       if (byte < 0x80) {
         this.pos = pos;
@@ -107,14 +117,19 @@ export class Reader {
     let low = 0;
     let high = 0;
     for (let shift = 0; shift < 70; shift += 7) {
-      if (pos >= end) throw this.malformed("a varint", "the end", at);
+      if (pos >= end) {
+        throw this.malformed("a varint", "the end", at);
+      }
       const byte = source[pos++] as number;
       const bits = byte & 0x7f;
-      if (shift < 28) low |= bits << shift;
-      else if (shift === 28) {
+      if (shift < 28) {
+        low |= bits << shift;
+      } else if (shift === 28) {
         low |= bits << 28;
         high = bits >>> 4;
-      } else high |= bits << (shift - 32);
+      } else {
+        high |= bits << (shift - 32);
+      }
       if (byte < 0x80) {
         this.low = low;
         this.high = high;
@@ -182,14 +197,18 @@ export class Reader {
           }
           break;
       }
-      if (groups.length === 0) return;
+      if (groups.length === 0) {
+        return;
+      }
       this.countSkipped();
       current = this.tag();
     }
   }
 
   private forward(bytes: number): void {
-    if (this.pos + bytes > this.end) throw this.malformed(`${bytes} bytes`, "the end");
+    if (this.pos + bytes > this.end) {
+      throw this.malformed(`${bytes} bytes`, "the end");
+    }
     this.pos += bytes;
   }
 

@@ -22,7 +22,9 @@ export class Sizes {
   /** Keeps a place for a size that is known only when what is in it has been measured. */
   reserve(): number {
     const place = this.count++;
-    if (place === this.sizes.length) this.sizes.push(0);
+    if (place === this.sizes.length) {
+      this.sizes.push(0);
+    }
     return place;
   }
 

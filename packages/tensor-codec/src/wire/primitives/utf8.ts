@@ -21,12 +21,18 @@ export function utf8Length(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
-    if (unit < 0x80) continue;
-    if (unit < 0x800) bytes += 1;
-    else if (unit < 0xd800 || unit > 0xdfff) bytes += 2;
-    else {
+    if (unit < 0x80) {
+      continue;
+    }
+    if (unit < 0x800) {
+      bytes += 1;
+    } else if (unit < 0xd800 || unit > 0xdfff) {
+      bytes += 2;
+    } else {
       const next = i + 1 < text.length ? text.charCodeAt(i + 1) : 0;
-      if (unit > 0xdbff || next < 0xdc00 || next > 0xdfff) return -1;
+      if (unit > 0xdbff || next < 0xdc00 || next > 0xdfff) {
+        return -1;
+      }
       bytes += 2; // two units, four bytes
       i++;
     }
@@ -37,14 +43,20 @@ export function utf8Length(text: string): number {
 /** Writes a string of `length` UTF-8 bytes at `pos`; returns the position after it. */
 export function writeUtf8(text: string, length: number, target: Uint8Array, pos: number): number {
   if (length === text.length && length <= SHORT) {
-    for (let i = 0; i < length; i++) target[pos + i] = text.charCodeAt(i);
-  } else encoder.encodeInto(text, target.subarray(pos, pos + length));
+    for (let i = 0; i < length; i++) {
+      target[pos + i] = text.charCodeAt(i);
+    }
+  } else {
+    encoder.encodeInto(text, target.subarray(pos, pos + length));
+  }
   return pos + length;
 }
 
 /** Reads UTF-8; undefined when it is not well-formed. */
 export function readUtf8(source: Uint8Array, start: number, end: number): string | undefined {
-  if (end - start <= SHORT && isAscii(source, start, end)) return readAscii(source, start, end);
+  if (end - start <= SHORT && isAscii(source, start, end)) {
+    return readAscii(source, start, end);
+  }
   try {
     return decoder.decode(source.subarray(start, end));
   } catch {
@@ -54,7 +66,9 @@ export function readUtf8(source: Uint8Array, start: number, end: number): string
 
 function isAscii(source: Uint8Array, start: number, end: number): boolean {
   let odd = 0;
-  for (let i = start; i < end; i++) odd |= source[i] as number;
+  for (let i = start; i < end; i++) {
+    odd |= source[i] as number;
+  }
   return odd < 0x80;
 }
 
@@ -74,6 +88,8 @@ function readAscii(source: Uint8Array, start: number, end: number): string {
       source[pos + 7] as number,
     );
   }
-  for (; pos < end; pos++) text += String.fromCharCode(source[pos] as number);
+  for (; pos < end; pos++) {
+    text += String.fromCharCode(source[pos] as number);
+  }
   return text;
 }

@@ -30,7 +30,9 @@ export function writeVarint(value: number, target: Uint8Array, pos: number): num
 
 /** Writes an int32 as a varint; returns the position after it. */
 export function writeInt32(value: number, target: Uint8Array, pos: number): number {
-  if (value >= 0) return writeVarint(value, target, pos);
+  if (value >= 0) {
+    return writeVarint(value, target, pos);
+  }
   target[pos] = value | 0x80;
   target[pos + 1] = (value >>> 7) | 0x80;
   target[pos + 2] = (value >>> 14) | 0x80;
@@ -46,7 +48,9 @@ export function writeInt32(value: number, target: Uint8Array, pos: number): numb
 
 /** Writes a 64-bit varint, given by its halves; returns the position after it. */
 export function writeHalves(low: number, high: number, target: Uint8Array, pos: number): number {
-  if (high === 0) return writeVarint(low >>> 0, target, pos);
+  if (high === 0) {
+    return writeVarint(low >>> 0, target, pos);
+  }
   target[pos] = low | 0x80;
   target[pos + 1] = (low >>> 7) | 0x80;
   target[pos + 2] = (low >>> 14) | 0x80;
@@ -82,8 +86,12 @@ export type IntegerArray =
 /** Bytes of integers of at most 32 bits as packed varints. */
 export function varintsSize(data: IntegerArray): number {
   let all = 0;
-  for (let i = 0; i < data.length; i++) all |= data[i] as number;
-  if (all >>> 0 < 0x80) return data.length;
+  for (let i = 0; i < data.length; i++) {
+    all |= data[i] as number;
+  }
+  if (all >>> 0 < 0x80) {
+    return data.length;
+  }
   // A sign adds five bytes to the five of 32 bits; the top bit of a uint32 is not a sign.
   const negative = data[Symbol.toStringTag] === "Uint32Array" ? 0 : 5;
   let size = 0;
@@ -102,13 +110,18 @@ export function writeVarints(
   pos: number,
 ): number {
   if (size === data.length) {
-    for (let i = 0; i < size; i++) target[pos + i] = data[i] as number;
+    for (let i = 0; i < size; i++) {
+      target[pos + i] = data[i] as number;
+    }
     return pos + size;
   }
   for (let i = 0; i < data.length; i++) {
     const value = data[i] as number;
-    if (value >= 0 && value < 0x80) target[pos++] = value;
-    else pos = writeInt32(value, target, pos);
+    if (value >= 0 && value < 0x80) {
+      target[pos++] = value;
+    } else {
+      pos = writeInt32(value, target, pos);
+    }
   }
   return pos;
 }
@@ -161,19 +174,25 @@ export function countVarints(source: Uint8Array, start: number, end: number): nu
   let open = 0;
   let at = start;
   if (end - start >= WORDS_FROM) {
-    while ((source.byteOffset + at) % 4 !== 0) open += (source[at++] as number) >>> 7;
+    while ((source.byteOffset + at) % 4 !== 0) {
+      open += (source[at++] as number) >>> 7;
+    }
     const count = (end - at) >>> 2;
     const words = new Int32Array(source.buffer, source.byteOffset + at, count);
     for (let i = 0; i < count; ) {
       // Four sums in a byte each, none greater than 255.
       const stop = Math.min(count, i + 255);
       let sums = 0;
-      for (; i < stop; i++) sums += ((words[i] as number) >>> 7) & 0x01010101;
+      for (; i < stop; i++) {
+        sums += ((words[i] as number) >>> 7) & 0x01010101;
+      }
       open += (sums & 0xff) + ((sums >>> 8) & 0xff) + ((sums >>> 16) & 0xff) + (sums >>> 24);
     }
     at += count * 4;
   }
-  for (; at < end; at++) open += (source[at] as number) >>> 7;
+  for (; at < end; at++) {
+    open += (source[at] as number) >>> 7;
+  }
   return end - start - open;
 }
 
@@ -200,7 +219,9 @@ export function readVarints(source: Uint8Array, start: number, out: IntegerArray
             value |= byte << 28;
             if (byte > 0x7f) {
               pos = endOfVarint(source, pos);
-              if (pos < 0) return false;
+              if (pos < 0) {
+                return false;
+              }
             }
           }
         }
@@ -215,9 +236,15 @@ export function readVarints(source: Uint8Array, start: number, out: IntegerArray
 function endOfVarint(source: Uint8Array, pos: number): number {
   if (source[pos] === 0xff && source[pos + 1] === 0xff && source[pos + 2] === 0xff) {
     // A negative int32, nearly always.
-    if (source[pos + 3] === 0xff && source[pos + 4] === 1) return pos + 5;
+    if (source[pos + 3] === 0xff && source[pos + 4] === 1) {
+      return pos + 5;
+    }
   }
-  for (let at = pos; at < pos + 5; at++) if ((source[at] as number) < 0x80) return at + 1;
+  for (let at = pos; at < pos + 5; at++) {
+    if ((source[at] as number) < 0x80) {
+      return at + 1;
+    }
+  }
   return -1;
 }
 
@@ -242,7 +269,9 @@ export function readHalves(source: Uint8Array, start: number, halves: Int32Array
             low |= byte << 28;
             high = (byte & 0x7f) >>> 4;
             for (let shift = 3; byte > 0x7f; shift += 7) {
-              if (shift > 31) return false;
+              if (shift > 31) {
+                return false;
+              }
               byte = source[pos++] as number;
               high |= (byte & 0x7f) << shift;
             }

@@ -17,7 +17,9 @@ export interface BorrowedScalar {
 /** Makes the entry that messages of a layout share; undefined unless it is a scalar with a packed encoding. */
 export function borrowedScalar({ uid, type, shape }: EntryLayout): BorrowedScalar | undefined {
   const { dtype, encoding } = type;
-  if (shape.length > 0 || !encoding.packed) return undefined;
+  if (shape.length > 0 || !encoding.packed) {
+    return undefined;
+  }
   const data = type.allocate(1);
   return { entry: { uid, tensor: { dtype, shape, data } as PackedTensor }, data, encoding };
 }
@@ -28,7 +30,9 @@ export function borrowedScalar({ uid, type, shape }: EntryLayout): BorrowedScala
 export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
   return entries.map((entry) => {
     const { uid, tensor } = entry;
-    if (tensor.dtype === "unset" || tensor.shape.length > 0) return entry;
+    if (tensor.dtype === "unset" || tensor.shape.length > 0) {
+      return entry;
+    }
     return { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor };
   });
 }
@@ -44,6 +48,8 @@ export function readScalar(
   { data, encoding }: BorrowedScalar,
 ): boolean {
   const size = end - pos - 2;
-  if (size < 1 || source[pos] !== ARRAY_TAG || source[pos + 1] !== size) return false;
+  if (size < 1 || source[pos] !== ARRAY_TAG || source[pos + 1] !== size) {
+    return false;
+  }
   return encoding.readOne(source, pos + 2, size, data);
 }

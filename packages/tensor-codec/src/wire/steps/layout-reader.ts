@@ -70,7 +70,9 @@ export class LayoutReader<S> {
 
   /** Learns the layout of a step that the reader has read from `start` to `end`. */
   learn(reader: Reader, start: number, end: number, step: S): void {
-    if (!this.layouts.worthLearning) return;
+    if (!this.layouts.worthLearning) {
+      return;
+    }
     const message = reader.source.subarray(start, end);
     const layout = layoutOf(message, start, reader.notes, step, this.codec);
     if (layout === undefined) {
@@ -79,7 +81,9 @@ export class LayoutReader<S> {
     }
     // Messages share them.
     Object.freeze(layout.requested);
-    for (const { shape } of layout.entries) Object.freeze(shape);
+    for (const { shape } of layout.entries) {
+      Object.freeze(shape);
+    }
     const borrowed = layout.entries.map((entry) =>
       this.borrowsScalars ? borrowedScalar(entry) : undefined,
     );

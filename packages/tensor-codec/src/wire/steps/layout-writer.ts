@@ -49,7 +49,9 @@ export class LayoutWriter<S> {
     const { recent } = this.layouts;
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as WrittenLayout;
-      if (!this.fits(step, layout)) continue;
+      if (!this.fits(step, layout)) {
+        continue;
+      }
       this.layouts.paid(i);
       this.found = layout;
       return layout.fixed.length;
@@ -61,11 +63,15 @@ export class LayoutWriter<S> {
   /** Writes the measured message and returns the position after it, or -1 if no layout fits. */
   write(step: S, target: Uint8Array, start: number): number {
     const layout = this.found;
-    if (layout === undefined) return -1;
+    if (layout === undefined) {
+      return -1;
+    }
     this.found = undefined;
     const { fixed, encodings } = layout;
     target.set(layout.message, start);
-    if (fixed.stateAt >= 0) target[start + fixed.stateAt] = this.codec.stateOf(step);
+    if (fixed.stateAt >= 0) {
+      target[start + fixed.stateAt] = this.codec.stateOf(step);
+    }
     const entries = this.codec.entriesOf(step);
     for (let i = 0; i < entries.length; i++) {
       // Nothing else fits a layout.
@@ -80,7 +86,9 @@ export class LayoutWriter<S> {
   /** Learns the layout of a message that was written at `start`, from the reader's position to its end a step. */
   learn(step: S, reader: Reader, start: number): void {
     const { source, end } = reader;
-    if (end - start > MAX_BYTES || !this.layouts.worthLearning) return;
+    if (end - start > MAX_BYTES || !this.layouts.worthLearning) {
+      return;
+    }
     const { codec } = this;
     reader.notes.clear();
     codec.open().read(reader, NO_LIMITS);
@@ -95,17 +103,29 @@ export class LayoutWriter<S> {
   ): boolean {
     const { codec } = this;
     const entries = codec.entriesOf(step);
-    if (entries.length !== like.length) return false;
-    if (!fitsState(codec.stateOf(step), state, fixed)) return false;
+    if (entries.length !== like.length) {
+      return false;
+    }
+    if (!fitsState(codec.stateOf(step), state, fixed)) {
+      return false;
+    }
     for (let i = 0; i < like.length; i++) {
       const { uid, tensor } = entries[i] as UidTensor;
       const { uid: expected, type, shape } = like[i] as EntryLayout;
-      if (uid !== expected || tensor.dtype !== type.dtype) return false;
-      if (tensor.data.length !== counts[i] || !same(tensor.shape, shape)) return false;
+      if (uid !== expected || tensor.dtype !== type.dtype) {
+        return false;
+      }
+      if (tensor.data.length !== counts[i] || !same(tensor.shape, shape)) {
+        return false;
+      }
       const encoding = encodings[i] as PackedEncoding<TensorData>;
-      if (encoding.width > 0) continue; // as many elements are as many bytes
+      if (encoding.width > 0) {
+        continue; // as many elements are as many bytes
+      }
       const size = (fixed.gaps[2 * i + 1] as number) - (fixed.gaps[2 * i] as number);
-      if (encoding.size(tensor.data as TensorData) !== size) return false;
+      if (encoding.size(tensor.data as TensorData) !== size) {
+        return false;
+      }
     }
     return same(codec.requestedOf(step), requested);
   }
@@ -122,8 +142,12 @@ function elementsAlone(
   for (const [i, { type }] of layout.entries.entries()) {
     const { encoding } = type;
     const data = (entries[i] as UidTensor).tensor.data as TensorData;
-    if (!encoding.packed) return undefined;
-    if (encoding.width === 0 && data.length > MAX_VARINTS) return undefined;
+    if (!encoding.packed) {
+      return undefined;
+    }
+    if (encoding.width === 0 && data.length > MAX_VARINTS) {
+      return undefined;
+    }
     const end = layout.fixed.gaps[2 * i + 1] as number;
     gaps.push(end - elementsSize(encoding, data), end);
     encodings.push(encoding);
@@ -139,7 +163,13 @@ function fitsState(state: number, like: number, { stateAt }: FixedBytes): boolea
 }
 
 function same(values: readonly Uid[], like: readonly Uid[]): boolean {
-  if (values.length !== like.length) return false;
-  for (let i = 0; i < like.length; i++) if (values[i] !== like[i]) return false;
+  if (values.length !== like.length) {
+    return false;
+  }
+  for (let i = 0; i < like.length; i++) {
+    if (values[i] !== like[i]) {
+      return false;
+    }
+  }
   return true;
 }

@@ -133,7 +133,9 @@ test("a message of the layout of the one before shares its shapes, and has its o
   const [, first, second] = [response(0), response(1), response(2, 3)].map((message) => {
     const bytes = encode(createResponseCodec(), message);
     const read = codec.read(bytes, 0, bytes.length);
-    if (read.case !== "step") throw new Error("expected a step");
+    if (read.case !== "step") {
+      throw new Error("expected a step");
+    }
     return read.value;
   });
   expect(second?.observations[1]?.tensor.shape).toBe(first?.observations[1]?.tensor.shape);
@@ -147,7 +149,9 @@ test("with borrowScalars, scalars are reused by the next message, and nothing el
   const reads = [0, 1, 2].map((reward) => {
     const bytes = encode(createResponseCodec(), response(reward));
     const read = codec.read(bytes, 0, bytes.length);
-    if (read.case !== "step") throw new Error("expected a step");
+    if (read.case !== "step") {
+      throw new Error("expected a step");
+    }
     const [scalar, board] = read.value.observations as [UidTensor, UidTensor];
     return { scalar: scalar.tensor, board: board.tensor, value: scalar.tensor.data[0] };
   });
@@ -184,14 +188,19 @@ test("a layout that is found again stays, however many are learned that are not"
   const layouts = new Layouts<string>();
   const found = (layout: string): void => {
     const index = layouts.recent.indexOf(layout);
-    if (index < 0) layouts.learn(layout);
-    else layouts.paid(index);
+    if (index < 0) {
+      layouts.learn(layout);
+    } else {
+      layouts.paid(index);
+    }
   };
   for (let i = 0; i < 20; i++) {
     found(`once, at first ${i}`);
     found("again");
   }
-  for (let i = 0; i < 1_000; i++) found(`once, later ${i}`);
+  for (let i = 0; i < 1_000; i++) {
+    found(`once, later ${i}`);
+  }
   expect(layouts.recent).toContain("again");
   expect(layouts.recent).toHaveLength(16);
 });

@@ -38,8 +38,12 @@ export class FixedBytes {
     let position = 0;
     for (let i = 0; i <= gaps.length; i += 2) {
       for (const stop = gaps[i] ?? message.length; position < stop; position++) {
-        if (positions.length === MAX_FIXED_BYTES) return undefined;
-        if (position !== stateAt) positions.push(position);
+        if (positions.length === MAX_FIXED_BYTES) {
+          return undefined;
+        }
+        if (position !== stateAt) {
+          positions.push(position);
+        }
       }
       position = gaps[i + 1] ?? position;
     }
@@ -82,11 +86,15 @@ export function layoutOf<S>(
   step: S,
   codec: StepCodec<S>,
 ): Layout | undefined {
-  if (!notes.regular) return undefined;
+  if (!notes.regular) {
+    return undefined;
+  }
   const gaps = notes.arrays.map((position) => position - start);
   const stateAt = notes.stateAt < 0 ? -1 : notes.stateAt - start;
   const fixed = FixedBytes.of(message, gaps, stateAt);
-  if (fixed === undefined) return undefined;
+  if (fixed === undefined) {
+    return undefined;
+  }
   return {
     fixed,
     state: codec.stateOf(step),
@@ -118,8 +126,12 @@ export class Layouts<L> {
 
   /** Records that a message had the layout at this index, which changes the index of layouts. */
   paid(index: number): void {
-    if (this.fruitless > 0) this.fruitless--;
-    if (index < FIRST) return;
+    if (this.fruitless > 0) {
+      this.fruitless--;
+    }
+    if (index < FIRST) {
+      return;
+    }
     const found = this.recent[index] as L;
     this.recent[index] = this.recent[this.promoted] as L;
     this.recent[this.promoted] = found;
@@ -128,7 +140,9 @@ export class Layouts<L> {
 
   /** True unless hardly any message has the layout of an earlier one. */
   get worthLearning(): boolean {
-    if (this.fruitless < PATIENCE) return true;
+    if (this.fruitless < PATIENCE) {
+      return true;
+    }
     this.skipped = (this.skipped + 1) % PAUSE;
     return this.skipped === 0;
   }
@@ -136,7 +150,9 @@ export class Layouts<L> {
   /** Adds a layout in place of the oldest that was not found again; undefined for one that cannot be used. */
   learn(layout: L | undefined): void {
     this.fruitless++;
-    if (layout === undefined) return;
+    if (layout === undefined) {
+      return;
+    }
     if (this.recent.length < KEPT) {
       this.recent.push(layout);
       return;

@@ -39,7 +39,9 @@ describe.each(everyDType)("%s", (dtype) => {
         const message = fromBinary(TensorSchema, bytes);
         expect(valuesOf(unpackTensor(message))).toEqual(valuesOf(tensor));
         // A NaN loses its payload in the generated code, so bytes are compared without any.
-        if (Array.from<unknown>(tensor.data).some(Number.isNaN)) return;
+        if (Array.from<unknown>(tensor.data).some(Number.isNaN)) {
+          return;
+        }
         expect(Buffer.from(bytes).equals(toBinary(TensorSchema, packTensor(tensor)))).toBe(true);
       }),
     );

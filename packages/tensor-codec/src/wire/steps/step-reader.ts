@@ -30,8 +30,9 @@ export class UidTensors {
     let firstStop = -1;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === KEY) uid = readUid(reader);
-      else if (tag === VALUE) {
+      if (tag === KEY) {
+        uid = readUid(reader);
+      } else if (tag === VALUE) {
         const stop = reader.delimited();
         if (start < 0) {
           start = reader.pos;
@@ -45,12 +46,21 @@ export class UidTensors {
           parts.push(reader.pos, stop);
         }
         reader.pos = stop;
-      } else reader.skip(tag);
+      } else {
+        reader.skip(tag);
+      }
     }
-    if (parts !== undefined) tensor = readMergedTensor(reader, parts, options);
-    if (parts !== undefined || tensor === undefined) reader.notes.regular = false;
-    if (this.byUid.has(uid)) reader.notes.regular = false;
-    else if (this.byUid.size === options.maxEntries) throw tooManyEntries(options.maxEntries);
+    if (parts !== undefined) {
+      tensor = readMergedTensor(reader, parts, options);
+    }
+    if (parts !== undefined || tensor === undefined) {
+      reader.notes.regular = false;
+    }
+    if (this.byUid.has(uid)) {
+      reader.notes.regular = false;
+    } else if (this.byUid.size === options.maxEntries) {
+      throw tooManyEntries(options.maxEntries);
+    }
     this.byUid.set(uid, { uid, tensor: tensor ?? EMPTY_TENSOR });
   }
 }

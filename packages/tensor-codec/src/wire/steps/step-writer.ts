@@ -44,7 +44,9 @@ export function writeMap(
 /** The bytes of UIDs as packed varints. */
 export function uidsSize(uids: readonly Uid[]): number {
   let size = 0;
-  for (let i = 0; i < uids.length; i++) size += uidSize(uids[i] as Uid);
+  for (let i = 0; i < uids.length; i++) {
+    size += uidSize(uids[i] as Uid);
+  }
   return size;
 }
 

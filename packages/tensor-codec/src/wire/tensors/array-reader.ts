@@ -16,16 +16,24 @@ import { ARRAY_FIELD, ARRAY_TAG } from "../primitives/wire-type.ts";
  */
 export function readArray(reader: Reader, type: EncodedType, options: ReadOptions): TensorData {
   const { encoding, allocate } = type;
-  if (!encoding.packed) return encoding.read(reader, options);
+  if (!encoding.packed) {
+    return encoding.read(reader, options);
+  }
   const { pos, end, source } = reader;
-  if (pos === end) return allocate(0);
+  if (pos === end) {
+    return allocate(0);
+  }
   if (source[pos] === ARRAY_TAG) {
     reader.pos = pos + 1;
-    if (reader.delimited() === end) return encoding.read(reader, options, allocate);
+    if (reader.delimited() === end) {
+      return encoding.read(reader, options, allocate);
+    }
     reader.pos = pos;
   }
   const ranges = chunksOf(reader, encoding);
-  if (encoding.alone === undefined) ranges.splice(0, ranges.length - 2); // bytes: the last wins
+  if (encoding.alone === undefined) {
+    ranges.splice(0, ranges.length - 2); // bytes: the last wins
+  }
   const [only, onlyEnd] = ranges;
   if (only !== undefined && onlyEnd !== undefined && ranges.length === 2) {
     return reader.within(source, only, onlyEnd, () => encoding.read(reader, options, allocate));
@@ -52,7 +60,9 @@ function chunksOf(reader: Reader, encoding: PackedEncoding<TensorData>): Ranges 
       if (tag === alone) {
         reader.pass(tag);
         ranges.push(start, reader.pos);
-      } else reader.skip(tag);
+      } else {
+        reader.skip(tag);
+      }
     }
   }
   return ranges;

@@ -13,8 +13,12 @@ import { ARRAY_TAG } from "../primitives/wire-type.ts";
  * @throws TensorError `value` for a string that has no UTF-8 encoding.
  */
 export function arraySize({ encoding }: EncodedType, tensor: PackedTensor, sizes: Sizes): number {
-  if (tensor.data.length === 0) return 0;
-  if (!encoding.packed) return encoding.size(tensor, sizes);
+  if (tensor.data.length === 0) {
+    return 0;
+  }
+  if (!encoding.packed) {
+    return encoding.size(tensor, sizes);
+  }
   return delimitedSize(sizes.keep(elementsSize(encoding, tensor.data)));
 }
 
@@ -26,8 +30,12 @@ export function writeArray(
   target: Uint8Array,
   pos: number,
 ): number {
-  if (data.length === 0) return pos;
-  if (!encoding.packed) return encoding.write(data, sizes, target, pos);
+  if (data.length === 0) {
+    return pos;
+  }
+  if (!encoding.packed) {
+    return encoding.write(data, sizes, target, pos);
+  }
   const size = sizes.take();
   return encoding.write(data, size, target, begin(ARRAY_TAG, size, target, pos));
 }

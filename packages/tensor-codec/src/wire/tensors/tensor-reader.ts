@@ -44,10 +44,15 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
     } else if (tag === ((SHAPE_FIELD << 3) | LENGTH_DELIMITED)) {
       const shapeStop = reader.delimited();
       reader.end = shapeStop;
-      while (reader.pos < shapeStop) shape.push(reader.int32());
+      while (reader.pos < shapeStop) {
+        shape.push(reader.int32());
+      }
       reader.end = end;
-    } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) shape.push(reader.int32());
-    else reader.skip(tag);
+    } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) {
+      shape.push(reader.int32());
+    } else {
+      reader.skip(tag);
+    }
   }
   const type = typeOfField[field];
   if (type === undefined) {

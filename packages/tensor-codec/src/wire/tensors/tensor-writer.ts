@@ -14,7 +14,9 @@ const SHAPE = (SHAPE_FIELD << 3) | LENGTH_DELIMITED;
 export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): number {
   const { shape } = tensor;
   const shapeBytes = shape.length === 0 ? 0 : delimitedSize(shapeSize(shape));
-  if (tensor.dtype === "unset") return shapeBytes;
+  if (tensor.dtype === "unset") {
+    return shapeBytes;
+  }
   const place = sizes.reserve();
   return (
     delimitedSize(sizes.put(place, arraySize(encodedTypes[tensor.dtype], tensor, sizes))) +
@@ -37,13 +39,17 @@ export function writeTensor(
   }
   if (shape.length > 0) {
     pos = begin(SHAPE, shapeSize(shape), target, pos);
-    for (let i = 0; i < shape.length; i++) pos = writeInt32(shape[i] as number, target, pos);
+    for (let i = 0; i < shape.length; i++) {
+      pos = writeInt32(shape[i] as number, target, pos);
+    }
   }
   return pos;
 }
 
 function shapeSize(shape: readonly number[]): number {
   let size = 0;
-  for (let i = 0; i < shape.length; i++) size += int32Size(shape[i] as number);
+  for (let i = 0; i < shape.length; i++) {
+    size += int32Size(shape[i] as number);
+  }
   return size;
 }
