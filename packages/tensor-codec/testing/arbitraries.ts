@@ -67,7 +67,18 @@ export const uids: fc.Arbitrary<number | bigint> = fc
 
 const fixed = (length: number) => ({ minLength: length, maxLength: length });
 
-const floats = [0, -0, 1, -1, 0.1, 1e-45, 3.4028234663852886e38, NaN, Infinity, -Infinity];
+const floats = [
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  1e-45,
+  3.4028234663852886e38,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+];
 
 const specials: Partial<Record<DType, readonly (number | bigint)[]>> = {
   float32: floats,

@@ -71,7 +71,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
       routes: (router) =>
         router.service(Health, {
           check: () => ({ status: HealthCheckResponse_ServingStatus.SERVING }),
-          watch: async function* (_request, { signal }) {
+          async *watch(_request, { signal }) {
             yield { status: HealthCheckResponse_ServingStatus.SERVING };
             await new Promise((resolve) => signal.addEventListener("abort", resolve));
           },

@@ -59,7 +59,7 @@ export class Deframer {
   #trustedBytes = firstAllocationBytes;
 
   /** @param freesChunks Frees the memory of chunks once they are copied (`ChunkMemory`). Default false. */
-  constructor(maxMessageBytes: number, freesChunks: boolean = false) {
+  constructor(maxMessageBytes: number, freesChunks = false) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#chunkMemory = freesChunks ? new ChunkMemory() : undefined;
   }

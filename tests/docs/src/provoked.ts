@@ -67,7 +67,11 @@ async function errorOf(failing: () => unknown): Promise<Error> {
   throw new Error("nothing went wrong");
 }
 
-type Scene = { readonly connection: Connection; readonly url: string; close(): Promise<void> };
+interface Scene {
+  readonly connection: Connection;
+  readonly url: string;
+  close(): Promise<void>;
+}
 
 /** Provokes an error over a connection to a server. */
 function served(

@@ -96,7 +96,9 @@ describe.each(["next", "newest"] as const)(
       expect([rewardN, doneN]).toEqual([[ticks], [false]]);
       const lags = info.n[0];
       expect(lags?.roundTripMs).toBeGreaterThan(0);
-      expect(lags?.rewardLagMs).toBeGreaterThanOrEqual(lags?.observationLagMs ?? Infinity);
+      expect(lags?.rewardLagMs).toBeGreaterThanOrEqual(
+        lags?.observationLagMs ?? Number.POSITIVE_INFINITY,
+      );
       expect(lags?.framesPerSecond).toBeGreaterThan(0);
     });
 

@@ -294,8 +294,8 @@ export function register(options: RegistrationOptions): Registration {
   };
 }
 
-type Terms = {
+interface Terms {
   readonly serverTime?: Parameters<typeof timestampMs>[0] | undefined;
   readonly lease?: Parameters<typeof milliseconds>[0] | undefined;
   readonly jwks: string;
-};
+}

@@ -71,7 +71,9 @@ describe("pack", () => {
   test("rounds a number to float32 where that is asked for", () => {
     expect(pack(0.1, { dtype: "float32" }).data[0]).toBe(Math.fround(0.1));
     expect(pack(-0, { dtype: "float32" }).data[0]).toBe(-0);
-    expect(pack(Number.POSITIVE_INFINITY, { dtype: "float32" }).data[0]).toBe(Infinity);
+    expect(pack(Number.POSITIVE_INFINITY, { dtype: "float32" }).data[0]).toBe(
+      Number.POSITIVE_INFINITY,
+    );
   });
 
   test.each<[string, PackValue, DType, string, string]>([

@@ -43,7 +43,10 @@ test("behaviour 51: only a scalar integer from 0 to a declared maximum is discre
 
 test("behaviour 51: a side without a bound has the dtype's", () => {
   expect(toDmEnvSpec("x", t.int8({ max: 9 }))).toMatchObject({ minimum: -128, maximum: 9 });
-  expect(toDmEnvSpec("x", t.float32({ max: 9 }))).toMatchObject({ minimum: -Infinity, maximum: 9 });
+  expect(toDmEnvSpec("x", t.float32({ max: 9 }))).toMatchObject({
+    minimum: Number.NEGATIVE_INFINITY,
+    maximum: 9,
+  });
 });
 
 test("behaviour 51: a spec is the same after it was dm_env's", () => {

@@ -28,7 +28,7 @@ export function answerOf(response: ProcessResponse | Malformed | undefined): str
 }
 
 /** A step with one uint8 tensor of so many bytes. */
-export function stepRequest(bytes: number, fill: number = 7): ProcessRequest {
+export function stepRequest(bytes: number, fill = 7): ProcessRequest {
   const data = new Uint8Array(bytes).fill(fill);
   return {
     case: "step",
@@ -40,7 +40,7 @@ export function stepRequest(bytes: number, fill: number = 7): ProcessRequest {
 }
 
 /** The answer to a step with one uint8 tensor of so many bytes. */
-export function stepResponse(bytes: number, fill: number = 7): ProcessResponse {
+export function stepResponse(bytes: number, fill = 7): ProcessResponse {
   const data = new Uint8Array(bytes).fill(fill);
   return {
     case: "step",

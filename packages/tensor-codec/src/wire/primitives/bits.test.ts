@@ -12,8 +12,8 @@ describe("on a machine that keeps the high byte first", () => {
   };
 
   test.each([
-    new Float32Array([1, -0, 1e-40, NaN]),
-    new Float64Array([Math.PI, -Infinity, 5e-324]),
+    new Float32Array([1, -0, 1e-40, Number.NaN]),
+    new Float64Array([Math.PI, Number.NEGATIVE_INFINITY, 5e-324]),
   ])("floats are swapped on their way out and in", (data) => {
     const target = new Uint8Array(3 + data.byteLength);
     expect(writeFixed(asIfBigEndian(data), target, 3, false)).toBe(target.length);
