@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Process streams for pages: what there is of this package without Node, over the platform's WebSocket. */
-export { type Address, isLoopback, parseAddress } from "./address.ts";
-export type { CallCodecs } from "./call-codecs.ts";
-export { type Limit, type LimitsOf, readLimits } from "./limit-table.ts";
-export { maxTimeoutMs } from "./limits.ts";
+
+export { maxTimeoutMs } from "./internal/time-source.ts";
+export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
+export type { Metadata } from "./open/metadata.ts";
+export { openStream } from "./open/open-page-stream.ts";
+export type { OpenedStream, OpenOptions } from "./open/opened-stream.ts";
+export { type Address, isLoopback, parseAddress } from "./stream/address.ts";
+export type { CallCodecs } from "./stream/call-codecs.ts";
 export type {
   ClientStream,
   MessageStream,
   Peer,
   ServerStream,
   StreamReceiver,
-} from "./message-stream.ts";
-export type { Metadata } from "./metadata.ts";
-export type { OpenedStream, OpenOptions } from "./opened-stream.ts";
-export { openStream } from "./websocket/open-page-stream.ts";
+} from "./stream/message-stream.ts";

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Process streams over HTTP/2, for servers and for clients. */
-export { type Address, isLoopback, parseAddress } from "./address.ts";
-export type { CallCodecs } from "./call-codecs.ts";
-export type { ConnectionOptions, OpenTls } from "./client-connection.ts";
-export { peerOfCall } from "./connect-stream.ts";
-export { type Limit, type LimitsOf, readLimits } from "./limit-table.ts";
-export { maxTimeoutMs } from "./limits.ts";
-export { listen } from "./listen.ts";
-export { type ListenLimits, ListenLimitTable } from "./listen-limits.ts";
-export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen-options.ts";
-export { type MemoryStreamOptions, memoryStreamPair } from "./memory-stream.ts";
+
+export { peerOfCall } from "./connect/connect-stream.ts";
+export { maxTimeoutMs } from "./internal/time-source.ts";
+export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
+export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
+export { listen } from "./listen/listen.ts";
+export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen/listen-options.ts";
+export type { ConnectionOptions, OpenTls } from "./open/client-connection.ts";
+export type { Metadata } from "./open/metadata.ts";
+export { type OpenConnectOptions, openConnectStream } from "./open/open-connect-stream.ts";
+export { openStream } from "./open/open-stream.ts";
+export type { OpenedStream, OpenOptions } from "./open/opened-stream.ts";
+export { type Address, isLoopback, parseAddress } from "./stream/address.ts";
+export type { CallCodecs } from "./stream/call-codecs.ts";
+export { type MemoryStreamOptions, memoryStreamPair } from "./stream/memory-stream.ts";
 export type {
   ClientStream,
   MessageStream,
   Peer,
   ServerStream,
   StreamReceiver,
-} from "./message-stream.ts";
-export type { Metadata } from "./metadata.ts";
-export { type OpenConnectOptions, openConnectStream } from "./open-connect-stream.ts";
-export { openStream } from "./open-stream.ts";
-export type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+} from "./stream/message-stream.ts";

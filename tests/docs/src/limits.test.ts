@@ -20,7 +20,7 @@ it.each([
 
 it.each([
   {
-    paths: ["packages/transport/src/listen-limits.ts", "packages/server/src/host/limits.ts"],
+    paths: ["packages/transport/src/limits/listen-limits.ts", "packages/server/src/host/limits.ts"],
     defaults: defaultLimits,
   },
   { paths: ["packages/matchmaker/src/settings.ts"], defaults: defaultSettings },

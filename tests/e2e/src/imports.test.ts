@@ -20,6 +20,16 @@ const imported: Readonly<Record<string, readonly string[]>> = {
 
 /** The rooms of a package's `src`, and the rooms that each imports (ARCHITECTURE.md). */
 const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  transport: {
+    internal: [],
+    limits: ["internal"],
+    stream: ["limits", "internal"],
+    http2: ["stream", "limits", "internal"],
+    websocket: ["stream", "limits", "internal"],
+    connect: ["stream", "limits", "internal"],
+    open: ["connect", "websocket", "http2", "stream", "limits", "internal"],
+    listen: ["connect", "websocket", "http2", "stream", "limits", "internal"],
+  },
   server: {
     definition: [],
     clocks: ["definition"],

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { maxTimeoutMs } from "../limits.ts";
+
+/** The longest that a timer can wait, in ms; of more, and of Infinity, Node makes 1 ms. */
+export const maxTimeoutMs: number = 2 ** 31 - 1;
 
 /** A clock with timers. Tests pass a manual one. */
 export interface TimeSource {

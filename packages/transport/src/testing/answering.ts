@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import { openStream } from "../open-stream.ts";
-import type { OpenedStream } from "../opened-stream.ts";
+import { openStream } from "../open/open-stream.ts";
+import type { OpenedStream } from "../open/opened-stream.ts";
 import { type Recorder, record } from "./recorder.ts";
 import { serving } from "./serving.ts";
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { memoryStreamPair } from "../memory-stream.ts";
-import type { ClientStream, ServerStream } from "../message-stream.ts";
-import { openConnectStream } from "../open-connect-stream.ts";
-import { openStream } from "../open-stream.ts";
-import type { OpenedStream, OpenOptions } from "../opened-stream.ts";
-import { openStream as openInPage } from "../websocket/open-page-stream.ts";
+
+import { openConnectStream } from "../open/open-connect-stream.ts";
+import { openStream as openInPage } from "../open/open-page-stream.ts";
+import { openStream } from "../open/open-stream.ts";
+import type { OpenedStream, OpenOptions } from "../open/opened-stream.ts";
+import { memoryStreamPair } from "../stream/memory-stream.ts";
+import type { ClientStream, ServerStream } from "../stream/message-stream.ts";
 import { serving } from "./serving.ts";
 
 /** Both ends of a stream, however it is carried. */

@@ -12,8 +12,8 @@ import {
   type MessageCodec,
   type ProcessRequest,
 } from "@dm-env-rpc/tensor-codec/wire";
-import { maxSessionMemoryMb } from "../limits.ts";
-import { processPath } from "../process-path.ts";
+import { maxSessionMemoryMb } from "../limits/limits.ts";
+import { processPath } from "../stream/process-path.ts";
 
 const codec: MessageCodec<ProcessRequest> = createRequestCodec();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect, type Socket } from "node:net";
-import { processPath } from "../process-path.ts";
+import { processPath } from "../stream/process-path.ts";
 
 /** What every HTTP/2 client says first. */
 export const preface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

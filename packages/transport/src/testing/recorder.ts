@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
-import type { MessageStream, StreamReceiver } from "../message-stream.ts";
+import type { MessageStream, StreamReceiver } from "../stream/message-stream.ts";
 
 type Event = "message" | "end" | "drain" | "close";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
-import { listen } from "../listen.ts";
-import type { Listener, ListenOptions } from "../listen-options.ts";
-import type { ServerStream } from "../message-stream.ts";
+import { listen } from "../listen/listen.ts";
+import type { Listener, ListenOptions } from "../listen/listen-options.ts";
+import type { ServerStream } from "../stream/message-stream.ts";
 import { answered, nameOf } from "./messages.ts";
 import { type Recorder, record } from "./recorder.ts";
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
-import type { ByteAccount, ByteHolder } from "../buffered-bytes.ts";
-import { highWaterBytes, holdBytes } from "../limits.ts";
-import { type MessageStream, onlyReceiver, type StreamReceiver } from "../message-stream.ts";
-import { tooLarge } from "../too-large.ts";
+import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
+import { highWaterBytes, holdBytes } from "../limits/limits.ts";
+import { tooLarge } from "../limits/too-large.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
 import {
   closeCodeOf,
   closeReasonOf,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { goodbyeMs } from "../limits.ts";
+import { goodbyeMs } from "../limits/limits.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /** Options of the library `ws` that both sides share. */

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
+import { toConnectError } from "../internal/connect-errors.ts";
+import { highWaterBytes } from "../limits/limits.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+
+/** A message in the form that the iterables or the receiver take, and its bytes. */
+export interface Carried<Message> {
+  readonly message: Message;
+  readonly bytes: number;
+}
+
+/** What turns a pair of async iterables into a stream. */
+export interface IterableStreamOptions<Received, Sent, In, Out> {
+  readonly decode: (message: In) => Carried<Received | Malformed>;
+  readonly encode: (message: Sent) => Carried<Out>;
+  /**
+   * The incoming iterable is over and all of it was delivered. Says what that means: the
+   * peer's half-close, or the good end of the whole call.
+   */
+  readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
+  /** The error to tell of for one that an iterable threw. */
+  readonly errorOf: (error: unknown) => Error;
+  /** The stream is done, in good order or not. */
+  readonly onDone: (error: Error | undefined) => void;
+  /** Whether the end of our side ends the call: yes for a server. */
+  readonly endsCall: boolean;
+}
+
+interface Waiting<Out> {
+  readonly resolve: (result: IteratorResult<Out, undefined>) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * A MessageStream made of two async iterables: one that is read, and one that Connect
+ * reads. Incoming messages are asked for one at a time, and not while the stream is
+ * paused; outgoing ones wait here, bounded by what `send` answers.
+ */
+export class IterableStream<Received, Sent, In, Out> implements MessageStream<Received, Sent> {
+  readonly #options: IterableStreamOptions<Received, Sent, In, Out>;
+  readonly #incoming: AsyncIterator<In>;
+  #receiver: StreamReceiver<Received> | undefined;
+  readonly #outbox: Carried<Out>[] = [];
+  #outboxBytes = 0;
+  #waiting: Waiting<Out> | undefined;
+  #needsDrain = false;
+  #paused = false;
+  #reading = false;
+  #held: { readonly message: In } | undefined;
+  #incomingOver = false;
+  #toldEnd = false;
+  #ended = false;
+  #done = false;
+  #failure: Error | undefined;
+
+  /** `open` is given what is sent, and answers with what is received. */
+  constructor(
+    open: (outgoing: AsyncIterable<Out>) => AsyncIterable<In>,
+    options: IterableStreamOptions<Received, Sent, In, Out>,
+  ) {
+    this.#options = options;
+    this.#incoming = open(this.outgoing())[Symbol.asyncIterator]();
+  }
+
+  /** What was sent, for Connect to read. */
+  outgoing(): AsyncIterable<Out> {
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: () => this.#nextOutgoing(),
+        return: async () => {
+          this.#onOutgoingGone();
+          return { done: true, value: undefined };
+        },
+        throw: async (error: unknown) => {
+          this.finish(this.#options.errorOf(error));
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+  }
+
+  start(receiver: StreamReceiver<Received>): void {
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
+    if (this.#done) {
+      process.nextTick(() => receiver.onClose(this.#failure));
+    } else {
+      this.#read();
+    }
+  }
+
+  send(message: Sent): boolean {
+    if (this.#done || this.#ended) {
+      return true;
+    }
+    const carried = this.#options.encode(message);
+    const waiting = this.#waiting;
+    if (waiting !== undefined) {
+      this.#waiting = undefined;
+      waiting.resolve({ done: false, value: carried.message });
+      return true;
+    }
+    this.#outbox.push(carried);
+    this.#outboxBytes += carried.bytes;
+    if (this.#outboxBytes < highWaterBytes) {
+      return true;
+    }
+    this.#needsDrain = true;
+    return false;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (this.#paused) {
+      this.#paused = false;
+      process.nextTick(() => this.#deliver());
+    }
+  }
+
+  end(): void {
+    if (this.#done || this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    if (this.#waiting !== undefined) {
+      this.#concludeOutgoing(this.#waiting);
+    }
+  }
+
+  abort(error: Error): void {
+    if (this.#done) {
+      return;
+    }
+    this.finish(error);
+  }
+
+  /** Tells the receiver, once and last, that the stream is gone. */
+  finish(error: Error | undefined): void {
+    if (this.#done) {
+      return;
+    }
+    this.#done = true;
+    this.#failure = error;
+    this.#outbox.length = 0;
+    this.#outboxBytes = 0;
+    this.#held = undefined;
+    if (this.#waiting !== undefined) {
+      this.#concludeOutgoing(this.#waiting);
+    }
+    // Nobody reads on: let go of what would come, and of the error if that is what would come.
+    this.#incoming.next().catch(() => {});
+    this.#incoming.return?.().catch(() => {});
+    this.#options.onDone(error);
+    const receiver = this.#receiver;
+    if (receiver !== undefined) {
+      process.nextTick(() => receiver.onClose(error));
+    }
+  }
+
+  #nextOutgoing(): Promise<IteratorResult<Out, undefined>> {
+    const carried = this.#outbox.shift();
+    if (carried !== undefined) {
+      this.#outboxBytes -= carried.bytes;
+      this.#drain();
+      return Promise.resolve({ done: false, value: carried.message });
+    }
+    return new Promise((resolve, reject) => {
+      const waiting = { resolve, reject };
+      if (this.#ended || this.#done) {
+        this.#concludeOutgoing(waiting);
+      } else {
+        this.#waiting = waiting;
+      }
+    });
+  }
+
+  #concludeOutgoing(waiting: Waiting<Out>): void {
+    this.#waiting = undefined;
+    if (this.#failure !== undefined) {
+      waiting.reject(toConnectError(this.#failure));
+      return;
+    }
+    waiting.resolve({ done: true, value: undefined });
+    if (this.#options.endsCall) {
+      this.finish(undefined);
+    }
+  }
+
+  /** Connect stopped reading what we send: the call is over, or the peer is gone. */
+  #onOutgoingGone(): void {
+    if (this.#options.endsCall) {
+      this.finish(
+        new DmEnvRpcError("CANCELLED", "the peer ended the call", { origin: "connection" }),
+      );
+    } else {
+      this.end(); // What is received says how it ended.
+    }
+  }
+
+  #drain(): void {
+    if (!this.#needsDrain || this.#outboxBytes > highWaterBytes / 2) {
+      return;
+    }
+    this.#needsDrain = false;
+    process.nextTick(() => {
+      if (!this.#done && !this.#ended) {
+        this.#receiver?.onDrain();
+      }
+    });
+  }
+
+  /** Asks for one message ahead, paused or not: so that the peer's death is seen. */
+  #read(): void {
+    if (this.#reading || this.#held !== undefined || this.#done || this.#incomingOver) {
+      return;
+    }
+    this.#reading = true;
+    this.#incoming.next().then(
+      (result) => {
+        this.#reading = false;
+        if (result.done) {
+          this.#incomingOver = true;
+        } else {
+          this.#held = { message: result.value };
+        }
+        this.#deliver();
+      },
+      (error: unknown) => this.finish(this.#options.errorOf(error)),
+    );
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver;
+    if (this.#ended && this.#options.endsCall) {
+      this.#held = undefined; // Who has ended the call hears no more of it.
+    }
+    if (this.#paused || this.#done || receiver === undefined) {
+      return;
+    }
+    if (this.#held !== undefined) {
+      const { message } = this.#held;
+      this.#held = undefined;
+      const decoded = this.#options.decode(message);
+      receiver.onMessage(decoded.message, decoded.bytes);
+    }
+    if (!this.#incomingOver) {
+      this.#read();
+    } else if (!this.#toldEnd) {
+      this.#toldEnd = true;
+      this.#options.onIncomingEnd().then(
+        (meaning) => this.#concludeIncoming(meaning),
+        (error: unknown) => this.finish(this.#options.errorOf(error)),
+      );
+    }
+  }
+
+  #concludeIncoming(meaning: "half-close" | "end-of-call"): void {
+    if (this.#done) {
+      return;
+    }
+    this.#receiver?.onEnd();
+    if (meaning === "end-of-call") {
+      this.finish(undefined);
+    }
+  }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { tooLarge } from "../limits/too-large.ts";
+import { ChunkMemory } from "./chunk-memory.ts";
+
+const headerBytes = 5;
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** The first allocation for an incomplete message; it grows as bytes arrive. */
+const firstAllocationBytes = 16 * 1024;
+
+/**
+ * The overhead of a chunk (an object and an ArrayBuffer), so that the same bound holds for a
+ * peer that sends byte by byte.
+ */
+const chunkOverheadBytes = 256;
+
+/** Spare memory is dropped when it is more than this many times the size needed. */
+const maxSpare = 4;
+
+/**
+ * Splits a stream of bytes into gRPC's length-prefixed messages.
+ *
+ * `push` takes chunks as they arrive, `next` finds the messages in them one by one. A message within one chunk
+ * is not copied; one that spans several chunks is assembled in memory that no other message shares. That
+ * memory grows as bytes arrive: an announced length is only allocated up front once a message of that length
+ * has arrived.
+ */
+export class Deframer {
+  /** The bytes of the message that `next` found, from `start` to `end`. */
+  source: Buffer = noBytes;
+  start = 0;
+  end = 0;
+  /** True if that message is compressed. */
+  compressed = false;
+  /** True if it was assembled from several chunks, in memory of its own. */
+  assembled = false;
+  /** Bytes to leave free before the next assembled message, for its alignment. */
+  lead = 0;
+  /** Memory of an earlier message that is no longer borrowed; the next assembled message reuses it if it fits. */
+  spare: Buffer | undefined;
+  /** The framing error after which the stream cannot be read; `next` sets it. */
+  failure: DmEnvRpcError | undefined;
+
+  readonly #maxMessageBytes: number;
+  #chunk: Buffer = noBytes;
+  #at = 0;
+  /** True if a message was found that is a view of the chunk. */
+  #isViewed = false;
+  readonly #chunkMemory: ChunkMemory | undefined;
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #flags = 0;
+  #headerLength = 0;
+  #body: Buffer | undefined;
+  #bodyLength = 0;
+  #bodySize = 0;
+  #bodyStart = 0;
+  #trustedBytes = firstAllocationBytes;
+
+  /** @param freesChunks Frees the memory of chunks once they are copied (`ChunkMemory`). Default false. */
+  constructor(maxMessageBytes: number, freesChunks = false) {
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#chunkMemory = freesChunks ? new ChunkMemory() : undefined;
+  }
+
+  /** Bytes that were pushed and belong to no delivered message, overhead included. */
+  get bufferedBytes(): number {
+    return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
+  }
+
+  /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
+  get isInsideMessage(): boolean {
+    return this.#headerLength > 0 || this.#body !== undefined;
+  }
+
+  /** Appends a chunk, which must not change afterwards. */
+  push(chunk: Buffer): void {
+    if (this.#at === this.#chunk.length && this.#waiting.length === 0) {
+      this.#chunk = chunk;
+      this.#at = 0;
+      this.#isViewed = false;
+      return;
+    }
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length + chunkOverheadBytes;
+  }
+
+  /** Finds the next complete message; returns false if there is none yet, or after a `failure`. */
+  next(): boolean {
+    while (this.failure === undefined) {
+      if (this.#at === this.#chunk.length && !this.#nextChunk()) {
+        return false;
+      }
+      if (this.#body !== undefined) {
+        if (this.#collectBody(this.#body)) {
+          return true;
+        }
+        continue;
+      }
+      const chunk = this.#chunk;
+      let at = this.#at;
+      if (this.#headerLength > 0 || chunk.length - at < headerBytes) {
+        if (!this.#collectHeader()) {
+          continue;
+        }
+        at = this.#at;
+      } else {
+        this.#flags = chunk[at] ?? 0;
+        this.#bodySize = readLength(chunk, at + 1);
+        at += headerBytes;
+        this.#at = at;
+      }
+      if (!this.#begin()) {
+        return false;
+      }
+      const end = at + this.#bodySize;
+      if (end <= chunk.length) {
+        this.source = chunk;
+        this.start = at;
+        this.end = end;
+        this.assembled = false;
+        this.#at = end;
+        this.#isViewed = true;
+        return true;
+      }
+      this.#bodyStart = this.lead;
+      this.#body = this.#takeSpare() ?? this.#allocate();
+      this.#bodyLength = 0;
+    }
+    return false;
+  }
+
+  /** Drops everything that was pushed. */
+  clear(): void {
+    this.source = noBytes;
+    this.start = 0;
+    this.end = 0;
+    this.#chunk = noBytes;
+    this.#at = 0;
+    this.#waiting.length = 0;
+    this.#waitingBytes = 0;
+    this.#headerLength = 0;
+    this.#body = undefined;
+    this.#bodyLength = 0;
+    this.spare = undefined;
+  }
+
+  #allocate(): Buffer {
+    return Buffer.allocUnsafeSlow(this.#bodyStart + Math.min(this.#bodySize, this.#trustedBytes));
+  }
+
+  #takeSpare(): Buffer | undefined {
+    const { spare } = this;
+    this.spare = undefined;
+    const needed = this.#bodyStart + this.#bodySize;
+    return spare !== undefined && needed <= spare.length && spare.length <= maxSpare * needed
+      ? spare
+      : undefined;
+  }
+
+  #nextChunk(): boolean {
+    const next = this.#waiting.length > 0 ? this.#waiting.shift() : undefined;
+    this.#at = 0;
+    if (next === undefined) {
+      // An idle stream must not keep its last chunk in memory.
+      this.#chunk = noBytes;
+      this.source = noBytes;
+      return false;
+    }
+    this.#waitingBytes -= next.length + chunkOverheadBytes;
+    this.#chunk = next;
+    this.#isViewed = false;
+    return true;
+  }
+
+  /** Collects a message header that spans chunks; returns true once all five bytes are read. */
+  #collectHeader(): boolean {
+    const chunk = this.#chunk;
+    while (this.#at < chunk.length) {
+      const byte = chunk[this.#at] ?? 0;
+      this.#at += 1;
+      if (this.#headerLength === 0) {
+        this.#flags = byte;
+        this.#bodySize = 0;
+      } else {
+        this.#bodySize = this.#bodySize * 256 + byte;
+      }
+      this.#headerLength += 1;
+      if (this.#headerLength === headerBytes) {
+        this.#headerLength = 0;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Checks a message header. */
+  #begin(): boolean {
+    if (this.#flags > 1) {
+      this.failure = new DmEnvRpcError(
+        "INTERNAL",
+        `malformed gRPC frame: expected a compression flag of 0 or 1, received ${this.#flags}`,
+        { origin: "connection" },
+      );
+      return false;
+    }
+    if (this.#bodySize > this.#maxMessageBytes) {
+      this.failure = tooLarge(`${this.#bodySize} bytes`, this.#maxMessageBytes);
+      return false;
+    }
+    this.compressed = this.#flags === 1;
+    return true;
+  }
+
+  #collectBody(started: Buffer): boolean {
+    const length = Math.min(this.#bodySize - this.#bodyLength, this.#chunk.length - this.#at);
+    const needed = this.#bodyLength + length;
+    let body = started;
+    const start = this.#bodyStart;
+    if (start + needed > body.length) {
+      const room = Math.min(this.#bodySize, Math.max(needed, 2 * body.length));
+      body = Buffer.allocUnsafeSlow(start + room);
+      started.copy(body, start, start, start + this.#bodyLength);
+      this.#body = body;
+    }
+    this.#chunk.copy(body, start + this.#bodyLength, this.#at, this.#at + length);
+    this.#at += length;
+    if (this.#at === this.#chunk.length && !this.#isViewed) {
+      this.#chunkMemory?.copied(this.#chunk);
+    }
+    this.#bodyLength = needed;
+    if (needed < this.#bodySize) {
+      return false;
+    }
+    // A peer that has sent a message of this size may cause an allocation of this size.
+    this.#trustedBytes = Math.max(this.#trustedBytes, needed);
+    this.#body = undefined;
+    this.#bodyLength = 0;
+    this.source = body;
+    this.start = start;
+    this.end = start + needed;
+    this.assembled = true;
+    return true;
+  }
+}
+
+/** Four bytes, big-endian. */
+function readLength(chunk: Buffer, at: number): number {
+  const high = ((chunk[at] as number) << 8) | (chunk[at + 1] as number);
+  const low = ((chunk[at + 2] as number) << 8) | (chunk[at + 3] as number);
+  return high * 0x10000 + low;
+}

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { constants } from "node:http2";
+import { gzipSync } from "node:zlib";
+import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import { describe, expect, test } from "vitest";
+import { openStream } from "../open/open-stream.ts";
+import { errorOf } from "../testing/error-of.ts";
+import { answered, named, nameOf, stepRequest, stepResponse } from "../testing/messages.ts";
+import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
+import { http2Frame, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, serving } from "../testing/serving.ts";
+
+const gzip = { "grpc-encoding": "gzip" };
+
+async function codeOf(closed: Promise<Error | undefined>): Promise<StatusCode> {
+  return errorOf(await closed).code;
+}
+
+describe("requests", () => {
+  test("cut into single bytes are put together", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    for (const byte of Buffer.concat([frame(bytesOf(named("a"))), frame(bytesOf(named("b")))])) {
+      await new Promise((resolve) => call.http2.write(Buffer.of(byte), resolve));
+    }
+    await served.seen("message", 2);
+    expect(served.messages.map(nameOf)).toEqual(["a", "b"]);
+  });
+
+  test("compressed with gzip are inflated, in order with those that are not", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, gzip);
+    expect((await call.response)["grpc-accept-encoding"]).toBe("identity,gzip");
+    const served = echo(await server.next());
+    const names = Array.from({ length: 50 }, (_, i) => `world ${i}`);
+    call.http2.write(
+      Buffer.concat(
+        names.map((name, i) => {
+          const bytes = bytesOf(named(name));
+          return i % 3 === 0 ? frame(bytes) : frame(gzipSync(bytes), 1);
+        }),
+      ),
+    );
+    call.http2.end();
+    expect(await served.closed).toBeUndefined();
+    expect(served.messages.map(nameOf)).toEqual(names);
+    expect((await call.trailers)?.["grpc-status"]).toBe("0");
+  });
+
+  test("that inflate beyond the limit are refused", async () => {
+    await using server = await serving({ maxMessageBytes: 100_000 });
+    await using call = rawCall(server.address, gzip);
+    const served = record(await server.next());
+    const bomb = gzipSync(bytesOf(stepRequest(10_000_000)));
+    expect(bomb.length).toBeLessThan(100_000);
+    call.http2.write(frame(bomb, 1));
+    expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
+    const trailers = await call.trailers;
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.RESOURCE_EXHAUSTED));
+    expect(trailers?.["grpc-message"]).toContain("100000");
+  });
+
+  test("whose gzip is broken close that stream only", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, gzip);
+    const served = record(await server.next());
+    call.http2.write(frame(Buffer.from("no gzip at all"), 1));
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+    expect((await call.trailers)?.["grpc-status"]).toBe("13");
+    expect(call.session.closed).toBe(false);
+  });
+
+  test("compressed in another way are UNIMPLEMENTED, and what is accepted is named", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, { "grpc-encoding": "snappy" });
+    const trailers = await call.trailers;
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.UNIMPLEMENTED));
+    expect(trailers?.["grpc-message"]).toContain("expected gzip or identity, received snappy");
+    expect(trailers?.["grpc-accept-encoding"]).toBe("identity,gzip");
+  });
+
+  test("compressed without a grpc-encoding are malformed", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = record(await server.next());
+    call.http2.write(frame(gzipSync(bytesOf(named("a"))), 1));
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+    expect((await call.trailers)?.["grpc-message"]).toContain("grpc-encoding");
+  });
+
+  test("behaviour 9: bytes that are no message are delivered as malformed, and the stream goes on", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    call.http2.write(frame(Buffer.from([0xff, 0xff, 0xff])));
+    call.http2.write(frame(bytesOf(named("next"))));
+    await served.seen("message", 2);
+    expect(served.messages.map((message) => message.case)).toEqual(["malformed", "joinWorld"]);
+  });
+
+  test("behaviour 9: malformed framing closes that stream only", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    call.http2.write(Buffer.concat([frame(bytesOf(named("a"))), Buffer.alloc(20, 0xee)]));
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+    expect(served.messages.map(nameOf)).toEqual(["a"]);
+    expect((await call.trailers)?.["grpc-message"]).toContain("malformed gRPC frame");
+    expect(call.session.closed).toBe(false);
+  });
+
+  test("behaviour 9: a half-close inside a message is malformed framing, not an end", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = record(await server.next());
+    call.http2.end(frame(bytesOf(named("a"))).subarray(0, 6));
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+    expect(served.events).toEqual(["close"]);
+    expect((await call.trailers)?.["grpc-status"]).toBe("13");
+  });
+});
+
+describe("behaviour 8: the peer is gone", () => {
+  test("when it resets the stream inside a message", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = record(await server.next());
+    call.http2.write(frame(bytesOf(named("a"))).subarray(0, 7));
+    await call.response;
+    call.cancel();
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
+    expect(served.events).toEqual(["close"]);
+  });
+
+  test.each([
+    [constants.NGHTTP2_REFUSED_STREAM, "UNAVAILABLE"],
+    [constants.NGHTTP2_CANCEL, "CANCELLED"],
+    [constants.NGHTTP2_ENHANCE_YOUR_CALM, "RESOURCE_EXHAUSTED"],
+    [constants.NGHTTP2_INADEQUATE_SECURITY, "PERMISSION_DENIED"],
+    [constants.NGHTTP2_INTERNAL_ERROR, "INTERNAL"],
+    [constants.NGHTTP2_PROTOCOL_ERROR, "INTERNAL"],
+    [constants.NGHTTP2_NO_ERROR, "CANCELLED"],
+  ])("with reset code %i its error has the status %s", async (rstCode, code) => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = record(await server.next());
+    await call.response;
+    call.http2.close(rstCode);
+    expect(await codeOf(served.closed)).toBe(code);
+  });
+
+  test("when its socket dies while the stream is paused, with messages unread", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    // More than the stream holds by itself: some of it waits in node:http2.
+    const bytes = frame(bytesOf(stepRequest(1_000)));
+    call.http2.write(Buffer.concat(Array.from({ length: 1_000 }, () => bytes)));
+    await served.seen("message");
+    call.socket.destroy();
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
+    expect(served.events).toEqual(["message", "close"]);
+  });
+
+  test("when it resets while the stream is paused, with megabytes unread", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    const bytes = frame(bytesOf(stepRequest(100_000)));
+    for (let i = 0; i < 30; i++) {
+      call.http2.write(bytes);
+    }
+    await served.seen("message");
+    await new Promise((resolve) => call.session.ping(resolve));
+    call.http2.close(constants.NGHTTP2_CANCEL);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
+    expect(served.events.filter((event) => event === "end")).toEqual([]);
+  });
+
+  test("when it resets without an error while the stream is paused, with megabytes unread", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    call.http2.write(Buffer.alloc(3_000_000, frame(bytesOf(stepRequest(1_000)))));
+    await served.seen("message");
+    await new Promise((resolve) => call.session.ping(resolve));
+    call.http2.close(constants.NGHTTP2_NO_ERROR);
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
+    expect(served.events).toEqual(["message", "close"]);
+  });
+
+  test("when its half-close and its reset come in one packet", async () => {
+    await using server = await serving();
+    const message = frame(bytesOf(named("a")));
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    const served = record(await server.next());
+    peer.write(
+      http2Frame(0, 1, message), // DATA with END_STREAM
+      http2Frame(3, 0, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)), // RST_STREAM
+    );
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
+    expect(served.events).not.toContain("end");
+  });
+
+  test("when it sends half a message, stalls, and is killed", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = record(await server.next());
+    const header = Buffer.alloc(5);
+    header.writeUInt32BE(60_000_000, 1);
+    const before = process.memoryUsage().arrayBuffers;
+    call.http2.write(Buffer.concat([header, Buffer.alloc(100)]));
+    await new Promise((resolve) => call.session.ping(resolve));
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1024 * 1024);
+    expect(served.events).toEqual([]);
+    call.socket.destroy();
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
+  });
+
+  test("when it half-closes and dies before it is answered", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream);
+    call.http2.end(frame(bytesOf(named("a"))));
+    await served.seen("end");
+    call.socket.destroy();
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
+    expect(served.events).toEqual(["message", "end", "close"]);
+  });
+
+  test("when it dies before the stream is started", async () => {
+    await using server = await serving();
+    const call = rawCall(server.address);
+    const stream = await server.next();
+    call.http2.write(frame(bytesOf(named("a"))));
+    await call.response;
+    await call[Symbol.asyncDispose]();
+    while (server.listener.connections > 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const served = record(stream);
+    expect(await codeOf(served.closed)).toBe("UNAVAILABLE");
+    expect(served.events).toEqual(["close"]);
+  });
+});
+
+describe("backpressure", () => {
+  test("a client that never reads makes send say so, and costs little", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
+    const stream = await server.next();
+    const served = record(stream);
+    let sent = 0;
+    while (stream.send(stepResponse(50_000))) {
+      sent += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(sent).toBeLessThan(100);
+    }
+    // The stream's window and what the stream buffers, nothing more.
+    expect(sent * 50_000).toBeLessThan(1_000_000);
+    expect(served.events).toEqual([]);
+    call.http2.resume();
+    await served.seen("drain");
+    expect(stream.send(stepResponse(10))).toBe(true);
+  });
+
+  test("megabytes that wait for one stream keep no other from its connection", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
+    const stream = await server.next();
+    record(stream);
+    stream.send(stepResponse(15_000_000));
+    await new Promise((resolve) => setImmediate(resolve));
+    const second = call.session.request({
+      ":method": "POST",
+      ":path": "/dm_env_rpc.v1.Environment/Process",
+      "content-type": "application/grpc",
+    });
+    second.resume();
+    const served = echo(await server.next());
+    second.end(frame(bytesOf(named("a"))));
+    expect(await served.closed).toBeUndefined();
+  });
+
+  test("a server that does not read stops the client, at one window", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream);
+    stream.pause();
+    const bytes = frame(bytesOf(stepRequest(100_000)));
+    let written = 0;
+    for (let i = 0; i < 200; i++) {
+      call.http2.write(bytes, () => {
+        written += 1;
+      });
+    }
+    // The peer has taken all it takes when it answers pings and no more data goes.
+    for (let before = -1; before < written; ) {
+      before = written;
+      for (let i = 0; i < 20; i++) {
+        await new Promise((resolve) => call.session.ping(resolve));
+      }
+    }
+    expect(written * bytes.length).toBeLessThan(5 * 1024 * 1024);
+    stream.resume();
+    await served.seen("message", 200);
+  });
+
+  test("a paused stream does not hold up the others of its connection", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const paused = await server.next();
+    record(paused);
+    paused.pause();
+    call.http2.write(Buffer.alloc(8 * 1024 * 1024, frame(bytesOf(stepRequest(100_000)))));
+    const second = call.session.request({
+      ":method": "POST",
+      ":path": "/dm_env_rpc.v1.Environment/Process",
+      "content-type": "application/grpc",
+    });
+    second.resume();
+    const served = echo(await server.next());
+    for (let i = 0; i < 10; i++) {
+      second.write(frame(bytesOf(stepRequest(1_000_000))));
+    }
+    await served.seen("message", 10);
+  });
+
+  test("a flood that was paused is taken in turns with other work", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    let longest = 0;
+    let inTurn = 0;
+    const served = record(stream, {
+      onMessage: () => {
+        inTurn += 1;
+        longest = Math.max(longest, inTurn);
+      },
+    });
+    stream.pause();
+    const one = frame(bytesOf(named("w")));
+    const count = Math.floor((3 * 1024 * 1024) / one.length);
+    call.http2.write(Buffer.alloc(count * one.length, one));
+    for (let i = 0; i < 50; i++) {
+      await new Promise((resolve) => call.session.ping(resolve));
+    }
+    let turning = true;
+    const turn = (): void => {
+      inTurn = 0;
+      if (turning) {
+        setImmediate(turn);
+      }
+    };
+    turn();
+    stream.resume();
+    await served.seen("message", count);
+    turning = false;
+    expect(longest).toBeLessThan(count / 4);
+  });
+});
+
+describe("the end", () => {
+  test("behaviour 8: a half-close is answered, then trailers come", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    call.http2.end(frame(bytesOf(named("a"))));
+    expect((await call.trailers)?.["grpc-status"]).toBe("0");
+    expect(await served.closed).toBeUndefined();
+    expect(served.events).toEqual(["message", "end", "close"]);
+  });
+
+  test("of a server reaches a client that goes on sending", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.end() });
+    const bytes = frame(bytesOf(stepRequest(10_000)));
+    const sending = setInterval(() => call.http2.write(bytes), 1);
+    expect((await call.trailers)?.["grpc-status"]).toBe("0");
+    clearInterval(sending);
+    expect(await served.closed).toBeUndefined();
+    expect(served.messages).toHaveLength(1);
+    expect(call.http2.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
+  });
+
+  test("waits for what was sent before it", async () => {
+    await using server = await serving();
+    await using stream = await openStream(server.address);
+    const client = record(stream);
+    const accepted = await server.next();
+    const served = record(accepted);
+    for (let i = 0; i < 50; i++) {
+      accepted.send(stepResponse(100_000));
+    }
+    accepted.end();
+    expect(await client.closed).toBeUndefined();
+    expect(client.messages).toHaveLength(50);
+    expect(await served.closed).toBeUndefined();
+  });
+
+  test("by an abort cuts what a client does not read", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
+    const stream = await server.next();
+    const served = record(stream);
+    while (stream.send(stepResponse(50_000))) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    stream.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "too slow"));
+    expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
+    await call.trailers;
+    expect(call.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
+
+  test("comes when the client's deadline has passed", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, { "grpc-timeout": "30m" });
+    const served = record(await server.next());
+    expect(await codeOf(served.closed)).toBe("DEADLINE_EXCEEDED");
+    expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.DEADLINE_EXCEEDED));
+  });
+
+  test("an abort from inside a handler is told of after it", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    let inside = false;
+    const served = record(stream, {
+      onMessage: () => {
+        inside = true;
+        stream.abort(new DmEnvRpcError("PERMISSION_DENIED", "no"));
+        inside = false;
+      },
+      onClose: () => expect(inside).toBe(false),
+    });
+    call.http2.write(Buffer.concat([frame(bytesOf(named("a"))), frame(bytesOf(named("b")))]));
+    expect(await codeOf(served.closed)).toBe("PERMISSION_DENIED");
+    expect(served.events).toEqual(["message", "close"]);
+    expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.PERMISSION_DENIED));
+    expect(stream.send(answered("too late"))).toBe(true);
+  });
+});

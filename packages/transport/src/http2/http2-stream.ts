@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type {
+  Malformed,
+  MessageCodec,
+  ProcessRequest,
+  ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
+import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
+import { chunksPerBurst, highWaterBytes, holdBytes } from "../limits/limits.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import { AlignmentLearner } from "./alignment.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import { Deframer } from "./framing.ts";
+import { inflate, inflatedSize } from "./inflation.ts";
+import { type Encoder, Outbox, type Piece } from "./outbox.ts";
+
+/**
+ * Messages of one chunk that are delivered before a pending write goes out. With many requests in flight, the
+ * peer then works on the first answers while this side works on the remaining requests.
+ */
+const messagesPerWrite = 32;
+
+/** Messages delivered one by one (paused and resumed in between) before other streams run. */
+const resumesPerTurn = 64;
+
+/** Options that both sides of a gRPC call share. */
+export interface Http2StreamOptions<Received, Sent, Carrier> {
+  readonly http2: Carrier;
+  readonly decoder: Pick<MessageCodec<Received>, "read">;
+  readonly encoder: Encoder<Sent>;
+  readonly maxMessageBytes: number;
+  /** Memory for large outgoing messages. */
+  readonly pool: BufferPool;
+  /** Returns the reason why the connection is lost or closing, where it is known. */
+  readonly connectionFailure: () => Error | undefined;
+  /** Frees the chunks of large messages once they are copied (`ChunkMemory`); for clients, which receive them. Default false. */
+  readonly freesChunks?: boolean | undefined;
+  /** Opens an account for the bytes that the stream buffers. Default: none. */
+  readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
+}
+
+/**
+ * A gRPC call over a node:http2 stream, as far as both sides share it: framing,
+ * backpressure, and the order of the receiver's callbacks.
+ *
+ * No promise separates bytes from messages: a chunk is deframed, decoded and delivered
+ * synchronously, and the messages sent meanwhile go out in one write.
+ */
+export abstract class Http2MessageStream<
+  Received extends ProcessRequest | ProcessResponse,
+  Sent,
+  Carrier extends ClientHttp2Stream | ServerHttp2Stream = ClientHttp2Stream | ServerHttp2Stream,
+> implements MessageStream<Received, Sent>
+{
+  protected readonly http2: Carrier;
+  /** The peer has ended its side, and all of its bytes have arrived. */
+  protected peerEnded = false;
+  /** This side has ended. */
+  protected ended = false;
+  /** `onClose` has been called or is scheduled. */
+  protected done = false;
+  /** Bytes that the peer still sends are dropped. */
+  protected discarding = false;
+  /** The peer's `grpc-encoding`. */
+  protected encoding: string | undefined;
+  protected readonly connectionFailure: () => Error | undefined;
+  protected lastError: Error | undefined;
+
+  readonly #decoder: Pick<MessageCodec<Received>, "read">;
+  readonly #deframer: Deframer;
+  #alignment: AlignmentLearner | undefined;
+  readonly #pool: BufferPool;
+  readonly #outbox: Outbox<Sent>;
+  readonly #maxMessageBytes: number;
+  #receiver: StreamReceiver<Received> | undefined;
+  /** The borrowed memory of the last assembled step; undefined unless the receiver calls `recycle`. */
+  #lent: Buffer | undefined;
+  #recycles = false;
+  #failure: Error | undefined;
+  #toldEnd = false;
+  #delivering = false;
+  #paused = false;
+  #inflating = false;
+  #inflated: Buffer | undefined;
+  /** Bytes of a message that is being inflated, or that the receiver paused at. */
+  #heldBytes = 0;
+  readonly #account: ByteAccount | undefined;
+  #yielding = false;
+  #resumes = 0;
+  #burst = 0;
+  #needsDrain = false;
+  #flushScheduled = false;
+  readonly #flushLater = (): void => {
+    this.#flushScheduled = false;
+    this.flush();
+  };
+
+  readonly #goOn = (): void => {
+    this.#yielding = false;
+    this.#deliver();
+  };
+
+  constructor(options: Http2StreamOptions<Received, Sent, Carrier>) {
+    this.http2 = options.http2;
+    this.connectionFailure = options.connectionFailure;
+    this.#decoder = options.decoder;
+    this.#pool = options.pool;
+    this.#outbox = new Outbox(options.encoder, options.pool);
+    this.#maxMessageBytes = options.maxMessageBytes;
+    this.#deframer = new Deframer(options.maxMessageBytes, options.freesChunks);
+    const stream = this;
+    this.#account = options.openAccount?.({
+      get isWaitingForPeer() {
+        return !stream.#isBlocked() && stream.#deframer.isInsideMessage;
+      },
+      fail: (error) => this.fail(error),
+    });
+    this.http2.on("error", (error: Error) => {
+      this.lastError = error;
+    });
+    this.http2.on("aborted", () => this.onAborted());
+    this.http2.on("close", () => this.onClosed());
+    this.http2.on("drain", () => this.#onDrain());
+  }
+
+  start(receiver: StreamReceiver<Received>): void {
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
+    if (this.done) {
+      process.nextTick(() => receiver.onClose(this.#failure));
+      return;
+    }
+    this.http2.on("data", (chunk: Buffer) => this.#onData(chunk));
+    this.http2.on("end", () => this.onHttp2End());
+  }
+
+  send(message: Sent): boolean {
+    if (this.done || this.ended) {
+      return true; // Dropped. The sender learns it from onClose.
+    }
+    this.#outbox.add(message);
+    if (!this.#delivering && !this.#flushScheduled) {
+      this.#flushScheduled = true;
+      process.nextTick(this.#flushLater);
+    }
+    if (this.#outbox.bytes + this.http2.writableLength < highWaterBytes) {
+      return true;
+    }
+    this.#needsDrain = true;
+    return false;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (!this.#paused) {
+      return;
+    }
+    this.#paused = false;
+    this.#release();
+    if (this.#yielding) {
+      return;
+    }
+    this.#resumes += 1;
+    if (this.#resumes < resumesPerTurn) {
+      this.#yielding = true;
+      process.nextTick(this.#goOn);
+    } else {
+      this.#yield();
+    }
+  }
+
+  recycle(): void {
+    this.#recycles = true;
+    if (this.#lent === undefined) {
+      return;
+    }
+    this.#deframer.spare = this.#lent;
+    this.#lent = undefined;
+  }
+
+  abstract end(): void;
+  abstract abort(error: Error): void;
+
+  /** The peer has ended its side, and all of its bytes have arrived. */
+  protected onHttp2End(): void {
+    this.peerEnded = true;
+    this.#deliver();
+  }
+
+  /** Called when the peer has half-closed and all of its messages were delivered. */
+  protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
+  /** Called when node:http2 closes the stream while this side is open. */
+  protected abstract onAborted(): void;
+  /** Called when node:http2 has closed the stream. */
+  protected abstract onClosed(): void;
+
+  /** Drops buffered messages and calls the receiver's `onClose`, once, after every other callback. */
+  protected finish(error: Error | undefined): void {
+    if (this.done) {
+      return;
+    }
+    this.done = true;
+    this.#failure = error;
+    this.#outbox.clear();
+    const receiver = this.#receiver;
+    if (receiver !== undefined) {
+      // Never from inside another handler of the same receiver.
+      process.nextTick(() => receiver.onClose(error));
+    }
+    this.discard();
+  }
+
+  /** Reads and drops the peer's remaining bytes, so that flow control never blocks it. */
+  protected discard(): void {
+    this.discarding = true;
+    this.#lent = undefined;
+    this.#deframer.clear();
+    this.#release();
+    if (!this.http2.destroyed) {
+      this.http2.resume();
+    }
+  }
+
+  /** Ends the stream after an error from which framing cannot recover. */
+  protected fail(error: Error): void {
+    this.abort(error);
+  }
+
+  /** Writes the pending messages in one write. */
+  protected flush(): void {
+    if (this.#outbox.bytes === 0 || this.http2.destroyed) {
+      return;
+    }
+    this.http2.cork();
+    for (const piece of this.#outbox.take()) {
+      this.#write(piece);
+    }
+    this.http2.uncork();
+  }
+
+  #write({ bytes, pooled }: Piece): void {
+    if (pooled === undefined) {
+      this.http2.write(bytes);
+      return;
+    }
+    this.http2.write(bytes, (error) => {
+      // node:http2 may still hold the bytes of a stream that was destroyed.
+      if (!error && !this.http2.destroyed) {
+        this.#pool.give(pooled);
+      }
+    });
+  }
+
+  /** Drops the pending messages. */
+  protected dropUnwritten(): void {
+    this.#outbox.clear();
+  }
+
+  #onData(chunk: Buffer): void {
+    if (this.done || this.discarding) {
+      return;
+    }
+    this.#deframer.push(chunk);
+    if (!this.#isBlocked()) {
+      this.#deliver();
+    }
+    if (this.#isBlocked()) {
+      this.#keepAccount();
+      if (this.#deframer.bufferedBytes >= holdBytes) {
+        this.http2.pause();
+      }
+    } else if (this.http2.readableLength > 0) {
+      // Without a pause node:http2 emits everything that it has buffered in one turn.
+      this.#burst += 1;
+      if (this.#burst >= chunksPerBurst) {
+        this.#burst = 0;
+        this.http2.pause();
+        this.#yield();
+      }
+    }
+  }
+
+  #keepAccount(): void {
+    if (!this.discarding) {
+      this.#account?.hold(this.#deframer.bufferedBytes + this.#heldBytes);
+    }
+  }
+
+  /** Accounts for undelivered bytes only: no message is held any longer. */
+  #release(): void {
+    this.#heldBytes = 0;
+    this.#account?.hold(this.#deframer.bufferedBytes);
+  }
+
+  #isBlocked(): boolean {
+    return this.#paused || this.#inflating || this.#yielding;
+  }
+
+  #yield(): void {
+    if (this.#yielding) {
+      return;
+    }
+    this.#yielding = true;
+    this.#resumes = 0;
+    setImmediate(this.#goOn);
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined || this.#delivering || this.discarding || this.#isBlocked()) {
+      return;
+    }
+    const deframer = this.#deframer;
+    this.#delivering = true;
+    try {
+      const inflated = this.#inflated;
+      if (inflated !== undefined) {
+        this.#inflated = undefined;
+        this.#hand(receiver, this.#decoder.read(inflated, 0, inflated.length), inflated.length);
+      }
+      for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
+        if (left === 0 && deframer.bufferedBytes > 0 && this.#outbox.bytes > 0) {
+          this.#yield();
+          break;
+        }
+        if (!deframer.next()) {
+          break;
+        }
+        if (deframer.compressed) {
+          this.#inflate(deframer.source.subarray(deframer.start, deframer.end));
+        } else {
+          const { source, start, end } = deframer;
+          const message = this.#decoder.read(source, start, end);
+          if (deframer.assembled) {
+            this.#alignment ??= new AlignmentLearner();
+            this.#alignment.observe(message, end - start, source.buffer);
+            deframer.lead = this.#alignment.lead;
+            if (this.#recycles && message.case === "step") {
+              this.#lent = source;
+            }
+          }
+          this.#hand(receiver, message, end - start);
+        }
+      }
+    } finally {
+      this.#delivering = false;
+    }
+    this.#keepAccount();
+    if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {
+      this.fail(deframer.failure);
+    }
+    this.flush();
+    if (this.discarding || this.#isBlocked()) {
+      return;
+    }
+    if (!this.peerEnded) {
+      if (this.http2.isPaused()) {
+        this.http2.resume();
+      }
+    } else if (!this.#toldEnd) {
+      this.#toldEnd = true;
+      if (deframer.isInsideMessage) {
+        this.fail(
+          new DmEnvRpcError("INTERNAL", "malformed gRPC frame: the stream ended inside a message", {
+            origin: "connection",
+          }),
+        );
+      } else {
+        this.onPeerEnd(receiver);
+      }
+    }
+  }
+
+  #hand(receiver: StreamReceiver<Received>, message: Received | Malformed, bytes: number): void {
+    receiver.onMessage(message, bytes);
+    // A receiver that pauses in onMessage has queued the message.
+    this.#heldBytes = this.#paused ? bytes : 0;
+  }
+
+  #inflate(bytes: Buffer): void {
+    const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes);
+    if (typeof said !== "number") {
+      this.fail(said);
+      return;
+    }
+    this.#heldBytes = said;
+    this.#inflating = true;
+    inflate(bytes, (result) => {
+      this.#inflating = false;
+      if (this.discarding) {
+        return;
+      }
+      if (isDmEnvRpcError(result)) {
+        this.fail(result);
+        return;
+      }
+      // A pause in the meantime holds it back, like any other message.
+      this.#inflated = result;
+      this.#deliver();
+    });
+  }
+
+  #onDrain(): void {
+    if (
+      !this.#needsDrain ||
+      this.done ||
+      this.ended ||
+      this.#outbox.bytes + this.http2.writableLength >= highWaterBytes
+    ) {
+      return;
+    }
+    this.#needsDrain = false;
+    this.#receiver?.onDrain();
+  }
+}

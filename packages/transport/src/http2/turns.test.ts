@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { openStream } from "../open/open-stream.ts";
+import { answered, named } from "../testing/messages.ts";
+import { record } from "../testing/recorder.ts";
+import { serving } from "../testing/serving.ts";
+
+/** Turns of the event loop in which each of some requests, sent at once, reached a server. */
+async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
+  await using server = await serving();
+  const client = await openStream(server.address);
+  const seen = record(client);
+  const served = await server.next();
+  let turn = 0;
+  const count = (): void => {
+    turn += 1;
+    if (turns.length < requests) {
+      setImmediate(count);
+    }
+  };
+  const turns: number[] = [];
+  setImmediate(count);
+  const received = record(served, {
+    onMessage() {
+      turns.push(turn);
+      if (answers) {
+        served.send(answered("here"));
+      }
+    },
+    onEnd: () => served.end(),
+  });
+  for (let i = 0; i < requests; i++) {
+    client.send(named("there"));
+  }
+  await received.seen("message", requests);
+  if (answers) {
+    await seen.seen("message", requests);
+  }
+  await client.close();
+  return turns;
+}
+
+const sizes = (turns: readonly number[]): number[] =>
+  [...new Set(turns)].map((turn) => turns.filter((other) => other === turn).length);
+
+test("answers to the first of many requests go out before the last are taken", async () => {
+  expect(sizes(await turnsOf(80, true))).toEqual([32, 32, 16]);
+});
+
+test("many requests are taken in one go where nobody waits for anything", async () => {
+  expect(sizes(await turnsOf(80, false))).toEqual([80]);
+});

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { maxTimeoutMs } from "../internal/time-source.ts";
+
+/**
+ * A limit, as it stands in a table of them: a class with a field for each, whose docstring says
+ * what the limit bounds. The type of the limits (`LimitsOf`), their defaults and the check of
+ * given ones (`readLimits`) follow from the table.
+ */
+export interface Limit {
+  readonly default: number;
+  /** Milliseconds may be any number that a timer can wait; the others are whole, or Infinity. */
+  readonly unit: "ms" | "bytes" | "count";
+  /** What 0 means; without it a limit is at least 1. */
+  readonly zero?: "never";
+  /** The most that it can be. Default: the most of its unit. */
+  readonly most?: number;
+}
+
+/** The limits of a table, with the docstrings of its fields. */
+export type LimitsOf<Table> = { readonly [Name in keyof Table]: number };
+
+const units = {
+  ms: { is: "a number of milliseconds", most: maxTimeoutMs, isWhole: false },
+  bytes: { is: "a whole number of bytes", most: Number.POSITIVE_INFINITY, isWhole: true },
+  count: { is: "a whole number", most: Number.POSITIVE_INFINITY, isWhole: true },
+};
+
+/**
+ * The limits that are given, and the table's defaults for the others.
+ *
+ * @param what - what the error calls one of them.
+ * @throws RangeError naming what is not in the table, or cannot be what it is given.
+ */
+export function readLimits<Name extends string>(
+  table: Readonly<Record<Name, Limit>>,
+  given?: Readonly<Partial<Record<Name, number>>>,
+  what = "limit",
+): Readonly<Record<Name, number>> {
+  for (const name of Object.keys(given ?? {})) {
+    if (Object.hasOwn(table, name)) {
+      continue;
+    }
+    throw new RangeError(
+      `there is no ${what} "${name}"; there are: ${Object.keys(table).join(", ")}`,
+    );
+  }
+  const limits = Object.entries<Limit>(table).map(([name, limit]) => {
+    const value = given?.[name as Name];
+    if (value !== undefined) {
+      check(limit, value, `${what} ${name}`);
+    }
+    return [name, value ?? limit.default] as const;
+  });
+  return Object.fromEntries(limits) as Record<Name, number>;
+}
+
+/** @throws RangeError saying what the limit can be. */
+function check(limit: Limit, value: number, name: string): void {
+  const unit = units[limit.unit];
+  const least = limit.zero === undefined ? 1 : 0;
+  const most = limit.most ?? unit.most;
+  const isWhole = Number.isInteger(value) || value === Number.POSITIVE_INFINITY;
+  if (value >= least && value <= most && (isWhole || !unit.isWhole)) {
+    return;
+  }
+  const range =
+    most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`;
+  const hint = limit.zero !== undefined && value > most ? `; 0 is ${limit.zero}` : "";
+  throw new RangeError(`${name}: expected ${unit.is} ${range}, received ${value}${hint}`);
+}

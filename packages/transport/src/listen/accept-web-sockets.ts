@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { type WebSocket, WebSocketServer } from "ws";
+import { toError } from "../internal/index.ts";
+import type { BufferedBytes } from "../limits/buffered-bytes.ts";
+import type { CallCodecs } from "../stream/call-codecs.ts";
+import type { Peer, ServerStream } from "../stream/message-stream.ts";
+import { processPath } from "../stream/process-path.ts";
+import {
+  closeCodeOf,
+  closeReasonOf,
+  offeredMetadata,
+  statusMessageOf,
+  subprotocol,
+} from "../websocket/protocol.ts";
+import { WebSocketStream } from "../websocket/websocket-stream.ts";
+import { maxPayloadFor, terminateSoon, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
+import type { OriginCheck } from "./cors.ts";
+import { type HttpPeer, metadataOf } from "./process-call.ts";
+import { refusedOrigin, unknownPath } from "./refusals.ts";
+
+/** How WebSockets become streams. */
+export interface WebSocketOptions {
+  readonly codecs: CallCodecs;
+  readonly maxMessageBytes: number;
+  /** Every WebSocket is pinged this often; one that leaves a ping unanswered for as long is closed. 0 never. */
+  readonly pingIntervalMs: number;
+  readonly buffered: BufferedBytes;
+  /** Decides whether the page that makes a request may. */
+  readonly isAllowed: OriginCheck;
+  /** Why there is no room for another connection; undefined where there is. */
+  readonly refusal: () => DmEnvRpcError | undefined;
+  readonly onStream: (stream: ServerStream) => void;
+  /** Counts one stream; the function that it returns is called when the stream closes. */
+  readonly count: () => () => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** The WebSockets of a listener. */
+export interface WebSockets {
+  /** WebSockets open now. */
+  readonly size: number;
+  /** Takes the HTTP/1.1 request for an upgrade. */
+  upgrade(request: IncomingMessage, network: Duplex, head: Buffer, peer: HttpPeer): void;
+  /** Stops the pings. */
+  stop(): void;
+}
+
+/**
+ * Accepts WebSockets at the path of Process, each one stream.
+ *
+ * What refuses a WebSocket closes it with the status in its close code: a page cannot read the HTTP
+ * status of an upgrade that failed.
+ */
+export function acceptWebSockets(options: WebSocketOptions): WebSockets {
+  const { codecs, maxMessageBytes, onError } = options;
+  const server = new WebSocketServer({
+    ...wsOptions,
+    noServer: true,
+    clientTracking: false,
+    maxPayload: maxPayloadFor(maxMessageBytes),
+    handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
+  });
+  server.on("wsClientError", (error, network) => {
+    onError(error);
+    network.destroy();
+  });
+  const open = new Map<WebSocket, { pinged: boolean }>();
+  const timer =
+    options.pingIntervalMs > 0
+      ? setInterval(() => {
+          for (const [webSocket, life] of open) {
+            ping(webSocket, life);
+          }
+        }, options.pingIntervalMs).unref()
+      : undefined;
+  const ping = (webSocket: WebSocket, life: { pinged: boolean }): void => {
+    if (life.pinged && !webSocket.isPaused) {
+      // The answer may have arrived while this process was busy: look at the socket first.
+      setImmediate(() =>
+        setImmediate(() => {
+          if (life.pinged) {
+            webSocket.terminate();
+          }
+        }),
+      );
+    } else if (webSocket.readyState === webSocket.OPEN) {
+      life.pinged = true;
+      webSocket.ping();
+    }
+  };
+
+  /** @throws DmEnvRpcError that says why the WebSocket is refused. */
+  const peerOf = (webSocket: WebSocket, request: IncomingMessage, from: HttpPeer): Peer => {
+    if (!options.isAllowed(request.headers)) {
+      throw new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(request.headers));
+    }
+    if (webSocket.protocol !== subprotocol) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `the sub-protocol is missing: expected "${subprotocol}" in Sec-WebSocket-Protocol; offer it`,
+      );
+    }
+    const full = options.refusal();
+    if (full !== undefined) {
+      throw full;
+    }
+    const offered = request.headers["sec-websocket-protocol"]?.split(/\s*,\s*/) ?? [];
+    // What a proxy or the platform has set cannot be set by a page.
+    const metadata = new Map([...offeredMetadata(offered), ...metadataOf(request.headers)]);
+    return { ...from, metadata };
+  };
+
+  const accept = (
+    webSocket: WebSocket,
+    request: IncomingMessage,
+    network: Duplex,
+    from: HttpPeer,
+  ): void => {
+    let peer: Peer;
+    try {
+      peer = peerOf(webSocket, request, from);
+    } catch (thrown) {
+      const error = toError(thrown);
+      onError(error);
+      webSocket.on("error", () => {}); // It is being closed already.
+      webSocket.send(statusMessageOf(error));
+      webSocket.close(closeCodeOf(error), closeReasonOf(error));
+      terminateSoon(webSocket);
+      return;
+    }
+    const life = { pinged: false };
+    const uncount = options.count();
+    open.set(webSocket, life);
+    webSocket.on("pong", () => {
+      life.pinged = false;
+    });
+    webSocket.once("close", () => {
+      open.delete(webSocket);
+      uncount();
+    });
+    const stream = new WebSocketStream({
+      socket: wsSocket(webSocket, network),
+      side: "server",
+      decoder: codecs.request,
+      encoder: codecs.response,
+      maxMessageBytes,
+      peerName: `the client at ${from.address}`,
+      openAccount: (holder) => options.buffered.open({ bytes: 0 }, holder),
+    });
+    options.onStream(Object.assign(stream, { peer }));
+  };
+
+  return {
+    get size() {
+      return open.size;
+    },
+    upgrade(request, network, head, from) {
+      if (request.url?.split("?", 1)[0] !== processPath) {
+        const body = `${unknownPath(request.url)}\n`;
+        network.on("error", () => network.destroy());
+        network.end(
+          `HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+          () => network.destroy(),
+        );
+        return;
+      }
+      server.handleUpgrade(request, network, head, (webSocket) =>
+        accept(webSocket, request, network, from),
+      );
+    },
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { lstat, unlink } from "node:fs/promises";
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+} from "node:http2";
+import { connect, createServer as createNetServer, type Server, type Socket } from "node:net";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { messageOf, toError } from "../internal/index.ts";
+import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
+import { joinHostPort } from "../stream/address.ts";
+import type { ListenTls } from "./listen-options.ts";
+
+/** A TLS handshake that takes longer is given up. */
+const handshakeMs = 10_000;
+
+/** An HTTP/2 server with large windows, in plain text or over TLS. */
+export function createHttp2Server(
+  maxStreamsPerConnection: number,
+  tls: ListenTls | undefined,
+): Http2Server | Http2SecureServer {
+  const settings = {
+    initialWindowSize: windowBytes,
+    maxConcurrentStreams: maxStreamsPerConnection,
+  };
+  if (tls === undefined) {
+    return createServer({ settings, maxSessionMemory: maxSessionMemoryMb });
+  }
+  const clients = tls.clientCertificates ?? "none";
+  try {
+    return createSecureServer({
+      settings,
+      maxSessionMemory: maxSessionMemoryMb,
+      cert: asBuffer(tls.cert),
+      key: asBuffer(tls.key),
+      ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
+      ...(tls.ca === undefined ? {} : { ca: [tls.ca].flat().map(asBuffer) }),
+      requestCert: clients !== "none",
+      rejectUnauthorized: clients === "required",
+      handshakeTimeout: handshakeMs,
+      minVersion: "TLSv1.2",
+      // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process
+      // streams too. HTTP/1.1 comes in as an "unknown protocol" instead.
+      ALPNCallback: ({ protocols }) =>
+        ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
+    });
+  } catch (cause) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `cannot serve TLS: expected a PEM certificate and its key, received ${messageOf(cause)}`,
+      { cause },
+    );
+  }
+}
+
+/** Where a server listens. */
+type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/**
+ * Listens, and resolves with the port, which is 0 for a Unix domain socket.
+ *
+ * Replaces the file of a Unix domain socket that a dead process left behind.
+ *
+ * @throws DmEnvRpcError UNAVAILABLE that says why it cannot be listened on.
+ */
+export async function bind(server: Server, place: Place): Promise<number> {
+  try {
+    return await listenOn(server, place);
+  } catch (cause) {
+    const error = toError(cause);
+    if ("path" in place && codeOf(error) === "EADDRINUSE" && (await isAbandoned(place.path))) {
+      await unlink(place.path);
+      return bind(server, place);
+    }
+    const [at, why] =
+      "path" in place
+        ? [`unix:${place.path}`, reasonOfPath(error)]
+        : [joinHostPort(place.host, place.port), reasonOf(error)];
+    throw new DmEnvRpcError("UNAVAILABLE", `cannot listen on ${at}: ${why}`, { cause });
+  }
+}
+
+function listenOn(server: Server, place: Place): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ ...place }, () => {
+      server.off("error", reject);
+      const address = server.address();
+      resolve(typeof address === "object" && address !== null ? address.port : 0);
+    });
+  });
+}
+
+/** Returns true if `path` is a socket that no process listens on. */
+async function isAbandoned(path: string): Promise<boolean> {
+  // A connection to a file of another kind is refused, too.
+  if (!(await lstat(path)).isSocket()) {
+    return false;
+  }
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once("error", (error) => resolve(codeOf(error) === "ECONNREFUSED"));
+  });
+}
+
+/** The first bytes of every HTTP/2 connection ("PRI * HTTP/2.0"), which no HTTP/1.1 request has. */
+const http2Preface = Buffer.from("PRI");
+
+/**
+ * A server in plain text that tells HTTP/2 from HTTP/1.1 by the first bytes of a connection. Over TLS the
+ * handshake does that (ALPN).
+ *
+ * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s; 0 for 10 s.
+ */
+export function createSniffingServer(
+  http2: (socket: Socket) => void,
+  http1: (socket: Socket) => void,
+  idleConnectionMs: number,
+): Server {
+  const silentMs = idleConnectionMs > 0 ? Math.min(idleConnectionMs, handshakeMs) : handshakeMs;
+  return createNetServer((socket) => {
+    socket.setTimeout(silentMs, () => socket.destroy());
+    let first: Buffer = Buffer.alloc(0);
+    const onReadable = (): void => {
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) {
+        return;
+      }
+      first = Buffer.concat([first, chunk]);
+      const known = Math.min(first.length, http2Preface.length);
+      const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
+      if (isHttp2 && known < http2Preface.length) {
+        return; // So far it could be either.
+      }
+      socket.off("readable", onReadable);
+      socket.setTimeout(0);
+      socket.removeAllListeners("timeout");
+      // Not before: "readable" would be emitted again for the same bytes.
+      socket.unshift(first);
+      (isHttp2 ? http2 : http1)(socket);
+    };
+    socket.on("readable", onReadable);
+    // Stays: an error may arrive while neither of the two looks after the socket.
+    socket.on("error", () => socket.destroy());
+  });
+}
+
+/** The sockets that a server has open, and probes of the peers that went without a word. */
+export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    if (probeMs > 0) {
+      // Finds a dead peer where HTTP/2 cannot: during a handshake, or once a GOAWAY is out.
+      socket.setKeepAlive(true, probeMs);
+    }
+  });
+  server.on("secureConnection", (socket: Socket) => {
+    // node:http2 ends its session on an error of TLS, and then waits for a socket that stays open.
+    socket.on("error", () => socket.destroy());
+  });
+  return sockets;
+}
+
+function codeOf(error: Error): unknown {
+  return "code" in error ? error.code : undefined;
+}
+
+function reasonOfPath(cause: Error): string {
+  switch (codeOf(cause)) {
+    case "EADDRINUSE":
+      return "expected a path that is free, but something listens there or it is another file; choose another one";
+    case "EACCES":
+    case "ENOENT":
+      return "expected a folder that exists and that this user may write; make it, or choose another one";
+    case "EINVAL":
+      return "expected a path of about 100 bytes at most; choose a shorter one";
+    default:
+      return cause.message;
+  }
+}
+
+function reasonOf(cause: Error): string {
+  switch (codeOf(cause)) {
+    case "EADDRINUSE":
+      return "expected a free port, but something listens there already; stop it, or choose another port (0 picks a free one)";
+    case "EACCES":
+      return "expected a port that this user may open, but it is privileged; choose one above 1023";
+    case "EADDRNOTAVAIL":
+      return "expected an address of this machine, but it is none; choose 127.0.0.1, 0.0.0.0 or one of its own";
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return "expected a host name that resolves, but it is unknown; check the host";
+    case "ERR_SOCKET_BAD_PORT":
+      return "expected a port from 0 to 65535; choose another one";
+    default:
+      return cause.message;
+  }
+}
+
+function asBuffer(pem: string | Uint8Array): string | Buffer {
+  return typeof pem === "string" ? pem : Buffer.from(pem);
+}

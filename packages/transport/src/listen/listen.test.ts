@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { once } from "node:events";
+import { connect as connectHttp2, constants } from "node:http2";
+import { connect as connectTcp } from "node:net";
+import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import { describe, expect, test } from "vitest";
+import { openStream } from "../open/open-stream.ts";
+import { errorOf } from "../testing/error-of.ts";
+import { answerOf, named, nameOf } from "../testing/messages.ts";
+import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
+import { emptySettings, preface, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, serving } from "../testing/serving.ts";
+import { listen } from "./listen.ts";
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+describe("a listener", () => {
+  test("says where it listens", async () => {
+    await using server = await serving();
+    const { listener } = server;
+    expect(listener.host).toBe("127.0.0.1");
+    expect(listener.port).toBeGreaterThan(0);
+    expect(listener.url).toBe(`http://127.0.0.1:${listener.port}`);
+    expect([listener.connections, listener.streams]).toEqual([0, 0]);
+  });
+
+  test("listens on IPv6", async () => {
+    await using server = await serving({ host: "::1" });
+    expect(server.listener.url).toBe(`http://[::1]:${server.listener.port}`);
+    await using stream = await openStream(server.listener.url);
+    const accepted = await server.next();
+    expect(accepted.peer.address).toMatch(/^\[::1\]:\d+$/);
+    record(accepted);
+    record(stream);
+  });
+
+  test("opens both windows to 4 MiB", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    record(await server.next());
+    await until(() => (call.session.state.remoteWindowSize ?? 0) >= 4 * 1024 * 1024);
+    expect(call.session.remoteSettings.initialWindowSize).toBe(4 * 1024 * 1024);
+  });
+
+  test("counts its connections and its streams", async () => {
+    await using server = await serving();
+    await using first = await openStream(server.address);
+    await using second = await openStream(server.address);
+    const streams = [first, second].map((stream) => record(stream));
+    for (let i = 0; i < 2; i++) {
+      echo(await server.next());
+    }
+    expect([server.listener.connections, server.listener.streams]).toEqual([2, 2]);
+    first.end();
+    await streams[0]?.closed;
+    await until(() => server.listener.streams === 1);
+    await until(() => server.listener.connections === 1);
+  });
+
+  test("takes a hundred streams of one connection, each in its own order", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    record(await server.next());
+    const streams = Array.from({ length: 100 }, () =>
+      call.session.request({
+        ":method": "POST",
+        ":path": "/dm_env_rpc.v1.Environment/Process",
+        "content-type": "application/grpc+proto",
+      }),
+    );
+    const served = [];
+    for (const stream of streams) {
+      stream.resume();
+      served.push(echo(await server.next()));
+    }
+    for (let round = 0; round < 10; round++) {
+      for (const [i, stream] of streams.entries()) {
+        stream.write(frame(bytesOf(named(`${i}: ${round}`))));
+      }
+    }
+    for (const stream of streams) {
+      stream.end();
+    }
+    for (const [i, recorder] of served.entries()) {
+      expect(await recorder.closed).toBeUndefined();
+      expect(recorder.messages.map(nameOf)).toEqual(
+        Array.from({ length: 10 }, (_, round) => `${i}: ${round}`),
+      );
+    }
+  });
+
+  test.each([
+    [{ port: 70_000 }, "a port from 0 to 65535"],
+    [{ host: "no-such-host.invalid" }, "a host name that resolves"],
+    [{ host: "192.0.2.1" }, "an address of this machine"],
+  ])("says why it cannot listen: %j", async (options, expected) => {
+    const error = await listen({ onStream: () => {}, ...options }).catch((thrown) => thrown);
+    expect(errorOf(error).message).toContain(expected);
+  });
+
+  test("says that a port is in use, and what to do", async () => {
+    await using server = await serving();
+    const { port } = server.listener;
+    const error = await listen({ onStream: () => {}, port }).catch((thrown) => thrown);
+    expect(errorOf(error).code).toBe("UNAVAILABLE");
+    expect(errorOf(error).message).toBe(
+      `cannot listen on 127.0.0.1:${port}: expected a free port, but something listens there already; stop it, or choose another port (0 picks a free one)`,
+    );
+  });
+});
+
+describe("a request that is no gRPC call of Process", () => {
+  test("for an unknown path of gRPC is UNIMPLEMENTED", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, { ":path": "/dm_env_rpc.v1.Environment/Nothing" });
+    const trailers = await call.trailers;
+    expect(trailers?.["grpc-status"]).toBe(String(statusCodes.UNIMPLEMENTED));
+    expect(trailers?.["grpc-message"]).toContain("/dm_env_rpc.v1.Environment/Nothing");
+  });
+
+  test.each([
+    ["an unknown path is 404", { ":path": "/", "content-type": "text/plain" }, 404],
+    ["another method is 405", { ":method": "PUT" }, 405],
+    ["another content type is 415", { "content-type": "text/plain" }, 415],
+    ["gRPC in an unknown encoding is 415", { "content-type": "application/grpc+thrift" }, 415],
+  ])("%s", async (_name, headers, status) => {
+    await using server = await serving();
+    await using call = rawCall(server.address, headers);
+    call.http2.end();
+    expect((await call.response)[":status"]).toBe(status);
+    await call.trailers;
+    expect(server.listener.streams).toBe(0);
+    expect(server.errors).toEqual([]);
+  });
+
+  test("that is left open by its client keeps no stream", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, {
+      ":path": "/nothing",
+      "content-type": "text/plain",
+    });
+    expect((await call.response)[":status"]).toBe(404);
+    await call.trailers;
+    expect(call.http2.closed).toBe(true);
+  });
+});
+
+describe("hostile connections", () => {
+  test("bytes that are no HTTP/2 are closed and told of, and nobody else notices", async () => {
+    await using server = await serving();
+    await using stream = await openStream(server.address);
+    const client = record(stream);
+    echo(await server.next());
+    for (const garbage of [
+      Buffer.from("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+      Buffer.alloc(100_000, 0xa5),
+      Buffer.concat([preface, Buffer.alloc(1_000, 0xff)]),
+      Buffer.concat([preface, emptySettings, Buffer.from("ffffff000000000001", "hex")]),
+      preface.subarray(0, 10),
+    ]) {
+      const socket = connectTcp(server.listener.port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.resume();
+      socket.end(garbage);
+      await new Promise((resolve) => socket.once("close", resolve)); // By a reset, where bytes were left unread.
+    }
+    await until(() => server.listener.connections === 1);
+    expect(server.errors.length).toBeGreaterThan(0);
+    stream.send(named("still here"));
+    await client.seen("message");
+    expect(client.messages.map(answerOf)).toEqual(["still here"]);
+  });
+
+  test("a preface that arrives byte by byte is HTTP/2, and nobody waits for its end", async () => {
+    await using server = await serving();
+    await using peer = rawPeer(server.listener.port);
+    peer.socket.setNoDelay(true);
+    for (const byte of startOfCall.subarray(0, 4)) {
+      peer.write(Buffer.of(byte));
+      // Another client is served meanwhile.
+      await using stream = await openStream(server.address);
+      record(stream);
+      record(await server.next());
+    }
+    peer.write(startOfCall.subarray(4));
+    record(await server.next());
+  });
+
+  test("behaviour 8: a peer that answers no ping is found dead", async () => {
+    await using server = await serving({ pingIntervalMs: 20 });
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall); // And then silence.
+    const stream = await server.next();
+    const served = record(stream);
+    stream.pause();
+    const error = errorOf(await served.closed);
+    expect(error.code).toBe("UNAVAILABLE");
+    expect(error.message).toContain("did not answer a ping within 20 ms");
+    await until(() => server.listener.connections === 0);
+  });
+
+  test("a peer that answers its pings is left alone", async () => {
+    await using server = await serving({ pingIntervalMs: 5 });
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    let pings = 0;
+    call.session.on("ping", () => {
+      pings += 1;
+    });
+    await until(() => pings >= 10);
+    expect(served.events).toEqual([]);
+  });
+
+  test("a connection that opens no stream is closed after idleConnectionMs", async () => {
+    await using server = await serving({ idleConnectionMs: 40 });
+    const silent = connectTcp(server.listener.port, "127.0.0.1");
+    const session = connectHttp2(server.listener.url);
+    let goaway: number | undefined;
+    session.on("goaway", (code) => {
+      goaway = code;
+    });
+    await using stream = await openStream(server.address);
+    const client = record(stream);
+    const served = echo(await server.next());
+    silent.resume();
+    await Promise.all([once(silent, "close"), once(session, "close")]);
+    expect(goaway).toBe(constants.NGHTTP2_NO_ERROR);
+    // The one with a stream outlives another that has none.
+    const later = connectTcp(server.listener.port, "127.0.0.1").resume();
+    await once(later, "close");
+    await until(() => server.listener.connections === 1);
+    expect([client.events, served.events]).toEqual([[], []]);
+  });
+
+  test("a connection beyond maxConnections is told so, the others go on", async () => {
+    await using server = await serving({ maxConnections: 1 });
+    await using first = await openStream(server.address);
+    const client = record(first);
+    echo(await server.next());
+    const refused = await openStream(server.address).then(
+      async (stream) => (await record(stream).closed) as Error,
+      (error: Error) => error,
+    );
+    expect(errorOf(refused).code).toBe("RESOURCE_EXHAUSTED");
+    expect(errorOf(refused).message).toContain("maxConnections");
+    expect(server.errors.map((error) => error.message).join()).toContain("maxConnections");
+    first.send(named("still here"));
+    await client.seen("message");
+  });
+
+  test("sockets far beyond maxConnections are not even taken in", async () => {
+    await using server = await serving({ maxConnections: 1 });
+    const sockets = Array.from({ length: 300 }, () =>
+      connectTcp(server.listener.port, "127.0.0.1")
+        .on("error", () => {})
+        .resume(),
+    );
+    await Promise.race(sockets.map((socket) => once(socket, "close")));
+    expect(server.listener.connections).toBeLessThan(260);
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+  });
+
+  test("a stream beyond maxStreamsPerConnection waits or is refused, the others go on", async () => {
+    await using server = await serving({ maxStreamsPerConnection: 2 });
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    await new Promise((resolve) => call.session.ping(resolve));
+    expect(call.session.remoteSettings.maxConcurrentStreams).toBe(2);
+    call.http2.write(frame(bytesOf(named("a"))));
+    await served.seen("message");
+  });
+});
+
+describe("closing", () => {
+  test("lets streams end within the grace, and takes no new ones", async () => {
+    const server = await serving();
+    await using call = rawCall(server.address);
+    const goaway = once(call.session, "goaway");
+    const served = echo(await server.next());
+    const closing = server.listener.close({ graceMs: 30_000 });
+    await goaway;
+    const error = await openStream(server.address).catch((thrown) => thrown);
+    expect(errorOf(error).message).toContain("nobody listens");
+    call.http2.write(frame(bytesOf(named("last"))));
+    await served.seen("message");
+    call.http2.end();
+    expect((await call.trailers)?.["grpc-status"]).toBe("0");
+    expect(await served.closed).toBeUndefined();
+    await closing;
+    expect([server.listener.connections, server.listener.streams]).toEqual([0, 0]);
+  });
+
+  test("cuts what is left after the grace", async () => {
+    const server = await serving();
+    await using stream = await openStream(server.address);
+    const client = record(stream);
+    const served = record(await server.next());
+    const silent = connectTcp(server.listener.port, "127.0.0.1");
+    await once(silent, "connect");
+    silent.resume();
+    await server.listener.close({ graceMs: 10 });
+    expect(errorOf(await served.closed).code).toBe("UNAVAILABLE");
+    expect(errorOf(await client.closed).code).toBe("UNAVAILABLE");
+    expect([server.listener.connections, server.listener.streams]).toEqual([0, 0]);
+  });
+
+  test("is idempotent, and a shorter grace wins", async () => {
+    const server = await serving();
+    await using stream = await openStream(server.address);
+    record(stream);
+    record(await server.next());
+    const slow = server.listener.close({ graceMs: 60_000 });
+    await server.listener.close({ graceMs: 0 });
+    await slow;
+    await server.listener.close();
+    await server.listener[Symbol.asyncDispose]();
+  });
+});

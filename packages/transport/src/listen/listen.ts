@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Server, Socket } from "node:net";
+import { Environment } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { createProcessHandler } from "../connect/connect-stream.ts";
+import { createBufferPool } from "../http2/buffer-pool.ts";
+import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
+import { maxTimeoutMs } from "../internal/time-source.ts";
+import { BufferedBytes } from "../limits/buffered-bytes.ts";
+import { listenLimits } from "../limits/listen-limits.ts";
+import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
+import { defaultCodecs } from "../stream/call-codecs.ts";
+import { acceptWebSockets } from "./accept-web-sockets.ts";
+import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
+import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
+import { originCheck } from "./origins.ts";
+import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
+import { refuseCall, unsupportedEncoding } from "./refusals.ts";
+import { createRoutes, type Routes } from "./routes.ts";
+import { ServerConnections } from "./server-connections.ts";
+
+const defaultHost = "127.0.0.1";
+
+/** Default of `CloseOptions.graceMs`. */
+const defaultGraceMs = 1_000;
+
+/** Bytes of spare memory for large messages that a listener keeps: enough for forty of 214 KB. */
+const pooledBytes = 8 * 1024 * 1024;
+
+/** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
+const spareSockets = 256;
+
+/**
+ * Listens for Process streams and for the calls that `routes` serves.
+ *
+ * gRPC calls of Process use this package's own framing. Calls of the same service over the Connect and
+ * gRPC-Web protocols go through Connect and reach the same `onStream`.
+ *
+ * @throws DmEnvRpcError when the port cannot be listened on, or a certificate cannot be used.
+ * @throws RangeError if a limit is out of range.
+ */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const host = options.host ?? defaultHost;
+  const onError = options.onError ?? (() => {});
+  const limits = listenLimits(options);
+  const { maxConnections, maxMessageBytes, pingIntervalMs, idleConnectionMs } = limits;
+  const codecs = options.codecs ?? defaultCodecs();
+  const pool = createBufferPool(pooledBytes);
+  const buffered = new BufferedBytes(limits);
+  let streams = 0;
+  const countStream = (): (() => void) => {
+    streams += 1;
+    return () => {
+      streams -= 1;
+    };
+  };
+
+  const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
+  const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
+  const connections: ServerConnections = new ServerConnections({
+    maxConnections,
+    others: () => webSockets.size,
+    pingIntervalMs,
+    idleConnectionMs,
+    onError,
+  });
+  const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
+  const webSockets = acceptWebSockets({
+    codecs,
+    maxMessageBytes,
+    pingIntervalMs,
+    buffered,
+    isAllowed,
+    refusal: () =>
+      connections.count + webSockets.size < maxConnections
+        ? undefined
+        : new DmEnvRpcError(
+            "RESOURCE_EXHAUSTED",
+            `this server takes ${maxConnections} connections at a time and has them; try again later (limit: maxConnections)`,
+          ),
+    onStream: options.onStream,
+    count: countStream,
+    onError,
+  });
+  const routes = createRoutes({
+    routes: (router) => {
+      const readMaxBytes = Math.min(maxMessageBytes, limits.maxConnectRequestBytes);
+      router.service(Environment, { process: handler }, { readMaxBytes });
+      options.routes?.(router);
+    },
+    maxMessageBytes,
+    idleConnectionMs,
+    maxCalls: limits.maxStreams,
+    idleCallMs: limits.idleStreamMs,
+    isAllowed,
+    onUpgrade: (request, network, head) =>
+      webSockets.upgrade(request, network, head, peerOfSocket(request.socket)),
+    onError,
+  });
+
+  const onHttp2Stream = (
+    http2: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    _flags: number,
+    rawHeaders: string[],
+  ): void => {
+    http2.on("error", () => {}); // The stream's owner learns of it from "close".
+    const connection = http2.session && connections.get(http2.session);
+    if (connection === undefined || connection.refused || http2.destroyed || http2.closed) {
+      http2.destroy();
+      return;
+    }
+    connection.streamOpened();
+    http2.once("close", connection.streamClosed);
+    if (!isGrpcProcess(headers)) {
+      routes.handle(http2, headers, rawHeaders, connection);
+      return;
+    }
+    const unsupported = unsupportedEncoding(headers);
+    if (unsupported !== undefined) {
+      refuseCall(http2, unsupported);
+      return;
+    }
+    http2.once("close", countStream());
+    options.onStream(
+      new GrpcServerStream({
+        http2,
+        headers,
+        decoder: codecs.request,
+        encoder: codecs.response,
+        maxMessageBytes,
+        pool,
+        connectionFailure: connection.failure,
+        openAccount: (holder) => buffered.open(connection.buffered, holder),
+        peer: peerOf(connection, headers),
+      }),
+    );
+  };
+  http2.on("stream", onHttp2Stream);
+  http2.on("session", (session: ServerHttp2Session) => {
+    connections.add(session);
+  });
+  http2.on("tlsClientError", onError);
+  http2.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
+  const server =
+    options.tls === undefined
+      ? createSniffingServer(
+          (socket) => http2.emit("connection", socket),
+          (socket) => routes.handleHttp1(socket),
+          idleConnectionMs,
+        )
+      : http2;
+  server.maxConnections = maxConnections + spareSockets;
+  const sockets = trackSockets(server, pingIntervalMs);
+
+  const path = listenPath(host, options.tls !== undefined);
+  const port = await bind(
+    server,
+    path === undefined ? { host, port: options.port ?? 0 } : { path },
+  );
+  server.on("error", onError);
+  const close = createClose(server, connections, routes, sockets, () => {
+    buffered.stop();
+    webSockets.stop();
+  });
+  return {
+    host,
+    port,
+    url:
+      path === undefined
+        ? `${options.tls === undefined ? "http" : "https"}://${joinHostPort(host, port)}`
+        : `unix:${path}`,
+    get connections() {
+      return sockets.size;
+    },
+    get streams() {
+      return streams;
+    },
+    close,
+    [Symbol.asyncDispose]: () => close(),
+  };
+}
+
+/**
+ * The file of the Unix domain socket that `host` names; undefined where it names none.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT where it cannot be listened on.
+ */
+function listenPath(host: string, hasTls: boolean): string | undefined {
+  if (socketPath(host) === undefined) {
+    return undefined;
+  }
+  if (hasTls) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `cannot serve TLS on a Unix domain socket: expected a host, received ${JSON.stringify(host)}; leave out tls`,
+    );
+  }
+  return parseAddress(host).path;
+}
+
+/** Returns a close in steps: refuse new connections, refuse new streams, end the streams, close the sockets. */
+function createClose(
+  server: Server,
+  connections: ServerConnections,
+  routes: Pick<Routes, "drain">,
+  sockets: ReadonlySet<Socket>,
+  stop: () => void,
+): Listener["close"] {
+  let closed: Promise<void> | undefined;
+  const cut = (): void => {
+    connections.destroy();
+    // After the GOAWAY of each destroyed connection; also sockets that never became HTTP/2.
+    setImmediate(() => {
+      for (const socket of sockets) {
+        socket.destroy();
+      }
+    });
+  };
+  return (options: CloseOptions = {}) => {
+    closed ??= new Promise((resolve) => {
+      server.close(() => {
+        connections.stop();
+        stop();
+        // The server no longer counts these sockets, but their own "close" is still pending.
+        let open = sockets.size;
+        for (const socket of sockets) {
+          socket.once("close", () => {
+            open -= 1;
+            if (open === 0) {
+              resolve();
+            }
+          });
+        }
+        if (open === 0) {
+          resolve();
+        }
+      });
+      connections.drain();
+      routes.drain();
+    });
+    const timer = setTimeout(cut, Math.min(options.graceMs ?? defaultGraceMs, maxTimeoutMs));
+    return closed.finally(() => clearTimeout(timer));
+  };
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingHttpHeaders } from "node:http2";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { joinHostPort } from "../stream/address.ts";
+import type { Peer } from "../stream/message-stream.ts";
+import { processPath } from "../stream/process-path.ts";
+
+/** Whether a request is a gRPC call of Process whose messages are protobuf. */
+export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
+  if (headers[":path"] !== processPath || headers[":method"] !== "POST") {
+    return false;
+  }
+  const type = headers["content-type"];
+  return (
+    type === "application/grpc" ||
+    type === "application/grpc+proto" ||
+    (type !== undefined && /^application\/grpc(\+proto)?\s*;/.test(type))
+  );
+}
+
+/** The peer of an HTTP connection, without the metadata of a call. */
+export type HttpPeer = Pick<Peer, "address" | "certificate">;
+
+/** The peer at the other end of a socket. */
+export function peerOfSocket(socket: Socket): HttpPeer {
+  const { remoteAddress, remotePort = 0 } = socket;
+  return {
+    // A Unix domain socket's peers have no address.
+    address: remoteAddress === undefined ? "unix:" : joinHostPort(remoteAddress, remotePort),
+    certificate: certificateOf(socket),
+  };
+}
+
+/** The peer's certificate, DER, where it was verified. */
+function certificateOf(socket: Socket): Uint8Array | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) {
+    return undefined;
+  }
+  const { raw } = socket.getPeerCertificate();
+  return raw === undefined ? undefined : new Uint8Array(raw);
+}
+
+/** Who calls; the metadata is put together when it is first asked for. */
+export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer {
+  let metadata: ReadonlyMap<string, string> | undefined;
+  return {
+    address: connection.address,
+    certificate: connection.certificate,
+    get metadata() {
+      metadata ??= metadataOf(headers);
+      return metadata;
+    },
+  };
+}
+
+/** The headers of a call without those that are the protocol's own. */
+export function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
+  const metadata = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || isReserved(name)) {
+      continue;
+    }
+    metadata.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  return metadata;
+}
+
+function isReserved(name: string): boolean {
+  return (
+    name.startsWith(":") ||
+    name.startsWith("grpc-") ||
+    name.startsWith("connect-") ||
+    name.startsWith("sec-websocket-") ||
+    name === "te" ||
+    name === "connection" ||
+    name === "upgrade" ||
+    name === "content-type"
+  );
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { trailersOf } from "../http2/grpc-status.ts";
+
+/** Why a gRPC call's messages cannot be read: its compression; undefined when they can. */
+export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError | undefined {
+  const encoding = headers["grpc-encoding"];
+  if (encoding === undefined || encoding === "identity" || encoding === "gzip") {
+    return undefined;
+  }
+  return new DmEnvRpcError(
+    "UNIMPLEMENTED",
+    `compression not supported: expected gzip or identity, received ${String(encoding)}`,
+  );
+}
+
+/** Answers a gRPC call with nothing but an error. */
+export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
+  http2.respond(
+    {
+      ":status": 200,
+      "content-type": "application/grpc",
+      "grpc-accept-encoding": "identity,gzip",
+      ...trailersOf(error),
+    },
+    { endStream: true },
+  );
+  http2.close();
+}
+
+/** Answers a request for a path that nothing serves, in the way its client understands. */
+export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  const error = new DmEnvRpcError("UNIMPLEMENTED", unknownPath(headers[":path"]));
+  refuse(http2, headers, error, 404);
+}
+
+/** Answers a request of a page that may not use this server. */
+export function refuseOrigin(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  const error = new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(headers));
+  refuse(http2, headers, error, 403);
+}
+
+/** The error of a page whose origin is not allowed. */
+export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
+  return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
+}
+
+/** Answers a request that there is no room for, in the way its client understands. */
+export function refuseForNow(
+  http2: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  error: DmEnvRpcError,
+): void {
+  refuse(http2, headers, error, 429);
+}
+
+function refuse(
+  http2: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  error: DmEnvRpcError,
+  httpStatus: number,
+): void {
+  if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
+    refuseCall(http2, error);
+    return;
+  }
+  http2.respond({ ":status": httpStatus, "content-type": "text/plain; charset=utf-8" });
+  http2.end(`${error.message}\n`); // node:http2 closes what was never read.
+}
+
+/** What a client is told that asks for a path that nothing serves. */
+export function unknownPath(path: string | undefined): string {
+  return `nothing is served at ${path?.slice(0, 200)}; check the path and the server's version`;
+}

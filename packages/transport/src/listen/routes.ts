@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  constants,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+} from "@connectrpc/connect";
+import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
+import {
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { setPeer } from "../connect/connect-stream.ts";
+import { goodbyeMs } from "../limits/limits.ts";
+import { processPath } from "../stream/process-path.ts";
+import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
+import { peerOf, peerOfSocket } from "./process-call.ts";
+
+import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
+import type { ServerConnection } from "./server-connections.ts";
+
+/** A connection of HTTP/1.1 has this long to send the head of a request. */
+const requestHeadMs = 10_000;
+
+/** What is served beside the gRPC calls of Process. */
+export interface RoutesOptions {
+  readonly routes: (router: ConnectRouter) => void;
+  readonly maxMessageBytes: number;
+  /** An HTTP/1.1 connection on which nothing happens for this long is closed; 0 never. */
+  readonly idleConnectionMs: number;
+  /** Calls at once, those of Process aside, whose streams their receiver counts. */
+  readonly maxCalls: number;
+  /** A call whose request has not ended, and on which nothing happens for this long, is reset; 0 never. */
+  readonly idleCallMs: number;
+  /** Decides whether the page that makes a request may. */
+  readonly isAllowed: OriginCheck;
+  /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
+  readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** Connect's router behind the listener. */
+export interface Routes {
+  handle(
+    http2: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: string[],
+    connection: ServerConnection,
+  ): void;
+  /** Takes a connection whose client speaks HTTP/1.1. */
+  handleHttp1(socket: Socket): void;
+  /** Takes no new request of HTTP/1.1; each connection closes with its response. */
+  drain(): void;
+}
+
+/**
+ * Serves a Connect router, request by request.
+ *
+ * node:http2's "request" event would wrap the streams of Process too; so the request and
+ * the response are made here, for the streams that need them. Connect's own adapter
+ * writes to the console, ours tells `onError`.
+ */
+export function createRoutes(options: RoutesOptions): Routes {
+  const router = createConnectRouter({
+    // Requests may be compressed, responses never are: it costs far more than it saves (and by
+    // default Connect would, from 1 KiB on).
+    acceptCompression: [compressionGzip],
+    compressMinBytes: Number.POSITIVE_INFINITY,
+    readMaxBytes: options.maxMessageBytes,
+  });
+  options.routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  const answer = async (
+    handler: UniversalHandlerFn,
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+    values: ContextValues,
+  ): Promise<void> => {
+    try {
+      const reply = await handler(
+        universalRequestFromNodeRequest(request, response, undefined, values),
+      );
+      await universalResponseToNodeResponse(reply, response);
+    } catch (thrown) {
+      const error = ConnectError.from(thrown);
+      // Connect's word for a client that is gone.
+      if (error.code !== Code.Aborted) {
+        options.onError(error);
+      }
+      if (response.headersSent) {
+        response.destroy();
+      } else {
+        response.statusCode = 400;
+        response.end();
+      }
+    }
+  };
+
+  let calls = 0;
+  const full = (): DmEnvRpcError | undefined =>
+    calls < options.maxCalls
+      ? undefined
+      : new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
+        );
+
+  /** Connections of HTTP/1.1 without a request, and the end of the wait for one: node:http has none unless it listens. */
+  const idle = new Map<Socket, NodeJS.Timeout>();
+  let draining = false;
+  const requests = new WeakMap<Socket, number>();
+  const awaitRequest = (socket: Socket): void => {
+    if (draining || socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    idle.set(socket, setTimeout(() => socket.destroy(), requestHeadMs).unref());
+  };
+  const endWait = (socket: Socket): void => {
+    clearTimeout(idle.get(socket));
+    idle.delete(socket);
+  };
+
+  const http1 = createServer({ shouldUpgradeCallback: isWebSocket }, (request, response) => {
+    const { socket } = request;
+    endWait(socket);
+    requests.set(socket, (requests.get(socket) ?? 0) + 1);
+    response.once("close", () => {
+      const left = (requests.get(socket) ?? 1) - 1;
+      requests.set(socket, left);
+      if (left === 0) {
+        awaitRequest(socket);
+      }
+    });
+    if (!options.isAllowed(request.headers)) {
+      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${refusedOrigin(request.headers)}\n`);
+      return;
+    }
+    if (request.method === "OPTIONS") {
+      response.writeHead(204, preflightHeaders(request.headers, options.isAllowed)).end();
+      return;
+    }
+    setHeaders(response, corsHeaders(request.headers, options.isAllowed));
+    const handler = handlers.get(pathOf(request.url));
+    const refused = full();
+    if (handler === undefined || refused !== undefined) {
+      const status = handler === undefined ? 404 : 429;
+      response.writeHead(status, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${refused?.message ?? unknownPath(request.url)}\n`);
+      return;
+    }
+    calls += 1;
+    response.once("close", () => {
+      calls -= 1;
+    });
+    const values = createContextValues();
+    setPeer(values, peerOf(peerOfSocket(request.socket), request.headers));
+    answer(handler, request, response, values).catch(options.onError);
+  });
+  http1.on("upgrade", (request, network, head) => {
+    endWait(request.socket);
+    if (draining) {
+      network.destroy();
+    } else {
+      options.onUpgrade(request, network, head);
+    }
+  });
+  // A connection is idle only without a request; a call may be silent for long.
+  http1.setTimeout(options.idleConnectionMs, (socket) => {
+    if (idle.has(socket)) {
+      socket.destroy();
+    }
+  });
+  http1.on("clientError", (error, socket) => {
+    options.onError(error);
+    // Tells a client that speaks TLS to a port in plain text what it is talking to.
+    socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
+  });
+
+  /** Counts a call, and resets it when its client leaves it in the middle of a request. */
+  const lookAfter = (http2: ServerHttp2Stream): void => {
+    calls += 1;
+    http2.once("close", () => {
+      calls -= 1;
+    });
+    http2.setTimeout(options.idleCallMs, () => {
+      if (!http2.readableEnded) {
+        http2.close(constants.NGHTTP2_CANCEL);
+      }
+    });
+  };
+
+  return {
+    handle(http2, headers, rawHeaders, connection) {
+      if (!options.isAllowed(headers)) {
+        refuseOrigin(http2, headers);
+        return;
+      }
+      if (headers[":method"] === "OPTIONS") {
+        const preflight = preflightHeaders(headers, options.isAllowed);
+        http2.respond({ ":status": 204, ...preflight }, { endStream: true });
+        return;
+      }
+      const handler = handlers.get(pathOf(headers[":path"]));
+      if (handler === undefined) {
+        refusePath(http2, headers);
+        return;
+      }
+      if (handler.requestPath !== processPath) {
+        const refused = full();
+        if (refused !== undefined) {
+          refuseForNow(http2, headers, refused);
+          return;
+        }
+        lookAfter(http2);
+      }
+      const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
+      const response = new Http2ServerResponse(http2);
+      setHeaders(response, corsHeaders(headers, options.isAllowed));
+      const values = createContextValues();
+      setPeer(values, peerOf(connection, headers));
+      // A response is the end of a call; a client that does not end its request keeps no stream.
+      http2.once("wantTrailers", () => {
+        const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
+        http2.once("close", () => clearTimeout(timer));
+      });
+      answer(handler, request, response, values).catch(options.onError);
+    },
+    handleHttp1(socket) {
+      socket.once("close", () => endWait(socket));
+      awaitRequest(socket);
+      http1.emit("connection", socket);
+    },
+    drain() {
+      draining = true;
+      for (const socket of idle.keys()) {
+        socket.destroy();
+      }
+    },
+  };
+}
+
+/** True for a request to become a WebSocket; others, such as h2c, are answered as if they did not ask. */
+function isWebSocket(request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === "websocket";
+}
+
+function setHeaders(
+  response: ServerResponse | Http2ServerResponse,
+  headers: Readonly<Record<string, string>>,
+): void {
+  for (const [name, value] of Object.entries(headers)) {
+    response.setHeader(name, value);
+  }
+}
+
+function pathOf(url: string | undefined): string {
+  return url?.split("?", 1)[0] ?? "";
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ConnectionBytes } from "../limits/buffered-bytes.ts";
+import { windowBytes } from "../limits/limits.ts";
+import { peerOfSocket } from "./process-call.ts";
+
+/** A connection past the limit has this long to read why it is refused. */
+const refusalMs = 1_000;
+
+/** An idle connection is looked at this often before it is closed. */
+const idleChecks = 4;
+
+/** One HTTP/2 connection of a listener. */
+export interface ServerConnection {
+  readonly session: ServerHttp2Session;
+  /** Address and port of the peer. */
+  readonly address: string;
+  /** The peer's verified certificate, DER. */
+  readonly certificate: Uint8Array | undefined;
+  /** One connection too many: its streams are refused. */
+  readonly refused: boolean;
+  /** What its streams hold of messages that nobody has taken. */
+  readonly buffered: ConnectionBytes;
+  /** Why the connection is gone, once it is. */
+  failure(): Error | undefined;
+  /** Counts a stream as open until `streamClosed`. */
+  streamOpened(): void;
+  streamClosed(): void;
+}
+
+/** The limits on a listener's connections. */
+export interface ConnectionLimits {
+  readonly maxConnections: number;
+  /** Connections that are not HTTP/2, which count as well. */
+  readonly others: () => number;
+  readonly pingIntervalMs: number;
+  readonly idleConnectionMs: number;
+  /** Is told why a connection was lost or refused. */
+  readonly onError: (error: Error) => void;
+}
+
+interface Entry extends ServerConnection {
+  streams: number;
+  idle: number;
+  pinged: boolean;
+  lost: Error | undefined;
+}
+
+/** The HTTP/2 connections of a listener: counts them, pings them, closes those that idle. */
+export class ServerConnections {
+  readonly #limits: ConnectionLimits;
+  readonly #entries = new Map<Http2Session, Entry>();
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+    const { pingIntervalMs, idleConnectionMs } = limits;
+    if (pingIntervalMs > 0) {
+      this.#timers.push(setInterval(() => this.#ping(), pingIntervalMs).unref());
+    }
+    if (idleConnectionMs > 0) {
+      const everyMs = Math.max(1, idleConnectionMs / idleChecks);
+      this.#timers.push(setInterval(() => this.#closeIdle(), everyMs).unref());
+    }
+  }
+
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  get(session: Http2Session): ServerConnection | undefined {
+    return this.#entries.get(session);
+  }
+
+  /** Takes in a connection that was accepted. */
+  add(session: ServerHttp2Session): void {
+    const { maxConnections, others } = this.#limits;
+    const refused = this.#entries.size + others() >= maxConnections;
+    const { address, certificate } = peerOfSocket(session.socket);
+    const entry: Entry = {
+      session,
+      address,
+      certificate,
+      refused,
+      buffered: { bytes: 0 },
+      streams: 0,
+      idle: 0,
+      pinged: false,
+      lost: undefined,
+      failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
+      streamOpened: () => {
+        entry.streams += 1;
+        entry.idle = 0;
+      },
+      streamClosed: () => {
+        entry.streams -= 1;
+      },
+    };
+    this.#entries.set(session, entry);
+    session.once("close", () => this.#entries.delete(session));
+    session.on("error", (error: Error) => {
+      entry.lost ??= lostConnection(address, error);
+      this.#limits.onError(entry.lost);
+    });
+    if (refused) {
+      this.#limits.onError(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `connection of ${address} refused: expected at most ${maxConnections} (maxConnections), received one more`,
+          { origin: "connection" },
+        ),
+      );
+      const why = `maxConnections: at most ${maxConnections}; try again later`;
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
+      setTimeout(() => session.destroy(), refusalMs).unref();
+      return;
+    }
+    session.setLocalWindowSize(windowBytes);
+  }
+
+  /** Tells every peer that no new stream is taken; each connection closes with its last stream. */
+  drain(): void {
+    for (const { session } of this.#entries.values()) {
+      session.close();
+    }
+  }
+
+  /** Ends every connection now. */
+  destroy(): void {
+    for (const entry of this.#entries.values()) {
+      entry.lost ??= new DmEnvRpcError("UNAVAILABLE", "the server was closed", {
+        origin: "connection",
+      });
+      entry.session.destroy();
+    }
+  }
+
+  /** Stops looking after the connections. */
+  stop(): void {
+    for (const timer of this.#timers) {
+      clearInterval(timer);
+    }
+  }
+
+  #ping(): void {
+    for (const entry of this.#entries.values()) {
+      const { session } = entry;
+      if (entry.pinged) {
+        this.#giveUpUnlessAnswered(entry);
+      } else if (!session.destroyed && !session.closed) {
+        // node:http2 refuses a ping on a connection that is closing.
+        entry.pinged = true;
+        session.ping((error) => {
+          if (error === null) {
+            entry.pinged = false;
+          }
+        });
+      }
+    }
+  }
+
+  /** The answer may have come while this process was busy: look at the socket first. */
+  #giveUpUnlessAnswered(entry: Entry): void {
+    setImmediate(() =>
+      setImmediate(() => {
+        if (!entry.pinged || entry.session.destroyed) {
+          return;
+        }
+        entry.lost ??= new DmEnvRpcError(
+          "UNAVAILABLE",
+          `the client at ${entry.address} did not answer a ping within ${this.#limits.pingIntervalMs} ms`,
+          { origin: "connection" },
+        );
+        this.#limits.onError(entry.lost);
+        entry.session.destroy();
+      }),
+    );
+  }
+
+  #closeIdle(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.streams > 0) {
+        continue;
+      }
+      entry.idle += 1;
+      if (entry.idle > idleChecks) {
+        entry.session.destroy();
+      } else if (entry.idle === idleChecks) {
+        entry.session.close();
+      }
+    }
+  }
+}
+
+function isSocketGone(session: ServerHttp2Session): boolean {
+  try {
+    return session.socket.destroyed;
+  } catch {
+    return true; // The session has let go of its socket.
+  }
+}
+
+function lostConnection(address: string, cause?: Error): Error {
+  const why = cause === undefined ? "" : `: ${cause.message}`;
+  return new DmEnvRpcError(
+    "UNAVAILABLE",
+    `the connection to the client at ${address} was lost${why}`,
+    { origin: "connection", cause },
+  );
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { createServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { answerOf, named, stepRequest } from "../testing/messages.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, serving } from "../testing/serving.ts";
+import { openStream } from "./open-stream.ts";
+
+test("requests are answered in order, then a half-close ends the call in good order", async () => {
+  await using server = await serving();
+  await using stream = await openStream(server.address);
+  const client = record(stream);
+  const accepted = await server.next();
+  const served = echo(accepted);
+  for (let i = 0; i < 1_000; i++) {
+    stream.send(named(`world ${i}`));
+  }
+  stream.end();
+  expect(await client.closed).toBeUndefined();
+  expect(client.messages.map(answerOf)).toEqual(
+    Array.from({ length: 1_000 }, (_, i) => `world ${i}`),
+  );
+  expect(client.events.slice(-2)).toEqual(["end", "close"]);
+  expect(await served.closed).toBeUndefined();
+  expect(served.events.slice(-2)).toEqual(["end", "close"]);
+});
+
+test("what is sent in one turn goes out in one piece, from promises too", async () => {
+  const chunks: number[] = [];
+  const server = createServer();
+  server.on("stream", (stream: ServerHttp2Stream) => {
+    stream.on("error", () => {});
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk.length));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const stream = await openStream(`127.0.0.1:${port}`);
+  record(stream);
+  for (let turn = 1; turn <= 5; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        await null;
+        stream.send(stepRequest(10));
+      }),
+    );
+    while (chunks.length < turn) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  expect(chunks).toHaveLength(5);
+  expect(new Set(chunks).size).toBe(1);
+  await stream.close();
+  await new Promise((resolve) => server.close(resolve));
+});

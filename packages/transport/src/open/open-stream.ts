@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { createBufferPool } from "../http2/buffer-pool.ts";
+import { GrpcClientStream } from "../http2/grpc-client-stream.ts";
+import { defaultMaxMessageBytes } from "../limits/limits.ts";
+import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
+import { defaultCodecs } from "../stream/call-codecs.ts";
+import type { ClientStream } from "../stream/message-stream.ts";
+import { processPath } from "../stream/process-path.ts";
+import { type ClientConnection, openConnection } from "./client-connection.ts";
+import { checkedMetadata, type Metadata } from "./metadata.ts";
+import { openWebSocketStream } from "./open-ws-stream.ts";
+import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+
+/** Bytes of spare memory for large requests that a stream keeps. */
+const pooledBytes = 2 * 1024 * 1024;
+
+/**
+ * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
+ *
+ * `address` is `host:port`, `http://host:port` (plain text, the same), `https://host:port` or `unix:/path` for gRPC,
+ * and `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; its refusal of the call itself
+ * comes with the stream's `onClose`.
+ *
+ * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
+ * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
+ */
+export async function openStream(
+  address: string,
+  options: OpenOptions = {},
+): Promise<OpenedStream> {
+  const parsed = parseAddress(address);
+  if (parsed.carrier === "websocket") {
+    return openWebSocketStream(parsed, options);
+  }
+  const headers = requestHeaders(parsed, options.metadata);
+  const connection = await openConnection(parsed, options);
+  const codecs = options.codecs ?? defaultCodecs();
+  // node:http2's `close(CANCEL)` sends END_STREAM before the reset, which the server reads as a
+  // half-close. Only an aborted signal sends a bare reset.
+  const controller = new AbortController();
+  const http2 = connection.session.request(headers, { signal: controller.signal });
+  const stream = new GrpcClientStream({
+    http2,
+    decoder: codecs.response,
+    encoder: codecs.request,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    pool: createBufferPool(pooledBytes),
+    freesChunks: true,
+    connectionFailure: connection.failure,
+    address: parsed.authority,
+    cancel: () => controller.abort(),
+  });
+  http2.once("close", () => connection.close());
+  return withConnection(stream, connection, parsed);
+}
+
+/** Returns the stream with the `close` and `address` of its connection. */
+export function withConnection(
+  stream: ClientStream,
+  connection: ClientConnection,
+  address: Address,
+): OpenedStream {
+  const close = async (): Promise<void> => {
+    stream.abort(
+      new DmEnvRpcError("CANCELLED", "the stream was closed on this side", { origin: "client" }),
+    );
+    connection.close();
+    await connection.closed;
+  };
+  return {
+    address: address.authority,
+    start: (receiver) => stream.start(receiver),
+    send: (message) => stream.send(message),
+    pause: () => stream.pause(),
+    resume: () => stream.resume(),
+    recycle: () => stream.recycle?.(),
+    end: () => stream.end(),
+    abort: (error) => stream.abort(error),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function requestHeaders(address: Address, metadata: Metadata | undefined): Record<string, string> {
+  return {
+    ":method": "POST",
+    ":scheme": address.secure ? "https" : "http",
+    ":authority": new URL(requestUrl(address)).host,
+    ":path": processPath,
+    "content-type": "application/grpc",
+    te: "trailers",
+    "user-agent": "dm-env-rpc-typescript",
+    ...checkedMetadata(metadata),
+  };
+}

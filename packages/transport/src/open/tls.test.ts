@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { X509Certificate } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { Health, HealthCheckResponseSchema } from "@dm-env-rpc/protocol/health";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { expect, test } from "vitest";
+import type { ListenOptions } from "../listen/listen-options.ts";
+import { authority, clientPair, serverPair } from "../testing/certificates.ts";
+import { errorOf } from "../testing/error-of.ts";
+import { answerOf, named } from "../testing/messages.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, type Serving, serving } from "../testing/serving.ts";
+import { openConnectStream } from "./open-connect-stream.ts";
+import { openStream } from "./open-stream.ts";
+import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+
+const secure = (server: Serving): string => `https://${server.address}`;
+
+const health: Partial<ListenOptions> = {
+  routes: (router) => {
+    router.rpc(Health.method.check, () => create(HealthCheckResponseSchema, { status: 1 }));
+  },
+};
+
+/** Opens a stream and closes it; the error of either. */
+async function failureOf(opening: Promise<OpenedStream>): Promise<DmEnvRpcError> {
+  const error = await opening.then(
+    (stream) => record(stream).closed,
+    (thrown: unknown) => thrown,
+  );
+  return errorOf(error);
+}
+
+test.each([
+  ["gRPC", openStream],
+  ["Connect", openConnectStream],
+])("a stream over TLS with %s is as good as one in plain text", async (_protocol, open) => {
+  await using server = await serving({ tls: serverPair });
+  expect(server.listener.url).toMatch(/^https:/);
+  await using stream = await open(secure(server), { tls: { ca: authority } });
+  const client = record(stream);
+  const accepted = await server.next();
+  echo(accepted);
+  stream.send(named("secret"));
+  stream.end();
+  expect(await client.closed).toBeUndefined();
+  expect(client.messages.map(answerOf)).toEqual(["secret"]);
+  expect(accepted.peer.certificate).toBeUndefined();
+});
+
+test("a certificate that nobody vouches for is refused, and what to do is said", async () => {
+  await using server = await serving({ tls: serverPair });
+  const error = await failureOf(openStream(secure(server)));
+  expect(error.code).toBe("UNAVAILABLE");
+  expect(error.message).toMatch(/is not trusted .*; pass the authority that signed it as tls.ca/);
+});
+
+test("a certificate for another name is refused, and what to do is said", async () => {
+  await using server = await serving({ tls: serverPair });
+  const tls = { ca: authority, serverName: "example.org" };
+  const error = await failureOf(openStream(secure(server), { tls }));
+  expect(error.message).toContain("is for another name");
+});
+
+test("a client that shows the certificate it is asked for is known by it", async () => {
+  for (const clientCertificates of ["optional", "required"] as const) {
+    await using server = await serving({
+      tls: { ...serverPair, ca: authority, clientCertificates },
+    });
+    const options: OpenOptions = { tls: { ca: authority, ...clientPair } };
+    for (const open of [openStream, openConnectStream]) {
+      await using stream = await open(secure(server), options);
+      const accepted = await server.next();
+      const { certificate } = accepted.peer;
+      expect(new X509Certificate(certificate ?? "").subject).toBe("CN=client");
+      record(stream);
+      record(accepted);
+    }
+  }
+});
+
+test("a client without the certificate that is required is refused", async () => {
+  await using server = await serving({
+    tls: { ...serverPair, ca: authority, clientCertificates: "required" },
+  });
+  const error = await failureOf(openStream(secure(server), { tls: { ca: authority } }));
+  expect(error.code).toBe("UNAVAILABLE");
+  expect(error.message).toMatch(/client certificate|connection/);
+});
+
+test("a certificate that does not verify is none where it is optional", async () => {
+  await using server = await serving({ tls: { ...serverPair, clientCertificates: "optional" } });
+  await using stream = await openStream(secure(server), {
+    tls: { ca: authority, ...clientPair },
+  });
+  const accepted = await server.next();
+  expect(accepted.peer.certificate).toBeUndefined();
+  record(stream);
+  record(accepted);
+});
+
+test.each(["1.1", "2"] as const)("routes are served over TLS and HTTP/%s", async (httpVersion) => {
+  await using server = await serving({ tls: serverPair, ...health });
+  const transport = createConnectTransport({
+    baseUrl: secure(server),
+    httpVersion,
+    nodeOptions: { ca: authority },
+  });
+  const answer = await createClient(Health, transport).check({});
+  expect(answer.status).toBe(1);
+  expect(server.errors).toEqual([]);
+});
+
+test("a key that is none is refused before anything listens", async () => {
+  const error = await serving({ tls: { cert: "no certificate", key: "no key" } }).catch((e) => e);
+  expect(errorOf(error).code).toBe("INVALID_ARGUMENT");
+  expect(errorOf(error).message).toContain("expected a PEM certificate and its key");
+});

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { toConnectError } from "../internal/connect-errors.ts";
+import { defaultMaxMessageBytes, highWaterBytes } from "../limits/limits.ts";
+import { tooLarge } from "../limits/too-large.ts";
+import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
+import {
+  type ClientStream,
+  type MessageStream,
+  onlyReceiver,
+  type ServerStream,
+  type StreamReceiver,
+} from "./message-stream.ts";
+
+/** Messages handed over in one turn before others get theirs. */
+const messagesPerTurn = 256;
+
+/** What a queued message costs beside its bytes. */
+const messageOverheadBytes = 256;
+
+/** How a pair of streams in memory behaves. */
+export interface MemoryStreamOptions {
+  /** The metadata that the server sees, names in lower case. Default: none. */
+  readonly metadata?: ReadonlyMap<string, string> | undefined;
+  /** The name of the client that the server sees. Default `memory`. */
+  readonly address?: string | undefined;
+  /** Most bytes of one message. Default 64 MiB. */
+  readonly maxMessageBytes?: number | undefined;
+  /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
+  readonly codecs?: CallCodecs | undefined;
+  /**
+   * Runs a task later, never at once, in the order in which tasks were given. Default
+   * `setImmediate`, which lets timers, sockets and other streams have their turn.
+   */
+  readonly schedule?: ((task: () => void) => void) | undefined;
+}
+
+/**
+ * A client's and a server's stream joined in memory, with the contract and the errors of
+ * a gRPC call over a network: delivery is asynchronous and in order, what is buffered is
+ * bounded the same, and a server's `end` ends the call for both.
+ *
+ * Every message is encoded when it is sent and decoded when it is delivered. So a world
+ * and an agent never share a tensor's memory, and what does not survive the wire does
+ * not survive here.
+ */
+export function memoryStreamPair(options: MemoryStreamOptions = {}): [ClientStream, ServerStream] {
+  const codecs = options.codecs ?? defaultCodecs();
+  const shared = {
+    schedule: options.schedule ?? ((task: () => void): void => void setImmediate(task)),
+    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+  };
+  const client = new MemoryStream(shared, "client", codecs.response, codecs.request);
+  const server = new MemoryStream(shared, "server", codecs.request, codecs.response);
+  client.join(server);
+  server.join(client);
+  return [
+    client,
+    Object.assign(server, {
+      peer: {
+        address: options.address ?? "memory",
+        metadata: options.metadata ?? new Map<string, string>(),
+        certificate: undefined,
+      },
+    }),
+  ];
+}
+
+interface Shared {
+  readonly schedule: (task: () => void) => void;
+  readonly maxMessageBytes: number;
+}
+
+/** What an end needs of the one at the other side. */
+interface Other {
+  /** Takes a message; says whether there is room for more. */
+  take(bytes: Buffer): boolean;
+  takeEnd(): void;
+  takeAbort(error: Error): void;
+  takeDrain(): void;
+  /** The end that this side had announced was delivered. */
+  endDelivered(): void;
+}
+
+class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Other {
+  readonly #shared: Shared;
+  readonly #side: "client" | "server";
+  readonly #decoder: MessageCodec<Received>;
+  readonly #encoder: MessageCodec<Sent>;
+  #other: Other | undefined;
+  #receiver: StreamReceiver<Received> | undefined;
+  #inbox: Buffer[] = [];
+  #inboxBytes = 0;
+  #owesDrain = false;
+  #needsDrain = false;
+  #paused = false;
+  #scheduled = false;
+  #ended = false;
+  #peerEnded = false;
+  #toldEnd = false;
+  #closed = false;
+  #failure: Error | undefined;
+
+  constructor(
+    shared: Shared,
+    side: "client" | "server",
+    decoder: MessageCodec<Received>,
+    encoder: MessageCodec<Sent>,
+  ) {
+    this.#shared = shared;
+    this.#side = side;
+    this.#decoder = decoder;
+    this.#encoder = encoder;
+  }
+
+  join(other: Other): void {
+    this.#other = other;
+  }
+
+  start(receiver: StreamReceiver<Received>): void {
+    this.#receiver = onlyReceiver(this.#receiver, receiver);
+    if (this.#closed) {
+      this.#tellClose();
+    } else {
+      this.#schedule();
+    }
+  }
+
+  send(message: Sent): boolean {
+    if (this.#closed || this.#ended || this.#other === undefined) {
+      return true;
+    }
+    const size = this.#encoder.size(message);
+    const bytes = Buffer.allocUnsafeSlow(size);
+    this.#encoder.write(message, bytes, 0);
+    if (this.#other.take(bytes)) {
+      return true;
+    }
+    this.#needsDrain = true;
+    return false;
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    if (this.#paused) {
+      this.#paused = false;
+      this.#schedule();
+    }
+  }
+
+  end(): void {
+    if (this.#closed || this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    if (this.#side === "server") {
+      this.#forget();
+    }
+    this.#other?.takeEnd();
+  }
+
+  abort(error: Error): void {
+    if (this.#closed) {
+      return;
+    }
+    this.#close(error);
+    this.#other?.takeAbort(
+      this.#side === "client"
+        ? new DmEnvRpcError("CANCELLED", "the client reset the stream (CANCEL)", {
+            origin: "client",
+          })
+        : statusOf(error),
+    );
+  }
+
+  take(bytes: Buffer): boolean {
+    if (this.#closed || (this.#ended && this.#side === "server")) {
+      return true; // A server that has ended reads no more.
+    }
+    this.#inbox.push(bytes);
+    this.#inboxBytes += bytes.length + messageOverheadBytes;
+    this.#schedule();
+    if (this.#inboxBytes < highWaterBytes) {
+      return true;
+    }
+    this.#owesDrain = true;
+    return false;
+  }
+
+  takeEnd(): void {
+    this.#peerEnded = true;
+    this.#schedule();
+  }
+
+  takeAbort(error: Error): void {
+    this.#close(error);
+  }
+
+  takeDrain(): void {
+    this.#shared.schedule(() => {
+      if (this.#needsDrain && !this.#closed && !this.#ended) {
+        this.#needsDrain = false;
+        this.#receiver?.onDrain();
+      }
+    });
+  }
+
+  endDelivered(): void {
+    if (this.#side === "server") {
+      this.#close(undefined);
+    }
+  }
+
+  #schedule(): void {
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      this.#shared.schedule(() => {
+        this.#scheduled = false;
+        this.#deliver();
+      });
+    }
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver;
+    if (receiver === undefined) {
+      return;
+    }
+    for (let left = messagesPerTurn; !this.#paused && !this.#closed; left--) {
+      if (this.#inbox.length > 0 && left === 0) {
+        this.#schedule();
+        return;
+      }
+      const bytes = this.#inbox.shift();
+      if (bytes === undefined) {
+        this.#deliverEnd(receiver);
+        return;
+      }
+      this.#deliverMessage(receiver, bytes);
+    }
+  }
+
+  #deliverMessage(receiver: StreamReceiver<Received>, bytes: Buffer): void {
+    const { maxMessageBytes } = this.#shared;
+    this.#inboxBytes -= bytes.length + messageOverheadBytes;
+    if (this.#owesDrain && this.#inboxBytes < highWaterBytes / 2) {
+      this.#owesDrain = false;
+      this.#other?.takeDrain();
+    }
+    if (bytes.length > maxMessageBytes) {
+      this.abort(tooLarge(`${bytes.length} bytes`, maxMessageBytes));
+    } else {
+      receiver.onMessage(this.#decoder.read(bytes, 0, bytes.length), bytes.length);
+    }
+  }
+
+  #deliverEnd(receiver: StreamReceiver<Received>): void {
+    if (!this.#peerEnded || this.#toldEnd) {
+      return;
+    }
+    this.#toldEnd = true;
+    receiver.onEnd();
+    this.#other?.endDelivered();
+    if (this.#side === "client") {
+      this.#close(undefined);
+    }
+  }
+
+  #close(error: Error | undefined): void {
+    if (this.#closed) {
+      return;
+    }
+    this.#closed = true;
+    this.#failure = error;
+    this.#forget();
+    if (this.#receiver !== undefined) {
+      this.#tellClose();
+    }
+  }
+
+  #tellClose(): void {
+    this.#shared.schedule(() => this.#receiver?.onClose(this.#failure));
+  }
+
+  #forget(): void {
+    this.#inbox = [];
+    this.#inboxBytes = 0;
+  }
+}
+
+/** The error of an abort as the client gets it: a status. */
+function statusOf(error: Error): DmEnvRpcError {
+  const { code, rawMessage } = toConnectError(error);
+  return new DmEnvRpcError(statusCodeOf(code), rawMessage);
+}
