@@ -4,8 +4,9 @@
 export { maxTimeoutMs } from "./internal/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export type { Metadata } from "./open/metadata.ts";
+export type { OpenOptions } from "./open/open-options.ts";
 export { openStream } from "./open/open-page-stream.ts";
-export type { OpenedStream, OpenOptions } from "./open/opened-stream.ts";
+export type { OpenedStream } from "./open/opened-stream.ts";
 export { type Address, isLoopback, parseAddress } from "./stream/address.ts";
 export type { CallCodecs } from "./stream/call-codecs.ts";
 export type {

@@ -19,8 +19,8 @@ import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
 import { checkedMetadata } from "./metadata.ts";
-import { withConnection } from "./open-stream.ts";
-import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+import type { OpenOptions } from "./open-options.ts";
+import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /** How a stream is opened over one of Connect's protocols. */
 export interface OpenConnectOptions extends OpenOptions {
@@ -84,7 +84,7 @@ export async function openConnectStream(
     () => stream.finish(connection.failure()),
     () => {},
   );
-  return withConnection(stream, connection, parsed);
+  return openedStream(stream, parsed, connection.disconnect);
 }
 
 /** Connect's client over a connection that is open already. */

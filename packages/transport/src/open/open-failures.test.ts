@@ -71,13 +71,6 @@ describe.each([
     expect(error.message).toContain("https://");
   });
 
-  test("fails on a server that never says a word, after the time it may take", async () => {
-    await using other = await foreign(createTcp());
-    const error = await failureOf(open(other.address, { connectTimeoutMs: 50 }));
-    expect(error).toMatchObject({ code: "DEADLINE_EXCEEDED", origin: "connection" });
-    expect(error.message).toContain("did not answer within 50 ms");
-  });
-
   test("fails on a server that hangs up", async () => {
     await using other = await foreign(createTcp((socket) => socket.destroy()));
     const error = await failureOf(open(other.address));
@@ -96,18 +89,6 @@ describe.each([
     const error = await failureOf(open(`https://${server.address}`));
     expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
     expect(error.message).toMatch(/expected (TLS|an HTTP\/2 server) on/);
-  });
-
-  test("stops when its signal says so", async () => {
-    await using other = await foreign(createTcp());
-    const controller = new AbortController();
-    const opening = failureOf(open(other.address, { signal: controller.signal }));
-    setImmediate(() => controller.abort(new Error("changed my mind")));
-    const error = await opening;
-    expect(error).toMatchObject({ code: "CANCELLED", origin: "client" });
-    expect(error.cause).toBe(controller.signal.reason);
-    const late = await failureOf(open(other.address, { signal: AbortSignal.abort() }));
-    expect(late).toMatchObject({ code: "CANCELLED", origin: "client" });
   });
 
   test("refuses metadata that cannot be sent", async () => {

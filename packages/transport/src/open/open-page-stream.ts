@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { maxTimeoutMs } from "../internal/time-source.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { type Address, parseAddress } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
@@ -8,9 +7,10 @@ import { processPath } from "../stream/process-path.ts";
 import { errorOfClose, offeredProtocols } from "../websocket/protocol.ts";
 import { webSocket } from "../websocket/web-socket.ts";
 import { WebSocketStream } from "../websocket/websocket-stream.ts";
+import { connecting } from "./connecting.ts";
 import { checkedMetadata } from "./metadata.ts";
-import { opened } from "./opened.ts";
-import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+import type { OpenOptions } from "./open-options.ts";
+import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /**
  * Opens a Process stream over the platform's own WebSocket: what `openStream` is in a page.
@@ -45,14 +45,16 @@ export async function openStream(
       { origin: "client" },
     );
   }
-  const socket = new WebSocket(
-    `${parsed.url}${processPath}`,
-    offeredProtocols(checkedMetadata(options.metadata)),
-  );
+  const protocols = offeredProtocols(checkedMetadata(options.metadata));
+  const socket = await connecting<WebSocket>(parsed, options, ({ succeed, fail }) => {
+    const socket = new WebSocket(`${parsed.url}${processPath}`, protocols);
+    socket.addEventListener("open", () => succeed(socket), { once: true });
+    socket.addEventListener("close", (event) => fail(closedEarly(parsed, event)), { once: true });
+    return () => socket.close();
+  });
   const closed = new Promise<void>((resolve) => {
     socket.addEventListener("close", () => resolve(), { once: true });
   });
-  await established(socket, parsed, options);
   const stream = new WebSocketStream({
     socket: webSocket(socket),
     side: "client",
@@ -61,67 +63,18 @@ export async function openStream(
     maxMessageBytes,
     peerName: `the server at ${parsed.authority}`,
   });
-  return opened(stream, parsed.authority, closed);
+  return openedStream(stream, parsed, () => closed);
 }
 
-/** Resolves once the WebSocket is open. */
-function established(
-  socket: WebSocket,
-  address: Address,
-  { connectTimeoutMs = 10_000, signal }: OpenOptions,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (error: DmEnvRpcError): void => {
-      settle();
-      socket.close();
-      reject(error);
-    };
-    const onAbort = (): void =>
-      giveUp(
-        new DmEnvRpcError("CANCELLED", `connecting to ${address.authority} was aborted`, {
-          origin: "client",
-          cause: signal?.reason,
-        }),
-      );
-    const onOpen = (): void => {
-      settle();
-      resolve();
-    };
-    const onClose = ({ code, reason }: CloseEvent): void => {
-      const told =
-        code === 1006 ? undefined : errorOfClose("client", address.authority, code, reason);
-      giveUp(
-        told ??
-          new DmEnvRpcError(
-            "UNAVAILABLE",
-            `could not open a WebSocket to ${address.authority}; check that the server runs there${address.secure ? "" : ", and use wss:// if it serves TLS"} (the platform tells no more)`,
-            { origin: "connection" },
-          ),
-      );
-    };
-    const timer = setTimeout(
-      () =>
-        giveUp(
-          new DmEnvRpcError(
-            "DEADLINE_EXCEEDED",
-            `${address.authority} did not answer within ${connectTimeoutMs} ms; check the address, or raise connectTimeoutMs`,
-            { origin: "connection" },
-          ),
-        ),
-      Math.min(connectTimeoutMs, maxTimeoutMs),
-    );
-    const settle = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-      socket.removeEventListener("open", onOpen);
-      socket.removeEventListener("close", onClose);
-    };
-    socket.addEventListener("open", onOpen);
-    socket.addEventListener("close", onClose);
-    if (signal?.aborted) {
-      onAbort();
-    } else {
-      signal?.addEventListener("abort", onAbort, { once: true });
-    }
-  });
+/** The error of a WebSocket that closed before it was open. */
+function closedEarly(address: Address, { code, reason }: CloseEvent): DmEnvRpcError {
+  const told = code === 1006 ? undefined : errorOfClose("client", address.authority, code, reason);
+  return (
+    told ??
+    new DmEnvRpcError(
+      "UNAVAILABLE",
+      `could not open a WebSocket to ${address.authority}; check that the server runs there${address.secure ? "" : ", and use wss:// if it serves TLS"} (the platform tells no more)`,
+      { origin: "connection" },
+    )
+  );
 }

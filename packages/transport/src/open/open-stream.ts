@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcClientStream } from "../http2/grpc-client-stream.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
-import type { ClientStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
-import { type ClientConnection, openConnection } from "./client-connection.ts";
+import { openConnection } from "./client-connection.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
+import type { OpenOptions } from "./open-options.ts";
 import { openWebSocketStream } from "./open-ws-stream.ts";
-import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /** Bytes of spare memory for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
@@ -52,34 +51,7 @@ export async function openStream(
     cancel: () => controller.abort(),
   });
   http2.once("close", () => connection.close());
-  return withConnection(stream, connection, parsed);
-}
-
-/** Returns the stream with the `close` and `address` of its connection. */
-export function withConnection(
-  stream: ClientStream,
-  connection: ClientConnection,
-  address: Address,
-): OpenedStream {
-  const close = async (): Promise<void> => {
-    stream.abort(
-      new DmEnvRpcError("CANCELLED", "the stream was closed on this side", { origin: "client" }),
-    );
-    connection.close();
-    await connection.closed;
-  };
-  return {
-    address: address.authority,
-    start: (receiver) => stream.start(receiver),
-    send: (message) => stream.send(message),
-    pause: () => stream.pause(),
-    resume: () => stream.resume(),
-    recycle: () => stream.recycle?.(),
-    end: () => stream.end(),
-    abort: (error) => stream.abort(error),
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  return openedStream(stream, parsed, connection.disconnect);
 }
 
 function requestHeaders(address: Address, metadata: Metadata | undefined): Record<string, string> {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { WebSocket } from "ws";
 import { codeOfHttpStatus } from "../http2/grpc-status.ts";
-import { maxTimeoutMs } from "../internal/time-source.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import type { Address } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
@@ -11,11 +10,20 @@ import { processPath } from "../stream/process-path.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { WebSocketStream } from "../websocket/websocket-stream.ts";
 import { maxPayloadFor, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
-import { type ConnectionOptions, tlsOptions } from "./client-connection.ts";
+import { tlsOptions } from "./client-connection.ts";
 import { connectFailure } from "./connect-failure.ts";
+import { connecting } from "./connecting.ts";
 import { checkedMetadata } from "./metadata.ts";
-import { opened } from "./opened.ts";
-import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+import type { OpenOptions } from "./open-options.ts";
+import { type OpenedStream, openedStream } from "./opened-stream.ts";
+
+/** An open WebSocket, and the connection below it. */
+interface Opened {
+  readonly webSocket: WebSocket;
+  readonly network: Duplex;
+  /** Resolves when the WebSocket is closed. */
+  readonly closed: Promise<void>;
+}
 
 /**
  * Opens a Process stream over a WebSocket, by the library `ws`.
@@ -27,14 +35,34 @@ export async function openWebSocketStream(
   options: OpenOptions = {},
 ): Promise<OpenedStream> {
   const { codecs = defaultCodecs(), maxMessageBytes = defaultMaxMessageBytes } = options;
-  const webSocket = new WebSocket(`${address.url}${processPath}`, [subprotocol], {
-    ...wsOptions,
-    ...(address.secure ? tlsOptions(address, options.tls ?? {}) : {}),
-    headers: { "user-agent": "dm-env-rpc-typescript", ...checkedMetadata(options.metadata) },
-    maxPayload: maxPayloadFor(maxMessageBytes),
+  const headers = {
+    "user-agent": "dm-env-rpc-typescript",
+    ...checkedMetadata(options.metadata),
+  };
+  const { webSocket, network, closed } = await connecting<Opened>(address, options, (attempt) => {
+    const webSocket = new WebSocket(`${address.url}${processPath}`, [subprotocol], {
+      ...wsOptions,
+      ...(address.secure ? tlsOptions(address, options.tls ?? {}) : {}),
+      headers,
+      maxPayload: maxPayloadFor(maxMessageBytes),
+    });
+    const closed = new Promise<void>((resolve) => webSocket.once("close", () => resolve()));
+    // Closing what is not open yet is an error of the library's, too.
+    webSocket.on("error", (error) => attempt.fail(connectFailure(address, error)));
+    webSocket.once("unexpected-response", (_request, { statusCode = 0, statusMessage }) =>
+      attempt.fail(
+        new DmEnvRpcError(
+          codeOfHttpStatus(statusCode),
+          `expected a WebSocket at ${address.authority}, received HTTP status ${statusCode} (${statusMessage}); check the address, and that the server and the proxies before it take WebSockets`,
+          { origin: "connection" },
+        ),
+      ),
+    );
+    webSocket.once("upgrade", ({ socket: network }) => {
+      webSocket.once("open", () => attempt.succeed({ webSocket, network, closed }));
+    });
+    return () => webSocket.terminate();
   });
-  const closed = new Promise<void>((resolve) => webSocket.once("close", () => resolve()));
-  const network = await established(webSocket, address, options);
   const stop = keepAlive(webSocket, options.pingIntervalMs ?? 0);
   webSocket.once("close", stop);
   const stream = new WebSocketStream({
@@ -45,72 +73,7 @@ export async function openWebSocketStream(
     maxMessageBytes,
     peerName: `the server at ${address.authority}`,
   });
-  return opened(stream, address.authority, closed);
-}
-
-/** Resolves with the connection below, once the WebSocket is open. */
-function established(
-  webSocket: WebSocket,
-  address: Address,
-  { connectTimeoutMs = 10_000, signal }: ConnectionOptions,
-): Promise<IncomingMessage["socket"]> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (error: DmEnvRpcError): void => {
-      settle();
-      webSocket.on("error", () => {}); // Closing what is not open yet is an error of the library's.
-      webSocket.terminate();
-      reject(error);
-    };
-    const onAbort = (): void =>
-      giveUp(
-        new DmEnvRpcError("CANCELLED", `connecting to ${address.authority} was aborted`, {
-          origin: "client",
-          cause: signal?.reason,
-        }),
-      );
-    const onError = (error: Error): void => giveUp(connectFailure(address, error));
-    const onRefused = (_request: ClientRequest, response: IncomingMessage): void => {
-      const { statusCode = 0, statusMessage } = response;
-      giveUp(
-        new DmEnvRpcError(
-          codeOfHttpStatus(statusCode),
-          `expected a WebSocket at ${address.authority}, received HTTP status ${statusCode} (${statusMessage}); check the address, and that the server and the proxies before it take WebSockets`,
-          { origin: "connection" },
-        ),
-      );
-    };
-    const onUpgrade = ({ socket }: IncomingMessage): void => {
-      webSocket.once("open", () => {
-        settle();
-        resolve(socket);
-      });
-    };
-    const timer = setTimeout(
-      () =>
-        giveUp(
-          new DmEnvRpcError(
-            "DEADLINE_EXCEEDED",
-            `${address.authority} did not answer within ${connectTimeoutMs} ms; check the address, or raise connectTimeoutMs`,
-            { origin: "connection" },
-          ),
-        ),
-      Math.min(connectTimeoutMs, maxTimeoutMs),
-    );
-    const settle = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-      webSocket.off("error", onError);
-      webSocket.off("unexpected-response", onRefused);
-    };
-    webSocket.once("error", onError);
-    webSocket.once("unexpected-response", onRefused);
-    webSocket.once("upgrade", onUpgrade);
-    if (signal?.aborted) {
-      onAbort();
-    } else {
-      signal?.addEventListener("abort", onAbort, { once: true });
-    }
-  });
+  return openedStream(stream, address, () => closed);
 }
 
 /** Pings the server, and gives the connection up when a ping is unanswered for as long. */

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CallCodecs } from "../stream/call-codecs.ts";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Address } from "../stream/address.ts";
 import type { ClientStream } from "../stream/message-stream.ts";
-import type { ConnectionOptions } from "./client-connection.ts";
-import type { Metadata } from "./metadata.ts";
-
-/** Options of `openStream`. */
-export interface OpenOptions extends ConnectionOptions {
-  /** Metadata of the call: names in lower case, values in printable ASCII. */
-  readonly metadata?: Metadata | undefined;
-  /** Most bytes of one message, also after inflation. Default 64 MiB. */
-  readonly maxMessageBytes?: number | undefined;
-  /** Codecs of both directions. Default: tensor-codec's with their default limits. */
-  readonly codecs?: CallCodecs | undefined;
-}
 
 /** A stream to a server, with its connection. */
 export interface OpenedStream extends ClientStream, AsyncDisposable {
@@ -23,4 +12,34 @@ export interface OpenedStream extends ClientStream, AsyncDisposable {
    * when the socket is closed. The connection of a stream that has closed closes by itself.
    */
   close(): Promise<void>;
+}
+
+/**
+ * Adds the life of its connection to a client's stream.
+ *
+ * @param disconnect Closes the connection of an aborted stream; resolves when its socket is closed.
+ */
+export function openedStream(
+  stream: ClientStream,
+  address: Address,
+  disconnect: () => Promise<void>,
+): OpenedStream {
+  const close = async (): Promise<void> => {
+    stream.abort(
+      new DmEnvRpcError("CANCELLED", "the stream was closed on this side", { origin: "client" }),
+    );
+    await disconnect();
+  };
+  return {
+    address: address.authority,
+    start: (receiver) => stream.start(receiver),
+    send: (message) => stream.send(message),
+    pause: () => stream.pause(),
+    resume: () => stream.resume(),
+    recycle: () => stream.recycle?.(),
+    end: () => stream.end(),
+    abort: (error) => stream.abort(error),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 }

@@ -14,8 +14,9 @@ import { answerOf, named } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
 import { openConnectStream } from "./open-connect-stream.ts";
+import type { OpenOptions } from "./open-options.ts";
 import { openStream } from "./open-stream.ts";
-import type { OpenedStream, OpenOptions } from "./opened-stream.ts";
+import type { OpenedStream } from "./opened-stream.ts";
 
 const secure = (server: Serving): string => `https://${server.address}`;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { openConnectStream } from "../open/open-connect-stream.ts";
+import type { OpenOptions } from "../open/open-options.ts";
 import { openStream as openInPage } from "../open/open-page-stream.ts";
 import { openStream } from "../open/open-stream.ts";
-import type { OpenedStream, OpenOptions } from "../open/opened-stream.ts";
+import type { OpenedStream } from "../open/opened-stream.ts";
 import { memoryStreamPair } from "../stream/memory-stream.ts";
 import type { ClientStream, ServerStream } from "../stream/message-stream.ts";
 import { serving } from "./serving.ts";
