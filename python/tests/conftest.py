@@ -22,7 +22,8 @@ def sample():
                 return servers.enter_context(listening([program], PORT="0"))[1]
             if name == "coins":
                 program = ROOT / "packages/create/template/src/main.ts"
-                return servers.enter_context(listening([program], PORT="0", GRACE_MS="0"))[1]
+                command = [program, "--port", "0", "--grace-ms", "0"]
+                return servers.enter_context(listening(command))[1]
             clock = "lockstep" if name == "gridworld" else name
             return servers.enter_context(serving("gridworld-server", "--clock", clock))
 

@@ -54,6 +54,22 @@ def test_pettingzoos_seed_tests_pass(made, name):
     seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
 
 
+def test_agents_act_in_their_order_where_each_step_is_played_on_arrival(sample):
+    settings = settings_of("freeRunning", 100, max_agents=6)
+    one, other = (
+        RemoteParallelEnv(sample("freeRunning"), 6, create_settings=settings) for _ in range(2)
+    )
+    for seed in range(3):
+        np.testing.assert_equal(one.reset(seed=seed), other.reset(seed=seed))
+        moves = np.random.default_rng(seed)
+        while one.agents:
+            actions = {agent: moves.integers(6) for agent in one.agents}
+            np.testing.assert_equal(one.step(actions), other.step(actions))
+            assert one.agents == other.agents
+    one.close()
+    other.close()
+
+
 @pytest.mark.parametrize("name", ["gridworld", "turns", "wakeUp", "cart-pole"])
 def test_pettingzoos_max_cycles_test_passes(made, name):
     # Food that none can carry is never gone, which would end a sequence before its time.

@@ -3,7 +3,7 @@
 
 import asyncio
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,11 @@ class _Agent:
 
 class Session:
     """Agents that share a world, each on a stream of its own.
+
+    Requests are sent in the order of the agents, each on the wire before the next, and then all
+    answers are awaited: a world that acts on arrival acts in that order, and one that waits for
+    everybody does not wait for ever. The order holds for `STREAMS_PER_CHANNEL` agents, which share
+    a connection.
 
     Args:
         host: Where the streams go.
@@ -99,13 +104,18 @@ class Session:
         await self._reopen({})
         return await self._begin(seed, packed)
 
-    async def step(self, request: dm_env_rpc_pb2.EnvironmentRequest, index: int = 0) -> Step:
-        """Steps an agent."""
-        return await self._step(self._agents[index], request)
+    async def step(self, requests: Mapping[int, dm_env_rpc_pb2.EnvironmentRequest]) -> list[Step]:
+        """Steps agents by their index, sent in that order."""
+        agents = [self._agents[index] for index in requests]
+        for agent, request in zip(agents, requests.values(), strict=True):
+            await agent.stream.send(request)
+        return await gather(self._receive_step(agent) for agent in agents)
 
-    async def first_step(self) -> Step:
-        """Begins the next sequence of the only agent, whose last one has ended."""
-        return await self._first_step(self._agents[0])
+    async def first_steps(self) -> list[Step]:
+        """Begins the next sequence of agents whose last one has ended."""
+        for agent in self._agents:
+            await agent.stream.send(agent.specs.first_request())
+        return await gather(self._receive_first_step(agent) for agent in self._agents)
 
     async def close(self) -> None:
         """Leaves the world, destroys it if it was made here, and ends the streams."""
@@ -140,7 +150,8 @@ class Session:
                 world_name=self._world,
                 settings=pack_settings(self._options.get("join_settings", {})),
             )
-            joined = await gather(stream.request(Request(join_world=join)) for stream in streams)
+            # One after another: a world deals its seats out in the order of the joins.
+            joined = [await stream.request(Request(join_world=join)) for stream in streams]
             self._agents = [
                 _Agent(stream, self._read_specs(response.specs))
                 for stream, response in zip(streams, joined, strict=True)
@@ -179,10 +190,8 @@ class Session:
     ) -> list[Step]:
         if seed is not None:
             await self._seed(seed)
-        await self._each(
-            lambda agent: self._reset(agent, settings) if agent.running or settings else _nothing()
-        )
-        return await self._each(self._first_step)
+        await self._reset([agent for agent in self._agents if agent.running or settings], settings)
+        return await self.first_steps()
 
     async def _seed(self, seed: int) -> None:
         for route in self._seed_routes:
@@ -200,12 +209,11 @@ class Session:
             await self._open({})
 
     async def _seed_by_reset(self, seed: int) -> None:
-        settings = pack_settings({SEED: seed})
-        await self._each(lambda agent: self._reset(agent, settings))
+        await self._reset(self._agents, pack_settings({SEED: seed}))
 
     async def _seed_by_reset_world(self, seed: int) -> None:
         # No other agent may be RUNNING, or the call would wait until it had stepped.
-        await self._each(lambda agent: self._reset(agent, {}) if agent.running else _nothing())
+        await self._reset([agent for agent in self._agents if agent.running], {})
         request = dm_env_rpc_pb2.ResetWorldRequest(
             world_name=self._world, settings=pack_settings({SEED: seed})
         )
@@ -214,16 +222,25 @@ class Session:
     async def _seed_by_create(self, seed: int) -> None:
         await self._reopen({SEED: seed})
 
-    async def _reset(self, agent: _Agent, settings: Mapping[str, dm_env_rpc_pb2.Tensor]) -> None:
-        request = dm_env_rpc_pb2.ResetRequest(settings=settings)
-        response = await agent.stream.request(Request(reset=request))
+    async def _reset(
+        self, agents: Sequence[_Agent], settings: Mapping[str, dm_env_rpc_pb2.Tensor]
+    ) -> None:
+        request = Request(reset=dm_env_rpc_pb2.ResetRequest(settings=settings))
+        for agent in agents:
+            await agent.stream.send(request)
+        await gather(self._receive_reset(agent) for agent in agents)
+
+    async def _receive_reset(self, agent: _Agent) -> None:
+        response = await agent.stream.receive()
         agent.running = False
         if response.specs != agent.specs.sent:
             raise _specs_changed()
 
-    async def _first_step(self, agent: _Agent) -> Step:
-        for _ in range(_FIRST_STEPS):
-            step = await self._step(agent, agent.specs.first_request())
+    async def _receive_first_step(self, agent: _Agent) -> Step:
+        for attempt in range(_FIRST_STEPS):
+            if attempt > 0:
+                await agent.stream.send(agent.specs.first_request())
+            step = await self._receive_step(agent)
             if not step.ended:
                 return step
         raise ServerError(
@@ -233,8 +250,8 @@ class Session:
             "report it to the authors of the world",
         )
 
-    async def _step(self, agent: _Agent, request: dm_env_rpc_pb2.EnvironmentRequest) -> Step:
-        step = agent.specs.read(await agent.stream.request(request))
+    async def _receive_step(self, agent: _Agent) -> Step:
+        step = agent.specs.read(await agent.stream.receive())
         agent.running = not step.ended
         return step
 
@@ -248,9 +265,6 @@ class Session:
             except ServerError as error:
                 if error.code != "NOT_FOUND":
                     self._left_behind.append(name)
-
-    async def _each(self, call: Callable[[_Agent], Coroutine[Any, Any, Any]]) -> list[Any]:
-        return await gather(call(agent) for agent in self._agents)
 
 
 async def gather(coroutines: Any) -> list[Any]:
@@ -267,10 +281,6 @@ async def gather(coroutines: Any) -> list[Any]:
 
 async def _leave(stream: Stream) -> None:
     await stream.request(Request(leave_world=dm_env_rpc_pb2.LeaveWorldRequest()))
-
-
-async def _nothing() -> None:
-    return None
 
 
 async def _quietly(ending: Awaitable[Any]) -> None:

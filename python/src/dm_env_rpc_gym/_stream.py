@@ -26,6 +26,9 @@ CHANNEL_OPTIONS: Sequence[tuple[str, int]] = (
 
 Metadata = Sequence[tuple[str, str]]
 
+_ENDED = (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError)
+"""What a call that has ended raises."""
+
 
 class _Channel:
     def __init__(self, channel: grpc.aio.Channel) -> None:
@@ -111,11 +114,42 @@ class Stream:
         self._host = host
         self._channel = channel
         self._call = call
+        self._awaited: str | None = None
+        self._ended = False
         self.lost = False
         """True once an answer can no longer be matched to its request."""
 
     async def request(self, request: dm_env_rpc_pb2.EnvironmentRequest) -> Any:
         """Sends a request and returns the response of its own kind.
+
+        Raises:
+            ServerError: The server refused it.
+            ConnectionLostError: The stream has ended.
+        """
+        await self.send(request)
+        return await self.receive()
+
+    async def send(self, request: dm_env_rpc_pb2.EnvironmentRequest) -> None:
+        """Sends a request; when this returns it is on the wire, ahead of all later ones.
+
+        Call `receive` next: it raises the errors of both.
+        """
+        if self._awaited is not None:
+            # The answer of before was not received, and must not be taken for this one's.
+            self._give_up()
+        if self.lost:
+            return
+        self._awaited = request.WhichOneof("payload")
+        try:
+            await self._call.write(request)
+        except _ENDED:
+            self._ended = True
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def receive(self) -> Any:
+        """Returns the response to the request that was sent.
 
         Raises:
             ServerError: The server refused it.
@@ -128,37 +162,38 @@ class Stream:
                 "call reset(), which connects again",
             )
         try:
-            await self._call.write(request)
-            response = await self._call.read()
-        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
+            response = grpc.aio.EOF if self._ended else await self._call.read()
+        except _ENDED:
             response = grpc.aio.EOF
         except BaseException:
             # Cancelled while the answer was under way: it must not be taken for the next one's.
-            self.lost = True
-            self._call.cancel()
+            self._give_up()
             raise
         if response is grpc.aio.EOF:
             self.lost = True
             raise await self._end()
-        kind = request.WhichOneof("payload")
+        awaited, self._awaited = self._awaited, None
         received = response.WhichOneof("payload")
         if received == "error":
             raise server_error(response.error)
-        if received != kind:
-            self.lost = True
-            self._call.cancel()
+        if received != awaited:
+            self._give_up()
             raise ConnectionLostError(
-                f"the answer of {self._host.address} is of another kind: expected {kind}, "
-                f"received {received}",
+                f"the answer of {self._host.address} is of another kind: expected "
+                f"{awaited}, received {received}",
                 "INTERNAL",
                 "report it to the authors of the server; reset() connects again",
             )
-        return getattr(response, kind)
+        return getattr(response, received)
 
     async def close(self) -> None:
         """Ends the stream."""
         self._call.cancel()
         await self._host.release(self._channel, trusted=not self.lost)
+
+    def _give_up(self) -> None:
+        self.lost = True
+        self._call.cancel()
 
     async def _end(self) -> ConnectionLostError:
         code = await self._call.code()

@@ -91,7 +91,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
                 "step came outside of a sequence", "FAILED_PRECONDITION", "call reset() first"
             )
         request = self._specs.request(action)
-        step = self._caller.call(self._session.step(request), "step")
+        [step] = self._caller.call(self._session.step({0: request}), "step")
         self._running = not step.ended
         self._frame = step.frame
         return step.observation, step.reward, step.terminated, step.truncated, step.info

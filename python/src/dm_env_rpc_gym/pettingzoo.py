@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from ._agent_specs import Frame, Step
 from ._options import Caller, Options
-from ._session import Session, gather
+from ._session import Session
 from .env import RemoteEnv, metadata_of, reset_settings
 from .errors import ActionError, UsageError
 
@@ -21,7 +21,9 @@ from .errors import ActionError, UsageError
 class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
     """Several agents in one world, each on a stream of its own.
 
-    An agent whose sequence ends leaves `agents` until the next `reset`.
+    An agent whose sequence ends leaves `agents` until the next `reset`. Agents join, reset and step
+    in the order of `possible_agents`, which decides in a world that acts on each as it arrives: a
+    seed and the same actions give the same sequences. In real time nothing gives them again.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
@@ -118,15 +120,13 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
                 "INVALID_ARGUMENT",
                 "give an action for every agent in env.agents; nothing was sent",
             )
-        requests = {agent: self._specs[agent].request(actions[agent]) for agent in self.agents}
+        requests = {
+            index: self._specs[agent].request(actions[agent])
+            for index, agent in enumerate(self.possible_agents)
+            if agent in self.agents
+        }
         stepping, self.agents = self.agents, []
-        answers = self._caller.call(
-            gather(
-                self._session.step(requests[agent], self.possible_agents.index(agent))
-                for agent in stepping
-            ),
-            "step",
-        )
+        answers = self._caller.call(self._session.step(requests), "step")
         steps: dict[str, Step] = dict(zip(stepping, answers, strict=True))
         self.agents = [agent for agent in stepping if not steps[agent].ended]
         self._keep_frame(steps)

@@ -152,13 +152,16 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
             if not beginning[index]
         }
         self._stale[:] = True
-        steps = self._together(
+        answers = self._together(
             {
-                index: session.first_step() if beginning[index] else session.step(requests[index])
+                index: session.step({0: requests[index]})
+                if index in requests
+                else session.first_steps()
                 for index, session in enumerate(self._sessions)
             },
             "step",
         )
+        steps = {index: step for index, [step] in answers.items()}
         rewards = np.array(
             [0.0 if beginning[index] else step.reward for index, step in steps.items()], np.float64
         )
@@ -168,9 +171,10 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         infos: dict[str, Any] = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
             begun = self._together(
-                {int(i): self._sessions[i].first_step() for i in np.flatnonzero(ended)}, "autoreset"
+                {int(i): self._sessions[i].first_steps() for i in np.flatnonzero(ended)},
+                "autoreset",
             )
-            for index, first in begun.items():
+            for index, [first] in begun.items():
                 last = steps[index]
                 final = {"final_obs": last.observation, "final_info": last.info}
                 infos = self._add_info(infos, final, index)
