@@ -14,6 +14,7 @@ const enforced = [
   { from: 60, to: 63, who: "server" },
   { from: 67, to: 67, who: "client" },
   { from: 68, to: 69, who: "server" },
+  { from: 75, to: 75, who: "server" },
 ];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");

@@ -114,6 +114,7 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
             tensor("uint8", [height * tileSide, width * tileSide, 3], foraging.rgb(agent)),
           reward: (agent) => foraging.rewardOf(agent),
         },
+        picture: () => tensor("uint8", [height * tileSide, width * tileSide, 3], foraging.rgb()),
         properties: {
           board: property(t.string(), {
             description: "The board as a layout draws it",

@@ -59,6 +59,7 @@ export {
   type LeavePolicy,
   type MergedSpecs,
   type Observers,
+  type Picture,
   type RequiredAction,
   required,
   type SequenceStart,

@@ -36,7 +36,8 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     engine: ["clocks", "definition"],
     properties: ["engine", "definition"],
     session: ["properties", "engine", "definition"],
-    host: ["session", "properties", "engine", "definition"],
+    spectating: ["engine", "clocks", "definition"],
+    host: ["spectating", "session", "properties", "engine", "definition"],
   },
   client: {
     stream: [],

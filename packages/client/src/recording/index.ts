@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Recordings of what goes over a connection, and replays of them. */
+
+export { encodePng } from "@dm-env-rpc/transport/internal/png";
 export type { Parting } from "./compare.ts";
 export type { RecordingEntry, RecordingHeader } from "./format.ts";
-export { encodePng } from "./png.ts";
 export { type RecordedFrame, type RecordingSource, readRecording, recordedFrames } from "./read.ts";
 export {
   type FileSink,

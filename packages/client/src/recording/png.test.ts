@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { crc32, inflateSync } from "node:zlib";
 import { tensor } from "@dm-env-rpc/tensor-codec";
+import { encodePng } from "@dm-env-rpc/transport/internal/png";
 import { describe, expect, test } from "vitest";
-import { encodePng } from "./png.ts";
 
 describe("a PNG", () => {
   /** The parts of a PNG, each with its checksum checked. */

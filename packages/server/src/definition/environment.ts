@@ -12,6 +12,7 @@ import type {
   DestroyPolicy,
   FromSettings,
   Observers,
+  Picture,
   UntypedWorldDefinition,
   World,
   WorldDefinition,
@@ -42,6 +43,8 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetS
   validate?(action: ActionsOf<A>): void;
   /** Acts. Actions that were not given are not in the record. Throwing `refuse(error)` refuses the step, nothing having changed. */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
+  /** What the environment looks like, for spectators, as a world's `picture`. */
+  picture?(): Picture;
   /**
    * The agent is gone, or the environment has failed: then its last call may not have come to an end.
    * Called once. Nobody waits for its promise.
@@ -64,6 +67,7 @@ const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
   reset: true,
   validate: true,
   step: true,
+  picture: true,
   close: true,
 });
 
@@ -213,6 +217,9 @@ function worldOf(
         environment = known(created, hooks, "an environment");
         if (created.validate !== undefined) {
           world.validate = (_agent, action) => created.validate?.(action);
+        }
+        if (created.picture !== undefined) {
+          world.picture = () => created.picture?.() ?? "";
         }
         return isOver ? close() : undefined;
       }),

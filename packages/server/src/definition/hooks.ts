@@ -14,6 +14,7 @@ const worldHooks = namesOf<UntypedWorld>({
   observe: true,
   affected: true,
   status: true,
+  picture: true,
   properties: true,
   extensions: true,
   turn: true,

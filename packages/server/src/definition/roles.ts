@@ -4,15 +4,15 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 /**
  * What a connection may do: an `agent` joins worlds, steps and resets itself; an
  * `operator` creates, resets and destroys worlds and writes properties. Either may
- * leave, and read and list properties.
+ * leave, and read and list properties. A `spectator` watches worlds.
  */
-export type Role = "agent" | "operator";
+export type Role = "agent" | "operator" | "spectator";
 
 /** The roles of a connection. */
 export type Roles = ReadonlySet<Role>;
 
 /** Roles granted when `authorize` is not configured. */
-export const everyRole: Roles = new Set<Role>(["agent", "operator"]);
+export const everyRole: Roles = new Set<Role>(["agent", "operator", "spectator"]);
 
 /** @throws DmEnvRpcError PERMISSION_DENIED naming the required role. */
 export function requireRole(roles: Roles, role: Role, what: string): void {

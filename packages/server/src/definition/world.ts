@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PackableOf, Specs, TensorSpec, ValueOf, ValuesOf } from "@dm-env-rpc/tensor-codec";
+import type {
+  PackableOf,
+  Specs,
+  Tensor,
+  TensorSpec,
+  ValueOf,
+  ValuesOf,
+} from "@dm-env-rpc/tensor-codec";
 import type { AgentId, SequenceState } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
 import type { Clock } from "./clock.ts";
@@ -70,6 +77,9 @@ export type Observers<O extends Specs> = {
       : never;
 };
 
+/** A picture of a world: pixels of shape [height, width, 3 or 4], or the text of an SVG. */
+export type Picture = Tensor<"uint8"> | string;
+
 /** What a new sequence begins with. */
 export interface SequenceStart<Settings> {
   /** The settings of the world, with what a reset of the world changed since. */
@@ -121,6 +131,13 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   affected?(): Iterable<AgentId>;
   /** Where the sequence of an agent stands after the last tick; without it, it never ends. */
   status?(agent: AgentId): SequenceState;
+  /**
+   * What the world looks like after the last tick, for spectators: pixels of shape [height, width, 3] or
+   * [height, width, 4] and dtype uint8, or the text of an SVG. Called only while somebody watches, 30 times a second at
+   * most, and not before the first sequence. If it throws, its spectators get the error and the world goes on.
+   * Default: the observations of an agent.
+   */
+  picture?(): Picture;
   /** Properties for the agents that have joined, beside those that every world has under `world`. */
   readonly properties?: PropertyTree;
   /** Extension messages of the agents that have joined. */

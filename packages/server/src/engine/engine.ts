@@ -326,6 +326,7 @@ export class Engine {
       return;
     }
     seat.missedMove = undefined;
+    this.#state.steps += 1;
     if (state.kind === "running" && state.undelivered !== undefined) {
       this.#deliverEnd(state.undelivered, step);
     } else if (state.kind === "running") {
@@ -730,6 +731,7 @@ export class Engine {
     }
     if (pending !== undefined && !pending.first) {
       const observations = this.#observe(running, pending);
+      this.#countReturn(reward);
       this.#become(seat, idle);
       pending.reply({ case: "step", value: { state, observations } });
       return;
@@ -738,7 +740,13 @@ export class Engine {
       this.#respond(running, RUNNING);
     }
     made(this.#play).observing.addReward(seat.agent, reward, seat.specs);
+    this.#countReturn(reward);
     this.#become(seat, { kind: "ended", seat, state, reward, saved: undefined, excused: false });
+  }
+
+  #countReturn({ total }: RewardSum): void {
+    this.#state.returns += 1;
+    this.#state.returnSum += total;
   }
 
   /** Answers a step with an undelivered end. */

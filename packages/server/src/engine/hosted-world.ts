@@ -2,6 +2,7 @@
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import type { CallLimitsMs } from "./author-calls.ts";
@@ -17,11 +18,47 @@ export interface Joined {
   readonly seat: Readonly<Seat>;
 }
 
-/** A world on a server: one that agents share, or one for each agent. */
-export interface HostedWorld {
+/** What has happened in a world; the numbers only grow. With `perAgent`, in all worlds of its agents, those that left included. */
+export interface WorldCounts {
+  readonly ticks: number;
+  readonly steps: number;
+  /** Ends of sequences, counted for each agent, and the sum of the agents' returns in them. */
+  readonly returns: number;
+  readonly returnSum: number;
+  readonly missedDeadlines: number;
+  readonly missedTicks: number;
+  /** Grows with whatever a spectator can see. */
+  readonly changes: number;
+}
+
+/** An agent as spectators see it. */
+export interface SpectatedAgent {
+  /** Its number in events. */
+  readonly agent: AgentId;
+  readonly seat: Readonly<Seat>;
+}
+
+/** What spectators read of a world, at any time and without a seat. */
+export interface SpectatedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly agentCount: number;
+  readonly counts: WorldCounts;
+  /** True while a sequence is in progress. */
+  readonly isRunning: boolean;
+  /** The agents in the order of joining. */
+  agents(): Iterable<SpectatedAgent>;
+  /**
+   * Shows the author's world when no transition is in progress; with `perAgent`, the world of one agent. Undefined if it
+   * is gone, or before its first sequence.
+   *
+   * @param see Must not throw.
+   */
+  look(agent: AgentId | undefined, see: (world: UntypedWorld | undefined) => void): void;
+}
+
+/** A world on a server: one that agents share, or one for each agent. */
+export interface HostedWorld extends SpectatedWorld {
   /** Makes the author's world; called once, before everything else. */
   create(done: Done<undefined>): void;
   /** @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself. */

@@ -167,7 +167,9 @@ export class Observing {
     const { entry } = recipe;
     if (reward.isDue && reward.isEmpty) {
       reward.isDue = false;
-      return this.#one(agent, recipe);
+      const only = this.#one(agent, recipe);
+      reward.count(only);
+      return only;
     }
     if (reward.isDue) {
       this.#add(agent, reward, entry);
@@ -177,6 +179,15 @@ export class Observing {
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
+  }
+
+  /**
+   * Packs one observation of an agent, other than its reward, for somebody who is not the agent.
+   *
+   * @throws WorldFault as `observe` does.
+   */
+  read(agent: AgentId, entry: SpecEntry): PackedTensor {
+    return this.#one(agent, { entry, observe: this.#observer(entry.name), scalar: undefined });
   }
 
   /** Adds the reward of the last tick to the sum, if it is due and the agent has rewards. */
@@ -196,6 +207,7 @@ export class Observing {
     reward.isDue = false;
     const observe = this.#observer(entry.name);
     const tensor = this.#one(agent, { entry, observe, scalar: undefined });
+    reward.count(tensor);
     try {
       reward.add(unpack(tensor));
     } catch (error) {

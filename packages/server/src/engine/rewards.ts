@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { dtypes, type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
+import { dtypes, type PackedTensor, type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
 
 /** 64-bit integers add up to bigints of any size: an array of them would wrap around unseen. */
 type Sum = Float64Array | bigint[];
@@ -15,6 +15,19 @@ export class RewardSum {
   #only: Tensor | undefined;
   /** Whether the last tick has a reward that is not in the sum yet. */
   isDue = false;
+  /** The reward that was read last; 0 unless it is a number. */
+  last = 0;
+  /** The rewards that were read since the sequence began, added up. */
+  total = 0;
+
+  /** Counts a reward as it is read from the world. */
+  count({ shape, data }: PackedTensor): void {
+    const reward = data[0];
+    if (shape.length === 0 && (typeof reward === "number" || typeof reward === "bigint")) {
+      this.last = Number(reward);
+      this.total += this.last;
+    }
+  }
 
   get isEmpty(): boolean {
     return this.#only === undefined;
@@ -38,7 +51,7 @@ export class RewardSum {
     return only === undefined || sum === undefined ? only : narrow(only, sum);
   }
 
-  /** Forgets the sum, and the reward that is due. */
+  /** Forgets the sum since the last response, and the reward that is due. */
   clear(): void {
     this.isDue = false;
     this.#only = undefined;

@@ -137,6 +137,11 @@ export interface WorldState {
   sequences: number;
   /** Ticks so far. */
   ticks: number;
+  /** Steps that were accepted so far. */
+  steps: number;
+  /** Ends of sequences so far, counted for each agent, and the sum of the agents' returns in them. */
+  returns: number;
+  returnSum: number;
   /** Counts each time that a sequence begins, ticks or ends. While it is the same, the world has not moved. */
   moves: number;
   missedDeadlines: number;
@@ -166,6 +171,9 @@ export function emptyWorld(): WorldState {
     sequence: "closed",
     sequences: 0,
     ticks: 0,
+    steps: 0,
+    returns: 0,
+    returnSum: 0,
     moves: 0,
     missedDeadlines: 0,
     missedTicks: 0,

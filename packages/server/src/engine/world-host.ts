@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
+import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { AuthorCalls } from "./author-calls.ts";
 import { Engine } from "./engine.ts";
-import type { HostOptions, Joined, JoinedWorld } from "./hosted-world.ts";
+import type {
+  HostOptions,
+  Joined,
+  JoinedWorld,
+  SpectatedAgent,
+  WorldCounts,
+} from "./hosted-world.ts";
 import { ownedStep } from "./owned-request.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import type { Seat, WorldState } from "./state.ts";
 import { Turnstile } from "./turnstile.ts";
 import { WorldSettings } from "./world-settings.ts";
+
+/** The counts of a world's state. */
+function countsOf(state: Readonly<WorldState>): WorldCounts {
+  const { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, moves } = state;
+  const joinsAndLeaves = 2 * state.lastAgent - state.seats.size;
+  const changes = moves + steps + joinsAndLeaves + missedDeadlines + missedTicks;
+  return { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, changes };
+}
 
 /**
  * A world that agents share: its engine behind a turnstile, which lets one transition run at a time.
@@ -56,6 +71,25 @@ export class WorldHost implements JoinedWorld {
 
   get agentCount(): number {
     return this.state.seats.size;
+  }
+
+  get counts(): WorldCounts {
+    return countsOf(this.state);
+  }
+
+  get isRunning(): boolean {
+    return this.state.sequence === "open";
+  }
+
+  agents(): readonly SpectatedAgent[] {
+    return [...this.state.seats.values()].map((seat) => ({ agent: seat.agent, seat }));
+  }
+
+  look(_agent: AgentId | undefined, see: (world: UntypedWorld | undefined) => void): void {
+    this.#turnstile.enter(() => {
+      const { gone, sequences } = this.state;
+      see(gone === undefined && sequences > 0 ? this.author : undefined);
+    });
   }
 
   create(done: Done<undefined>): void {

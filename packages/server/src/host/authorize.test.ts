@@ -120,7 +120,9 @@ describe("authorize", () => {
         onEvent: (event) => events.push(event),
       });
       expect(await connectAs(server, "any").closed).toMatchObject({ code: "UNAUTHENTICATED" });
-      const message = expect.stringMatching(/list of "agent" and "operator".*received/);
+      const message = expect.stringMatching(
+        /list of "agent", "operator" and "spectator".*received/,
+      );
       expect(events).toMatchObject([{ kind: "connection-refused", error: { message } }]);
     }
   });

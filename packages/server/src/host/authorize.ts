@@ -2,7 +2,7 @@
 
 import { inspect } from "node:util";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Peer, ServerStream } from "@dm-env-rpc/transport";
+import type { Peer } from "@dm-env-rpc/transport";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { everyRole, type Role, type Roles } from "../definition/roles.ts";
@@ -23,16 +23,16 @@ export interface AdmissionOptions {
   readonly emit: Emit;
 }
 
-/** Finds out what a stream may do; without roles it has been refused, and ended. */
-export type Admission = (stream: ServerStream, decided: (roles: Roles | undefined) => void) => void;
+/** Decides what a peer may do: its roles, or the error that refuses it. */
+export type Admission = (peer: Peer, decided: (result: Roles | DmEnvRpcError) => void) => void;
 
-/** Makes the way in for streams. */
+/** Makes the way in for streams and for spectators. */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { authorize, authorizeMs, time, emit } = options;
   if (authorize === undefined) {
-    return (_stream, decided) => decided(everyRole);
+    return (_peer, decided) => decided(everyRole);
   }
-  return (stream, decided) => {
+  return (peer, decided) => {
     let open = true;
     let cancel = (): void => {};
     const decide = (finish: () => void): void => {
@@ -44,9 +44,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       finish();
     };
     const refuse = (status: DmEnvRpcError, error: Error | undefined): void => {
-      emit({ kind: "connection-refused", address: stream.peer.address, error });
-      stream.abort(status);
-      decided(undefined);
+      emit({ kind: "connection-refused", address: peer.address, error });
+      decided(status);
     };
     const fail = (error: unknown): void => decide(() => refuse(unauthenticated(), toError(error)));
     const grant = (roles: readonly Role[] | undefined): void => {
@@ -63,7 +62,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       });
     };
     try {
-      const roles = authorize(stream.peer);
+      const roles = authorize(peer);
       if (!isPromiseLike(roles)) {
         grant(roles);
         return;
@@ -82,7 +81,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 }
 
 const expectedRoles =
-  'expected "authorize" to return a list of "agent" and "operator", or undefined';
+  'expected "authorize" to return a list of "agent", "operator" and "spectator", or undefined';
 
 function areRoles(roles: unknown): boolean {
   return Array.isArray(roles) && roles.every((role) => everyRole.has(role));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { randomBytes } from "node:crypto";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
@@ -21,6 +23,7 @@ import { limitsFrom, type ServerLimits } from "./limits.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 import { Sessions } from "./sessions.ts";
 import { software } from "./software.ts";
+import { createSpectators } from "./spectators.ts";
 import { WorldRegistry } from "./world-registry.ts";
 
 /** A world that a server comes with (behaviour 23). */
@@ -80,6 +83,8 @@ export interface CloseOptions {
 export interface EnvironmentServer extends AsyncDisposable {
   /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
   accept(stream: ServerStream): void;
+  /** The service of those who watch, for Connect's router; `serve` has it already. */
+  readonly spectators: ServiceImpl<typeof SpectatorService>;
   /** Names of the worlds that there are. */
   worldNames(): readonly string[];
   /** The worlds that there are and who is in them, as it is now. */
@@ -133,12 +138,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     onFault: (worldName, question, error) =>
       emit({ kind: "answer-failed", worldName, what: nameOf(question), error }),
   });
+  const admission = createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit });
+  const spectators = createSpectators({ worlds: registry, admission, time, emit });
   const sessions = new Sessions({
     ...limits,
     worlds: registry,
     sideChannel,
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
-    admission: createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit }),
+    admission,
     time,
     emit,
   });
@@ -158,6 +165,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
       cancel();
     }
     registry.destroyAll();
+    spectators.close();
   };
   let closed: Promise<void> | undefined;
   let closingSinceMs = 0;
@@ -180,6 +188,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   };
   return {
     accept: (stream) => sessions.accept(stream),
+    spectators: spectators.service,
     worldNames: () => registry.names(),
     worlds: () => registry.served(),
     get sessionCount() {

@@ -3,10 +3,16 @@ import { type DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-co
 import type { AgentId } from "../definition/agent.ts";
 import { seedOf } from "../definition/seed.ts";
 import { readSettings, seedSetting } from "../definition/settings.ts";
-import type { UntypedWorldDefinition } from "../definition/world.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { destroyedWorld, mayDestroyNow } from "../engine/destroy-policy.ts";
 import { fullWorld } from "../engine/full-world.ts";
-import type { HostedWorld, HostOptions, Joined } from "../engine/hosted-world.ts";
+import type {
+  HostedWorld,
+  HostOptions,
+  Joined,
+  SpectatedAgent,
+  WorldCounts,
+} from "../engine/hosted-world.ts";
 import type { Cancel, WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
@@ -28,6 +34,8 @@ export class PerAgentWorlds implements HostedWorld {
   /** The world of each agent, by the number that events give the agent. */
   readonly #worlds = new Map<AgentId, WorldHost>();
   #lastAgent = 0;
+  /** Counts of the worlds whose agents have left. */
+  #past: WorldCounts = noCounts;
   /** The callers of destroys that wait for the agents to leave. */
   readonly #destroyers: (() => void)[] = [];
   #isDraining = false;
@@ -47,6 +55,33 @@ export class PerAgentWorlds implements HostedWorld {
 
   get agentCount(): number {
     return this.#worlds.size;
+  }
+
+  get counts(): WorldCounts {
+    return [...this.#worlds.values()].reduce((sum, { counts }) => added(sum, counts), this.#past);
+  }
+
+  get isRunning(): boolean {
+    return [...this.#worlds.values()].some(({ isRunning }) => isRunning);
+  }
+
+  *agents(): Iterable<SpectatedAgent> {
+    for (const [agent, world] of this.#worlds) {
+      const [seated] = world.agents();
+      if (seated !== undefined) {
+        yield { agent, seat: seated.seat };
+      }
+    }
+  }
+
+  look(agent: AgentId | undefined, see: (world: UntypedWorld | undefined) => void): void {
+    const [first] = this.#worlds.values();
+    const world = agent === undefined ? first : this.#worlds.get(agent);
+    if (world === undefined) {
+      see(undefined);
+    } else {
+      world.look(undefined, see);
+    }
   }
 
   create(done: Done<undefined>): void {
@@ -119,6 +154,7 @@ export class PerAgentWorlds implements HostedWorld {
         emit(event);
         return;
       case "gone":
+        this.#past = added(this.#past, this.#worlds.get(agent)?.counts ?? noCounts);
         this.#worlds.delete(agent);
         if (this.#worlds.size > 0) {
           return;
@@ -226,6 +262,28 @@ export class PerAgentWorlds implements HostedWorld {
       told();
     }
   }
+}
+
+const noCounts: WorldCounts = {
+  ticks: 0,
+  steps: 0,
+  returns: 0,
+  returnSum: 0,
+  missedDeadlines: 0,
+  missedTicks: 0,
+  changes: 0,
+};
+
+function added(a: WorldCounts, b: WorldCounts): WorldCounts {
+  return {
+    ticks: a.ticks + b.ticks,
+    steps: a.steps + b.steps,
+    returns: a.returns + b.returns,
+    returnSum: a.returnSum + b.returnSum,
+    missedDeadlines: a.missedDeadlines + b.missedDeadlines,
+    missedTicks: a.missedTicks + b.missedTicks,
+    changes: a.changes + b.changes + 1,
+  };
 }
 
 /** A function that calls back at its call number `count`. */

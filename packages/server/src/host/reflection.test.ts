@@ -49,6 +49,7 @@ describe("reflection", () => {
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
       "grpc.reflection.v1alpha.ServerReflection",
+      "spectator.v1.SpectatorService",
     ]);
   });
 

@@ -4,6 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { Environment } from "@dm-env-rpc/protocol";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-env-rpc/protocol/properties";
+import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
 import {
@@ -103,6 +104,9 @@ export async function serve(options: ServeOptions): Promise<Server> {
       onStream: (stream) => environments.accept(stream),
       routes: (router) => {
         router.service(Health, health.service, { readMaxBytes: maxQuestionBytes });
+        router.service(SpectatorService, environments.spectators, {
+          readMaxBytes: maxQuestionBytes,
+        });
         options.routes?.(router);
         addReflection(router, [propertiesFile, ...(options.descriptors ?? [])]);
       },

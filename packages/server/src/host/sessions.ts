@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { Session, type SessionHost } from "../session/session.ts";
@@ -56,14 +56,15 @@ export class Sessions {
       return;
     }
     this.#streams += 1;
-    admission(stream, (roles) => {
-      if (roles !== undefined && this.#closing === undefined) {
-        this.#start(new Session(stream, roles, this.#host));
-        return;
-      }
-      this.#streams -= 1;
-      if (this.#closing !== undefined) {
+    admission(stream.peer, (result) => {
+      if (isDmEnvRpcError(result)) {
+        this.#streams -= 1;
+        stream.abort(result);
+      } else if (this.#closing !== undefined) {
+        this.#streams -= 1;
         stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
+      } else {
+        this.#start(new Session(stream, result, this.#host));
       }
     });
   }

@@ -6,7 +6,7 @@ import { checkDefinitions } from "../definition/definition-checks.ts";
 import { worldTypeSetting } from "../definition/reserved-settings.ts";
 import { shorten } from "../definition/shorten.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
-import type { HostedWorld } from "../engine/hosted-world.ts";
+import type { HostedWorld, SpectatedWorld } from "../engine/hosted-world.ts";
 import type { ObservationChecks } from "../engine/observing.ts";
 import type { WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
@@ -31,11 +31,17 @@ export interface WorldRegistryOptions {
   readonly emit: Emit;
 }
 
+/** A world whose `create` is over. */
+export interface WatchedWorld {
+  readonly host: SpectatedWorld;
+  readonly served: ServedWorld;
+}
+
 /** The worlds of a server, by name. */
 export class WorldRegistry implements Worlds {
   readonly #worlds = new Map<string, HostedWorld>();
   /** Worlds whose `create` is over. */
-  readonly #served = new Map<string, ServedWorld>();
+  readonly #served = new Map<string, WatchedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
   /** Why no world is created any more. */
@@ -56,7 +62,17 @@ export class WorldRegistry implements Worlds {
   }
 
   served(): readonly ServedWorld[] {
-    return [...this.#served.values()].map((world) => ({ ...world }));
+    return [...this.#served.values()].map(({ served }) => ({ ...served }));
+  }
+
+  /** The worlds that spectators can watch. */
+  watch(): readonly WatchedWorld[] {
+    return [...this.#served.values()];
+  }
+
+  /** The world of a name that spectators can watch: one object for as long as it exists. */
+  watched(name: string): WatchedWorld | undefined {
+    return this.#served.get(name);
   }
 
   /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
@@ -171,7 +187,7 @@ export class WorldRegistry implements Worlds {
     this.#worlds.set(worldName, host);
     host.create((result) => {
       if (result === undefined) {
-        this.#served.set(worldName, served);
+        this.#served.set(worldName, { host, served });
         emit({ kind: "world-created", worldName, worldType });
         idle.start();
       }

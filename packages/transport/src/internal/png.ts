@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { crc32, deflateSync } from "node:zlib";
+import { promisify } from "node:util";
+import { crc32, deflate, deflateSync } from "node:zlib";
 import { type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
 
 const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
@@ -13,7 +14,33 @@ const colourTypes = [undefined, 0, 4, 2, 6] as const;
  *
  * @throws TensorError `dtype` or `shape` for what is no picture.
  */
-export function encodePng(picture: Tensor): Uint8Array {
+export function encodePng(picture: Tensor): Uint8Array<ArrayBuffer> {
+  const { header, rows } = layOut(picture);
+  return assemble(header, deflateSync(rows));
+}
+
+/**
+ * The PNG file of a picture as `encodePng` makes it, compressed fast and beside the event loop.
+ *
+ * The picture's memory is free once this returns.
+ *
+ * @throws TensorError as `encodePng` does, and before it returns.
+ */
+export function encodePngBeside(picture: Tensor): Promise<Uint8Array<ArrayBuffer>> {
+  const { header, rows } = layOut(picture);
+  return deflateBeside(rows, { level: 1 }).then((pixels) => assemble(header, pixels));
+}
+
+const deflateBeside = promisify<Uint8Array, { level: number }, Buffer>(deflate);
+
+interface Layout {
+  /** The content of the chunk IHDR. */
+  readonly header: Uint8Array;
+  /** The pixels, with the byte of its filter in front of each row. */
+  readonly rows: Uint8Array;
+}
+
+function layOut(picture: Tensor): Layout {
   const [height = 0, width = 0, channels = 1] = picture.shape;
   const colourType = colourTypes[channels];
   if (picture.dtype !== "uint8") {
@@ -38,12 +65,17 @@ export function encodePng(picture: Tensor): Uint8Array {
     const pixels = picture.data.subarray(row * rowBytes, (row + 1) * rowBytes);
     rows.set(pixels, row * (rowBytes + 1) + 1);
   }
-  return Buffer.concat([
+  return { header, rows };
+}
+
+function assemble(header: Uint8Array, pixels: Uint8Array): Uint8Array<ArrayBuffer> {
+  const parts = [
     signature,
     chunk("IHDR", header),
-    chunk("IDAT", deflateSync(rows)),
+    chunk("IDAT", pixels),
     chunk("IEND", new Uint8Array(0)),
-  ]);
+  ];
+  return new Uint8Array(Buffer.concat(parts));
 }
 
 function chunk(type: string, data: Uint8Array): Uint8Array {

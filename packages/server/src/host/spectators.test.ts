@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+import { inflateSync } from "node:zlib";
+import { createClient, type Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import {
+  AgentState,
+  SpectatorService,
+  type WatchWorldResponse,
+} from "@dm-env-rpc/protocol/spectator";
+import { t, tensor, unpack } from "@dm-env-rpc/tensor-codec";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { describe, expect, it, test } from "vitest";
+import { networkPeer, serving } from "../../testing/network.ts";
+import { isBlocked } from "../../testing/peer.ts";
+import { tally } from "../../testing/tally.ts";
+import { defineEnvironment } from "../definition/environment.ts";
+import type { Role } from "../definition/roles.ts";
+import { defineWorld, type Picture } from "../definition/world.ts";
+import type { ServerEvent } from "./events.ts";
+import type { Server } from "./serve.ts";
+
+function spectatorOf(server: Pick<Server, "url">, transport?: Transport) {
+  return createClient(SpectatorService, transport ?? createGrpcTransport({ baseUrl: server.url }));
+}
+
+/** Reads frames one by one; disposing it cancels the call. */
+function reader<T>(watch: (options: { signal: AbortSignal }) => AsyncIterable<T>) {
+  const ended = new AbortController();
+  const responses = watch({ signal: ended.signal })[Symbol.asyncIterator]();
+  return {
+    async next(): Promise<T> {
+      const { value, done } = await responses.next();
+      if (done === true) {
+        throw new Error("the call has ended");
+      }
+      return value;
+    },
+    /** Reads until a response satisfies `is`. */
+    async find(is: (response: T) => boolean): Promise<T> {
+      for (;;) {
+        const response = await this.next();
+        if (is(response)) {
+          return response;
+        }
+      }
+    },
+    ended: () => responses.next(),
+    [Symbol.dispose]: () => ended.abort(),
+  };
+}
+
+/** A world of one number with a picture that a test chooses. */
+function painted(picture: () => Picture) {
+  return defineWorld({
+    name: "painted",
+    description: "A world with a picture",
+    version: "2.0.0",
+    actions: {},
+    observations: { reward: t.float32() },
+    create: () => ({ step() {}, observe: { reward: () => 2 }, picture }),
+  });
+}
+
+/** The size and the pixels in a PNG file of unfiltered rows. */
+function readPng(file: Uint8Array) {
+  const bytes = Buffer.from(file);
+  const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+  const length = bytes.readUInt32BE(33);
+  return { width, height, rows: [...inflateSync(bytes.subarray(41, 41 + length))] };
+}
+
+describe("behaviour 75: watching takes no seat", () => {
+  it("lists the worlds with their agents, sequences, steps and returns", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{ settings: { length: 2 } }],
+    });
+    using list = reader((options) => spectatorOf(server).watchWorlds({ maxRate: 30 }, options));
+    const empty = {
+      name: "tally-1",
+      type: "tally",
+      agents: 0,
+      sequences: 0n,
+      steps: 0n,
+      returns: 0n,
+    };
+    expect(await list.next()).toMatchObject({ worlds: [empty], worldCount: 1 });
+    await using agent = await networkPeer(server);
+    await agent.join("tally-1");
+    await agent.step();
+    await agent.step({ add: 3 });
+    expect((await agent.step({ add: 4 })).state).toBe("TERMINATED");
+    const { worlds } = await list.find(({ worlds: [world] }) => world?.returns === 1n);
+    expect(worlds).toMatchObject([
+      { agents: 1, sequences: 1n, ticks: 2n, steps: 3n, returns: 1n, returnSum: 7 },
+    ]);
+    expect(server.sessionCount).toBe(1);
+    expect(server.worlds()).toMatchObject([{ agents: 1, joins: 1 }]);
+  });
+
+  it("shows a world whenever it changes, and its agents", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("tally-1");
+    using world = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "tally-1" }, options),
+    );
+    const first = await world.next();
+    expect(first).toMatchObject({
+      isRunning: false,
+      info: { clock: { name: "lockstep", deadlineMs: 0, isContinuous: false }, perAgent: false },
+      agents: [{ agent: 1, state: AgentState.IDLE, isWaiting: false }],
+      view: { case: undefined },
+    });
+    const again = world.next();
+    expect(await isBlocked(again)).toBe(true);
+    await agent.step();
+    const begun = await again;
+    expect([begun.isRunning, begun.info]).toEqual([true, undefined]);
+    await agent.step({ add: 5 });
+    await agent.step({ add: 6 });
+    const { agents } = await world.find(({ world }) => world?.steps === 3n);
+    expect(agents).toMatchObject([{ state: AgentState.RUNNING, reward: 6, return: 11 }]);
+  });
+
+  it("shows which agents wait for the others", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    await using first = await networkPeer(server);
+    await using second = await networkPeer(server);
+    await first.join("tally-1");
+    await second.join("tally-1");
+    await Promise.all([first.step(), second.step()]);
+    using world = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "tally-1" }, options),
+    );
+    await world.next();
+    const waiting = first.step({ add: 1 });
+    const { agents } = await world.next();
+    expect(agents.map(({ isWaiting }) => isWaiting)).toEqual([true, false]);
+    await second.step({ add: 1 });
+    await waiting;
+  });
+
+  it("shows the observations of an agent where a world has no picture, without its reward", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{ settings: { start: 9 } }],
+    });
+    await using agent = await networkPeer(server);
+    await agent.join("tally-1", { width: 3 });
+    await agent.step();
+    using world = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "tally-1" }, options),
+    );
+    const { view } = await world.next();
+    if (view.case !== "observations") {
+      throw new Error(`expected observations, received ${view.case}`);
+    }
+    const { agent: whose, observations } = view.value;
+    const values = observations.map(({ name, tensor }) => [
+      name,
+      tensor && [...(unpack(unpackTensor(tensor)).data as Int32Array)],
+    ]);
+    expect(whose).toBe(1);
+    expect(Object.fromEntries(values)).toMatchObject({ total: [9], tick: [0], row: [1, 1, 1] });
+    expect(Object.keys(Object.fromEntries(values))).not.toContain("reward");
+  });
+
+  it("asks a world for its reward no more often than its agent does", async () => {
+    let reads = 0;
+    const counted = defineWorld({
+      name: "counted",
+      actions: {},
+      observations: { reward: t.float32(), seen: t.float32() },
+      create: () => ({
+        step() {},
+        observe: {
+          reward: () => {
+            reads += 1;
+            return 1;
+          },
+          seen: () => 1,
+        },
+      }),
+    });
+    await using server = await serving({ worlds: [counted], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("counted-1");
+    using world = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "counted-1" }, options),
+    );
+    await agent.step();
+    await agent.step();
+    await world.find(({ world }) => world?.steps === 2n);
+    expect(reads).toBe(1);
+  });
+
+  it("shows a picture of pixels as PNG", async () => {
+    const pixels = Uint8Array.of(1, 2, 3, 4, 5, 6);
+    const world = painted(() => tensor("uint8", [1, 2, 3], pixels));
+    await using server = await serving({ worlds: [world], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("painted-1");
+    await agent.step();
+    using watching = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "painted-1" }, options),
+    );
+    const { view, info } = await watching.next();
+    expect(info).toMatchObject({ description: "A world with a picture", version: "2.0.0" });
+    if (view.case !== "picture") {
+      throw new Error(`expected a picture, received ${view.case}`);
+    }
+    expect(view.value.mediaType).toBe("image/png");
+    expect(readPng(view.value.data)).toEqual({ width: 2, height: 1, rows: [0, 1, 2, 3, 4, 5, 6] });
+  });
+
+  it("shows a picture of text as SVG, and that of each agent's own environment", async () => {
+    const drawing = defineEnvironment({
+      name: "drawing",
+      actions: {},
+      observations: { count: t.int32() },
+      create: () => {
+        let count = 0;
+        return {
+          reset: () => ({ count }),
+          step: () => {
+            count += 1;
+            return { observation: { count }, reward: 1 };
+          },
+          picture: () => `<svg xmlns="http://www.w3.org/2000/svg"><text>${count}</text></svg>`,
+        };
+      },
+    });
+    await using server = await serving({ worlds: [drawing], premade: [{}] });
+    await using first = await networkPeer(server);
+    await using second = await networkPeer(server);
+    for (const [agent, steps] of [
+      [first, 2],
+      [second, 4],
+    ] as const) {
+      await agent.join("drawing-1");
+      for (let i = 0; i < steps; i++) {
+        await agent.step();
+      }
+    }
+    const pictureFor = async (agent: number): Promise<string> => {
+      using watching = reader((options) =>
+        spectatorOf(server).watchWorld({ world: "drawing-1", agent }, options),
+      );
+      const { view, agents, info } = await watching.next();
+      expect([agents.length, info?.perAgent]).toEqual([2, true]);
+      expect(view).toMatchObject({ case: "picture", value: { mediaType: "image/svg+xml" } });
+      return view.case === "picture" ? new TextDecoder().decode(view.value.data) : "";
+    };
+    expect(await pictureFor(0)).toContain("<text>1</text>");
+    expect(await pictureFor(2)).toContain("<text>3</text>");
+  });
+
+  it.each<[string, () => unknown, RegExp]>([
+    [
+      "throws",
+      () => {
+        throw new Error("no paint");
+      },
+      /no paint/,
+    ],
+    ["is a promise", () => Promise.resolve(""), /promise/],
+    ["is no picture", () => tensor("uint8", [2, 2], new Uint8Array(4)), /uint8 of shape \[2,2\]/],
+    ["is text that is no SVG", () => "<b>bold</b>", /a string of 11 characters/],
+  ])(
+    "a picture that %s is its spectators' error, told once, and the world goes on",
+    async (_what, picture, message) => {
+      const events: ServerEvent[] = [];
+      const world = painted(picture as () => Picture);
+      await using server = await serving({
+        worlds: [world],
+        premade: [{}],
+        onEvent: (event) => events.push(event),
+      });
+      await using agent = await networkPeer(server);
+      await agent.join("painted-1");
+      await agent.step();
+      using watching = reader((options) =>
+        spectatorOf(server).watchWorld({ world: "painted-1" }, options),
+      );
+      const error = { case: "error", value: expect.stringMatching(message) };
+      expect((await watching.next()).view).toMatchObject(error);
+      expect((await agent.step()).state).toBe("RUNNING");
+      expect((await watching.next()).view).toMatchObject(error);
+      const failures = events.filter(({ kind }) => kind === "answer-failed");
+      expect(failures).toMatchObject([{ worldName: "painted-1", what: '"picture"' }]);
+    },
+  );
+
+  it("asks for no picture while nobody watches, and once for all that do", async () => {
+    let pictures = 0;
+    const world = painted(() => {
+      pictures += 1;
+      return "<svg/>";
+    });
+    await using server = await serving({ worlds: [world], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("painted-1");
+    await agent.step();
+    await agent.step();
+    expect(pictures).toBe(0);
+    const spectator = spectatorOf(server);
+    const watch = () => reader((options) => spectator.watchWorld({ world: "painted-1" }, options));
+    using one = watch();
+    using other = watch();
+    await Promise.all([one.next(), other.next()]);
+    expect(pictures).toBe(1);
+  });
+
+  it("keeps the rate of each viewer, and leaves out what came between", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{ settings: { length: 1_000_000 } }],
+    });
+    await using agent = await networkPeer(server);
+    await agent.join("tally-1");
+    await agent.step();
+    let stepping = true;
+    const steps = (async () => {
+      while (stepping) {
+        await agent.step({ add: 1 });
+      }
+    })();
+    using slow = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "tally-1", maxRate: 4 }, options),
+    );
+    using fast = reader((options) => spectatorOf(server).watchWorld({ world: "tally-1" }, options));
+    const timesOf = async (frames: { next(): Promise<WatchWorldResponse> }) => {
+      const times: number[] = [];
+      for (let i = 0; i < 4; i++) {
+        times.push((await frames.next()).timeMs);
+      }
+      return times.map((time, i) => time - (times[i - 1] ?? time)).slice(1);
+    };
+    const [slowly, fastly] = await Promise.all([timesOf(slow), timesOf(fast)]);
+    stepping = false;
+    await steps;
+    expect(Math.min(...slowly)).toBeGreaterThan(200);
+    expect(Math.min(...fastly)).toBeGreaterThan(25);
+  });
+
+  it("delays no tick while a viewer does not read", async () => {
+    const noise = new Uint8Array(512 * 512 * 3).map((_, i) => (i * i * 31) % 251);
+    const world = painted(() => tensor("uint8", [512, 512, 3], noise));
+    await using server = await serving({ worlds: [world], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("painted-1");
+    await agent.step();
+    using stuck = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "painted-1" }, options),
+    );
+    await stuck.next();
+    const before = process.memoryUsage().arrayBuffers;
+    const until = performance.now() + 3_000;
+    let steps = 0;
+    while (performance.now() < until) {
+      await agent.step();
+      steps += 1;
+    }
+    expect(steps).toBeGreaterThan(100);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  it("ends when the world is gone, and when the server closes", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}, {}] });
+    await using operator = await networkPeer(server);
+    const spectator = spectatorOf(server);
+    using first = reader((options) => spectator.watchWorld({ world: "tally-1" }, options));
+    using second = reader((options) => spectator.watchWorld({ world: "tally-2" }, options));
+    using list = reader((options) => spectator.watchWorlds({}, options));
+    await Promise.all([first.next(), second.next(), list.next()]);
+    await operator.destroyWorld("tally-1");
+    expect((await first.ended()).done).toBe(true);
+    await server.close({ graceMs: 0 });
+    expect((await second.ended()).done).toBe(true);
+    expect((await list.ended()).done).toBe(true);
+  });
+
+  it("refuses a world that does not exist and a rate that is none", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    const spectator = spectatorOf(server);
+    using none = reader((options) => spectator.watchWorld({ world: "chess" }, options));
+    await expect(none.next()).rejects.toThrow(/not_found.*no world "chess"/);
+    using backwards = reader((options) => spectator.watchWorlds({ maxRate: -1 }, options));
+    await expect(backwards.next()).rejects.toThrow(/invalid_argument.*max_rate.*received -1/);
+  });
+
+  it.each<readonly [readonly Role[] | undefined, RegExp | undefined]>([
+    [["spectator"], undefined],
+    [["agent", "operator"], /permission_denied.*watch worlds takes the role "spectator"/],
+    [undefined, /unauthenticated/],
+  ])("takes the role spectator: %j", async (roles, refusal) => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{}],
+      authorize: ({ metadata }) => (metadata.get("who") === "me" ? roles : ["spectator"]),
+    });
+    const headers = { who: "me" };
+    const spectator = spectatorOf(server);
+    for (const watch of [
+      (options: { signal: AbortSignal }) => spectator.watchWorlds({}, { ...options, headers }),
+      (options: { signal: AbortSignal }) =>
+        spectator.watchWorld({ world: "tally-1" }, { ...options, headers }),
+    ]) {
+      using calls = reader<unknown>(watch);
+      if (refusal === undefined) {
+        await calls.next();
+      } else {
+        await expect(calls.next()).rejects.toThrow(refusal);
+      }
+    }
+  });
+
+  it("is no agent's right: a spectator that joins is refused", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{}],
+      authorize: () => ["spectator"],
+    });
+    await using agent = await networkPeer(server);
+    await expect(agent.join("tally-1")).rejects.toThrow(
+      /the role "agent", and this connection has "spectator"/,
+    );
+  });
+});
+
+test.each([
+  ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
+  ["gRPC-Web", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+  ["Connect", (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  [
+    "Connect over HTTP/2",
+    (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
+  ],
+] as const)("spectators watch over %s", async (_name, transportOf) => {
+  await using server = await serving({ worlds: [tally()], premade: [{}] });
+  const spectator = spectatorOf(server, transportOf(server.url));
+  using world = reader((options) => spectator.watchWorld({ world: "tally-1" }, options));
+  await world.next();
+  await using agent = await networkPeer(server);
+  await agent.join("tally-1");
+  expect(await world.next()).toMatchObject({ agents: [{ agent: 1 }] });
+});

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type SpectatorService,
+  type WatchWorldResponse,
+  WatchWorldResponseSchema,
+} from "@dm-env-rpc/protocol/spectator";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { peerOfCall } from "@dm-env-rpc/transport";
+import { pause, type TimeSource, toConnectError } from "@dm-env-rpc/transport/internal";
+import type { AgentId } from "../definition/agent.ts";
+import { requireRole } from "../definition/roles.ts";
+import { infoOf, summaryOf } from "../spectating/frames.ts";
+import { LiveWorld, maxRate } from "../spectating/live-world.ts";
+import type { Admission } from "./authorize.ts";
+import type { Emit } from "./events.ts";
+import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
+
+/** Worlds that a list shows. */
+const maxListed = 1_000;
+
+/** Responses a second of a list whose viewer asks for no rate. */
+const listRate = 1;
+
+/** What spectators are served with. */
+export interface SpectatorsOptions {
+  readonly worlds: Pick<WorldRegistry, "watch" | "watched" | "size">;
+  readonly admission: Admission;
+  readonly time: TimeSource;
+  readonly emit: Emit;
+}
+
+/** The service of spectators. */
+export interface Spectators {
+  readonly service: ServiceImpl<typeof SpectatorService>;
+  /** Ends every call. */
+  close(): void;
+}
+
+/** Serves those who watch (behaviour 75): read-only, without a seat, and at nobody's expense but their own. */
+export function createSpectators({ worlds, admission, time, emit }: SpectatorsOptions): Spectators {
+  const closed = new AbortController();
+  /** Worlds that somebody watches, by name and agent. */
+  const live = new Map<
+    string,
+    { readonly of: WatchedWorld; readonly frames: LiveWorld; viewers: number }
+  >();
+
+  const admit = async (context: HandlerContext): Promise<AbortSignal> => {
+    const roles = await new Promise<Parameters<Parameters<Admission>[1]>[0]>((resolve) =>
+      admission(peerOfCall(context.values), resolve),
+    );
+    if (isDmEnvRpcError(roles)) {
+      throw roles;
+    }
+    requireRole(roles, "spectator", "watch worlds");
+    return AbortSignal.any([context.signal, closed.signal]);
+  };
+
+  /** Shares the frames of a world among its viewers. */
+  const share = (watched: WatchedWorld, agent: AgentId | undefined) => {
+    const key = JSON.stringify([watched.host.name, agent]);
+    const existing = live.get(key);
+    const shared =
+      existing?.of === watched
+        ? existing
+        : { of: watched, frames: framesOf(watched, agent), viewers: 0 };
+    live.set(key, shared);
+    shared.viewers += 1;
+    return {
+      frames: shared.frames,
+      [Symbol.dispose]() {
+        shared.viewers -= 1;
+        if (shared.viewers === 0 && live.get(key) === shared) {
+          live.delete(key);
+        }
+      },
+    };
+  };
+
+  const framesOf = (watched: WatchedWorld, agent: AgentId | undefined): LiveWorld => {
+    const { host, served } = watched;
+    return new LiveWorld({
+      world: host,
+      agent,
+      sequences: () => served.sequences,
+      isGone: () => worlds.watched(host.name) !== watched,
+      time,
+      onFault: (what, error) =>
+        emit({ kind: "answer-failed", worldName: host.name, what: `"${what}"`, error }),
+    });
+  };
+
+  return {
+    service: {
+      async *watchWorlds(request, context) {
+        const signal = await refusing(() => admit(context));
+        const periodMs = await refusing(() => periodOf(request.maxRate, listRate));
+        while (!signal.aborted) {
+          const summaries = worlds
+            .watch()
+            .slice(0, maxListed)
+            .map(({ host, served }) => summaryOf(host, served.sequences));
+          yield { timeMs: time.now(), worlds: summaries, worldCount: worlds.size };
+          await pause(time, periodMs, signal);
+        }
+      },
+      async *watchWorld(request, context) {
+        const signal = await refusing(() => admit(context));
+        const { watched, periodMs } = await refusing(() => ({
+          watched: find(worlds, request.world),
+          periodMs: periodOf(request.maxRate, maxRate),
+        }));
+        const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
+        using shared = share(watched, agent);
+        let seen = await shared.frames.next(0, signal);
+        if (seen !== undefined) {
+          yield withInfo(seen.frame, watched);
+        }
+        while (seen !== undefined) {
+          // The frames have the highest rate by themselves: waiting for both would halve it.
+          if (periodMs > 1_000 / maxRate) {
+            await pause(time, periodMs, signal);
+          }
+          seen = await shared.frames.next(seen.number, signal);
+          if (seen !== undefined) {
+            yield seen.frame;
+          }
+        }
+      },
+    },
+    close: () => closed.abort(),
+  };
+}
+
+/** Maps errors to Connect codes. */
+async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw toConnectError(error);
+  }
+}
+
+function withInfo(frame: WatchWorldResponse, { host }: WatchedWorld): WatchWorldResponse {
+  return create(WatchWorldResponseSchema, { ...frame, info: infoOf(host) });
+}
+
+/** @throws DmEnvRpcError NOT_FOUND unless the world exists. */
+function find(worlds: SpectatorsOptions["worlds"], name: string): WatchedWorld {
+  const watched = worlds.watched(name);
+  if (watched === undefined) {
+    throw new DmEnvRpcError(
+      "NOT_FOUND",
+      `there is no world "${name.slice(0, 200)}"; WatchWorlds lists those that there are`,
+    );
+  }
+  return watched;
+}
+
+/** @throws DmEnvRpcError INVALID_ARGUMENT for a rate that is none. */
+function periodOf(rate: number, byDefault: number): number {
+  if (!(rate >= 0)) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `max_rate is malformed: expected a number above 0, or 0 for ${byDefault}, received ${rate}`,
+    );
+  }
+  return 1_000 / Math.min(maxRate, rate === 0 ? byDefault : rate);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { type WatchWorldResponse, WatchWorldResponseSchema } from "@dm-env-rpc/protocol/spectator";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { AgentId } from "../definition/agent.ts";
+import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
+import { agentViews, summaryOf, viewOf } from "./frames.ts";
+
+/** Frames a second, at most, whatever viewers ask for. */
+export const maxRate = 30;
+
+/** A world while somebody watches it. */
+export interface LiveWorldOptions {
+  readonly world: SpectatedWorld;
+  /** The agent that is shown; undefined for the first. */
+  readonly agent: AgentId | undefined;
+  /** Sequences that have begun. */
+  readonly sequences: () => number;
+  readonly isGone: () => boolean;
+  readonly time: TimeSource;
+  /** Reports a failure of the author's code, once until it succeeds again. */
+  readonly onFault: (what: string, error: unknown) => void;
+}
+
+/** A frame, and its number. */
+export interface NumberedFrame {
+  readonly number: number;
+  readonly frame: WatchWorldResponse;
+}
+
+/**
+ * The frames of one world, which its viewers share: each is made once, at most `maxRate` times a second, when the world
+ * has changed and a viewer waits for it. A viewer that asks late gets the latest.
+ */
+export class LiveWorld {
+  readonly #options: LiveWorldOptions;
+  #latest: NumberedFrame | undefined;
+  /** `counts.changes` of the world when the latest frame was begun. */
+  #changes = -1;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isMaking = false;
+  #hasFailed = false;
+  #cancelTimer: (() => void) | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(options: LiveWorldOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Waits for a frame after number `seen`.
+   *
+   * @returns Undefined if the world is gone or the signal aborts.
+   */
+  async next(seen: number, signal: AbortSignal): Promise<NumberedFrame | undefined> {
+    while (!signal.aborted && !this.#options.isGone()) {
+      const latest = this.#latest;
+      const isCurrent = !this.#hasChanged || this.#untilDueMs > 0;
+      if (latest !== undefined && latest.number > seen && isCurrent) {
+        return latest;
+      }
+      await this.#change(signal);
+    }
+    return undefined;
+  }
+
+  get #hasChanged(): boolean {
+    return this.#options.world.counts.changes !== this.#changes;
+  }
+
+  /** Milliseconds until the world may be looked at again. */
+  get #untilDueMs(): number {
+    return Math.max(0, this.#lookedAt + 1_000 / maxRate - this.#options.time.now());
+  }
+
+  /** Waits until there is another frame, the world is gone or the signal aborts. */
+  async #change(signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        signal.removeEventListener("abort", abort);
+        resolve();
+      };
+      const abort = (): void => {
+        this.#waiting = this.#waiting.filter((other) => other !== wake);
+        if (this.#waiting.length === 0) {
+          this.#cancelTimer?.();
+          this.#cancelTimer = undefined;
+        }
+        resolve();
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      this.#waiting.push(wake);
+      this.#lookLater();
+    });
+  }
+
+  /** Looks at the world once it is due. One timer for all viewers, and none while no viewer waits. */
+  #lookLater(): void {
+    if (this.#isMaking || this.#cancelTimer !== undefined || this.#waiting.length === 0) {
+      return;
+    }
+    this.#cancelTimer = this.#options.time.after(this.#untilDueMs, () => {
+      this.#cancelTimer = undefined;
+      this.#lookedAt = this.#options.time.now();
+      if (this.#options.isGone()) {
+        this.#wakeAll();
+      } else if (this.#hasChanged) {
+        this.#make();
+      } else {
+        this.#lookLater();
+      }
+    });
+  }
+
+  #make(): void {
+    const { world, agent: wanted } = this.#options;
+    this.#isMaking = true;
+    world.look(wanted, (author) => {
+      this.#changes = world.counts.changes;
+      const frame = this.#numbers();
+      const spectated = this.#spectated(wanted);
+      const view = viewOf(author, spectated, (what, error) => this.#report(what, error));
+      void view.then((view) => {
+        if (view.case !== "error") {
+          this.#hasFailed = false;
+        }
+        frame.view = view;
+        this.#latest = { number: (this.#latest?.number ?? 0) + 1, frame };
+        this.#isMaking = false;
+        this.#wakeAll();
+      });
+    });
+  }
+
+  #spectated(wanted: AgentId | undefined): SpectatedAgent | undefined {
+    for (const spectated of this.#options.world.agents()) {
+      if (wanted === undefined || spectated.agent === wanted) {
+        return spectated;
+      }
+    }
+    return undefined;
+  }
+
+  #numbers(): WatchWorldResponse {
+    const { world, sequences, time } = this.#options;
+    const { missedDeadlines, missedTicks } = world.counts;
+    return create(WatchWorldResponseSchema, {
+      timeMs: time.now(),
+      world: summaryOf(world, sequences()),
+      isRunning: world.isRunning,
+      agents: agentViews(world),
+      missedDeadlines: BigInt(missedDeadlines),
+      missedTicks: BigInt(missedTicks),
+    });
+  }
+
+  #report(what: string, error: unknown): void {
+    if (!this.#hasFailed) {
+      this.#hasFailed = true;
+      this.#options.onFault(what, error);
+    }
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#waiting.splice(0)) {
+      wake();
+    }
+  }
+}
