@@ -23,10 +23,16 @@ export function shorten(text: string): string {
 }
 
 /** Seconds after which a caller that was refused for want of room may ask again. */
-const retryAfterS = 5;
+const defaultRetryAfterS = 5;
 
 /** The error of a call that may succeed later: it says when, in the metadata `retry-after`, in seconds. */
-export function overloaded(message: string, cause?: unknown): ConnectError {
+export function overloaded(
+  message: string,
+  {
+    cause,
+    retryAfterS = defaultRetryAfterS,
+  }: { readonly cause?: unknown; readonly retryAfterS?: number } = {},
+): ConnectError {
   const metadata = { "retry-after": String(retryAfterS) };
   return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);
 }
@@ -37,7 +43,7 @@ export function toConnectError(error: unknown): ConnectError {
     return statusError(error);
   }
   if (isStoreError(error, "full")) {
-    return overloaded(error.message, error);
+    return overloaded(error.message, { cause: error });
   }
   if (isStoreError(error)) {
     return new ConnectError(

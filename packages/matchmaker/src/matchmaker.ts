@@ -8,7 +8,7 @@ import {
   type MatchProfile,
   RegistryService,
 } from "@dm-env-rpc/protocol/matchmaker";
-import type { OpenTls } from "@dm-env-rpc/transport";
+import type { ListenOptions, OpenTls } from "@dm-env-rpc/transport";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkProfile } from "./check-profile.ts";
 import type { Evaluate } from "./director/context.ts";
@@ -22,6 +22,7 @@ import type { TicketState } from "./model.ts";
 import { profileRecord } from "./profile.ts";
 import { put, Replica } from "./replica.ts";
 import { adminService } from "./services/admin.ts";
+import { Admission } from "./services/admission.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
 import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
@@ -80,6 +81,8 @@ export interface MatchmakerCounts {
 export interface Matchmaker extends AsyncDisposable {
   /** Adds its services to a router. */
   routes(router: ConnectRouter): void;
+  /** Shares a listener's calls among its callers: give it to the listener as `onCall`. */
+  readonly admit: NonNullable<ListenOptions["onCall"]>;
   /** True while this one makes the matches: of those that share a store, one does while the store answers. */
   readonly isLeading: boolean;
   /** True while the store answers. Without it no ticket, server or profile can be changed. */
@@ -192,6 +195,7 @@ async function start(
     newId,
   });
   const watch = new TicketWatch(replica);
+  const admission = new Admission(settings, time);
   const ended = new AbortController();
   const running = [followStore(store, replica, time, ended.signal, emit, onSynced)];
   if (options.run !== false) {
@@ -217,7 +221,11 @@ async function start(
   return {
     routes(router) {
       const forRole = (...roles: CallerRole[]) => ({
-        interceptors: [mapErrorsToConnectCodes, requireCallerRole(options.authorize, roles)],
+        interceptors: [
+          mapErrorsToConnectCodes,
+          requireCallerRole(options.authorize, roles),
+          admission.interceptor,
+        ],
       });
       const frontend = frontendService(shared, watch);
       const registry = registryService({ ...shared, servers, issuer });
@@ -228,6 +236,7 @@ async function start(
       router.service(RegistryService, registry, forRole("server", "operator"));
       router.service(AdminService, admin, forRole("operator"));
     },
+    admit: admission.admit,
     get isLeading() {
       return director.isLeading;
     },

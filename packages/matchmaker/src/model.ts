@@ -48,6 +48,8 @@ export interface Ticket {
   readonly profile: string;
   /** Who created it, where `authorize` tells callers apart. */
   readonly owner?: string | undefined;
+  /** Who it counts for: an identity, or a network address. */
+  readonly caller?: string | undefined;
   /** SHA-256 of the secret that it was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
   readonly search: SearchFields;

@@ -3,6 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
+import { settingsFrom } from "./settings.ts";
 
 /** Options of `serveMatchmaker`. */
 export interface ServeMatchmakerOptions extends MatchmakerOptions {
@@ -31,6 +32,11 @@ export interface MatchmakerServer extends AsyncDisposable {
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
+/** How long a request may stop in the middle: all of them are one message. */
+const stalledRequestMs = 10_000;
+/** How long a connection without calls is kept. */
+const idleConnectionMs = 60_000;
+
 /** The largest message of its services: a report of ten thousand worlds. */
 const maxMessageBytes = 4 * 1024 * 1024;
 
@@ -50,12 +56,23 @@ export async function serveMatchmaker(
     );
   }
   const matchmaker = await createMatchmaker(options);
+  const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress } = settingsFrom(
+    options.settings,
+  );
+  // Each call may have a connection of its own; what the calls are is the matchmaker's to limit.
+  const maxStreams = maxWatches + maxCalls + reservedCalls;
   try {
     const listener = await listen({
       host,
       port,
       tls: listenTls,
       maxMessageBytes,
+      maxStreams,
+      maxConnections: maxStreams,
+      maxConnectionsPerAddress,
+      idleStreamMs: stalledRequestMs,
+      idleConnectionMs,
+      onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(
           new DmEnvRpcError(

@@ -38,6 +38,24 @@ class SettingTable {
   readonly maxTicketsBytes: Limit = { default: 134_217_728, unit: "bytes" };
   /** Bytes of a ticket. Default 16,384. */
   readonly maxTicketBytes: Limit = { default: 16_384, unit: "bytes" };
+  /** Tickets of one caller that have not ended. Default 2,000. */
+  readonly maxTicketsPerCaller: Limit = { default: 2_000, unit: "count" };
+  /** Bytes of memory that the tickets of one caller take, the ended ones included. Default 16,777,216. */
+  readonly maxTicketsBytesPerCaller: Limit = { default: 16_777_216, unit: "bytes" };
+  /** Watches of tickets at a time. Default 20,000. */
+  readonly maxWatches: Limit = { default: 20_000, unit: "count" };
+  /** The same of one caller. Default 2,000. */
+  readonly maxWatchesPerCaller: Limit = { default: 2_000, unit: "count" };
+  /** Other calls of agents at a time. Default 8,000. */
+  readonly maxCalls: Limit = { default: 8_000, unit: "count" };
+  /** Calls of servers, operators and health checks at a time, for which agents leave room. Default 2,000. */
+  readonly reservedCalls: Limit = { default: 2_000, unit: "count" };
+  /** Calls of one caller at a time, watches aside. Default 1,000. */
+  readonly maxCallsPerCaller: Limit = { default: 1_000, unit: "count" };
+  /** Calls of one caller per second, for longer than 4 s. Default 1,000. */
+  readonly maxCallsPerSecond: Limit = { default: 1_000, unit: "count" };
+  /** HTTP/2 connections at a time from one IPv4 address, or one IPv6 network of 64 bits. Default 2,000. */
+  readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /** Servers. Default 1,000. */
   readonly maxServers: Limit = { default: 1_000, unit: "count" };
   /** Worlds of one server. Default 10,000. */

@@ -6,7 +6,13 @@ export { maxTimeoutMs } from "./internal/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
 export { listen } from "./listen/listen.ts";
-export type { CloseOptions, Listener, ListenOptions, ListenTls } from "./listen/listen-options.ts";
+export type {
+  CloseOptions,
+  Listener,
+  ListenOptions,
+  ListenTls,
+  RouteCall,
+} from "./listen/listen-options.ts";
 export type { Metadata } from "./open/metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open/open-connect-stream.ts";
 export type { ConnectionOptions, OpenOptions, OpenTls } from "./open/open-options.ts";

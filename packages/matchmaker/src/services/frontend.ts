@@ -9,6 +9,7 @@ import {
   type FrontendService,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { peerOfCall } from "@dm-env-rpc/transport";
 import { ended, withdrawn } from "../director/outcomes.ts";
 import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
@@ -16,6 +17,7 @@ import { hasEnded, type Ticket } from "../model.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
+import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { ticketMessage } from "./messages.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
@@ -78,6 +80,8 @@ export function frontendService(
 /** Who asks for a ticket. */
 interface Asker {
   readonly caller: Caller | undefined;
+  /** Who the ticket counts for. */
+  readonly key: string | undefined;
   readonly secret: string;
 }
 
@@ -85,7 +89,8 @@ function askerOf(
   call: Pick<HandlerContext, "values">,
   { ticketSecret: secret }: { readonly ticketSecret: string },
 ): Asker {
-  return { caller: callerOf(call), secret };
+  const caller = callerOf(call);
+  return { caller, key: callerKey(caller, peerOfCall(call.values)), secret };
 }
 
 /** Returns true for whoever created a ticket, and for operators. */
@@ -127,6 +132,7 @@ async function createTicket(
     createdMs: replica.now(),
     profile: request.profile,
     owner: asker.caller?.identity,
+    caller: asker.caller?.roles.includes("operator") === true ? undefined : asker.key,
     secretHash: hashOf(asker.secret),
     search: {
       doubles: { ...searchFields?.doubles },
@@ -165,7 +171,14 @@ function limitMet(
   budget: TicketBudget,
   ticket: Ticket,
 ): string | undefined {
-  const { maxTickets, maxTicketsBytes } = settings;
+  const { maxTickets, maxTicketsBytes, maxTicketsPerCaller, maxTicketsBytesPerCaller } = settings;
+  const own = ticket.caller === undefined ? undefined : budget.of(ticket.caller);
+  if (own !== undefined && own.open >= maxTicketsPerCaller) {
+    return `a caller may have ${maxTicketsPerCaller} tickets that have not ended, and you have them; cancel some first (limit: maxTicketsPerCaller)`;
+  }
+  if (own !== undefined && own.bytes + ticketBytes(ticket) > maxTicketsBytesPerCaller) {
+    return `the tickets of a caller may take ${maxTicketsBytesPerCaller} bytes, and yours do; try again later, or with less in the ticket (limit: maxTicketsBytesPerCaller)`;
+  }
   if (replica.table("ticket").size >= maxTickets) {
     return `there is room for ${maxTickets} tickets and all is in use; try again later (limit: maxTickets)`;
   }

@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Ticket } from "../model.ts";
+import { hasEnded, type Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
 /** Bytes of a ticket besides what its creator wrote into it, as measured. */
 const overheadBytes = 700;
 
-/** The memory that tickets take in this process, those included that are being created. */
+/** What tickets take. */
+interface Account {
+  bytes: number;
+  /** Tickets that have not ended. */
+  open: number;
+}
+
+/** The memory that tickets take in this process, in all and by caller, those included that are being created. */
 export class TicketBudget {
   #bytes = 0;
+  readonly #accounts = new Map<string, Account>();
 
   constructor(replica: Replica) {
     for (const { value } of replica.table("ticket").values()) {
-      this.#bytes += ticketBytes(value);
+      this.#add(value, 1);
     }
     replica.onChange((change) => {
       if (change.kind !== "ticket") {
         return;
       }
       if (change.before !== undefined) {
-        this.#bytes -= ticketBytes(change.before);
+        this.#add(change.before, -1);
       }
       if (change.after !== undefined) {
-        this.#bytes += ticketBytes(change.after);
+        this.#add(change.after, 1);
       }
     });
   }
@@ -31,13 +39,31 @@ export class TicketBudget {
     return this.#bytes;
   }
 
+  /** What the tickets of a caller take. */
+  of(caller: string): Readonly<Account> {
+    return this.#accounts.get(caller) ?? { bytes: 0, open: 0 };
+  }
+
   /** Counts a ticket that is being created. @returns A function that ends that, once. */
   reserve(ticket: Ticket): () => void {
-    const bytes = ticketBytes(ticket);
+    this.#add(ticket, 1);
+    return () => this.#add(ticket, -1);
+  }
+
+  #add(ticket: Ticket, sign: 1 | -1): void {
+    const bytes = sign * ticketBytes(ticket);
     this.#bytes += bytes;
-    return () => {
-      this.#bytes -= bytes;
-    };
+    if (ticket.caller === undefined) {
+      return;
+    }
+    const account = this.#accounts.get(ticket.caller) ?? { bytes: 0, open: 0 };
+    account.bytes += bytes;
+    account.open += hasEnded(ticket) ? 0 : sign;
+    if (account.bytes > 0) {
+      this.#accounts.set(ticket.caller, account);
+    } else {
+      this.#accounts.delete(ticket.caller);
+    }
   }
 }
 

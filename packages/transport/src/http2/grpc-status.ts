@@ -13,8 +13,9 @@ export function trailersOf(error: Error | undefined): Record<string, string> {
   if (error === undefined) {
     return { "grpc-status": "0" };
   }
-  const { code, rawMessage } = toConnectError(error);
+  const { code, rawMessage, metadata } = toConnectError(error);
   return {
+    ...Object.fromEntries(metadata),
     "grpc-status": String(code),
     "grpc-message": percentEncode(rawMessage.slice(0, maxStatusMessageLength)),
   };

@@ -5,5 +5,6 @@
  */
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
+export { networkOf } from "./network-of.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";

@@ -6,6 +6,8 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 export class ListenLimitTable {
   /** HTTP/2 connections and WebSockets at a time. One more is told so and closed. Default 10,000. */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
+  /** HTTP/2 connections at a time from one IPv4 address, or one IPv6 network of 64 bits. One more is told so and closed. Default 10,000. */
+  readonly maxConnectionsPerAddress: Limit = { default: 10_000, unit: "count" };
   /** Streams at a time on one HTTP/2 connection; clients wait with one more, or are refused. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /** Calls of `routes` at a time, Process streams not counted. One more is refused with RESOURCE_EXHAUSTED. Default 10,000. */

@@ -2,7 +2,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { ListenLimits } from "../limits/listen-limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
-import type { ServerStream } from "../stream/message-stream.ts";
+import type { Peer, ServerStream } from "../stream/message-stream.ts";
 
 /** The certificates of a listener; all are PEM. */
 export interface ListenTls {
@@ -20,12 +20,25 @@ export interface ListenTls {
   readonly clientCertificates?: "none" | "optional" | "required" | undefined;
 }
 
+/** A call of one of a listener's `routes`. */
+export interface RouteCall {
+  /** Such as `/grpc.health.v1.Health/Check`. */
+  readonly path: string;
+  /** The object that `peerOfCall` returns for this call. */
+  readonly peer: Peer;
+}
+
 /** How a listener listens, and what it allows. */
 export interface ListenOptions extends Partial<ListenLimits> {
   /** Takes each Process stream, of any protocol. Called synchronously; it must not throw. */
   readonly onStream: (stream: ServerStream) => void;
   /** Further services on the same port: health, reflection and what else there is. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
+  /**
+   * Admits a call of `routes` before its request is read: returns a function to call once when the call has ended, or
+   * throws the error to refuse it with; of a ConnectError, its metadata is sent, too. Default: admits every call.
+   */
+  readonly onCall?: ((call: RouteCall) => () => void) | undefined;
   /**
    * The address to listen on, or `unix:/path` for a Unix domain socket, whose file is made, and removed by `close`.
    * Default 127.0.0.1.

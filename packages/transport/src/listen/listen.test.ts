@@ -238,21 +238,24 @@ describe("hostile connections", () => {
     expect([client.events, served.events]).toEqual([[], []]);
   });
 
-  test("a connection beyond maxConnections is told so, the others go on", async () => {
-    await using server = await serving({ maxConnections: 1 });
-    await using first = await openStream(server.address);
-    const client = record(first);
-    echo(await server.next());
-    const refused = await openStream(server.address).then(
-      async (stream) => (await record(stream).closed) as Error,
-      (error: Error) => error,
-    );
-    expect(errorOf(refused).code).toBe("RESOURCE_EXHAUSTED");
-    expect(errorOf(refused).message).toContain("maxConnections");
-    expect(server.errors.map((error) => error.message).join()).toContain("maxConnections");
-    first.send(named("still here"));
-    await client.seen("message");
-  });
+  test.each(["maxConnections", "maxConnectionsPerAddress"])(
+    "a connection beyond %s is told so, the others go on",
+    async (limit) => {
+      await using server = await serving({ [limit]: 1 });
+      await using first = await openStream(server.address);
+      const client = record(first);
+      echo(await server.next());
+      const refused = await openStream(server.address).then(
+        async (stream) => (await record(stream).closed) as Error,
+        (error: Error) => error,
+      );
+      expect(errorOf(refused).code).toBe("RESOURCE_EXHAUSTED");
+      expect(errorOf(refused).message).toContain(`${limit}:`);
+      expect(server.errors.map((error) => error.message).join()).toContain(`(${limit})`);
+      first.send(named("still here"));
+      await client.seen("message");
+    },
+  );
 
   test("sockets far beyond maxConnections are not even taken in", async () => {
     await using server = await serving({ maxConnections: 1 });

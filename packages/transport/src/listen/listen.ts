@@ -44,7 +44,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const host = options.host ?? defaultHost;
   const onError = options.onError ?? (() => {});
   const limits = listenLimits(options);
-  const { maxConnections, maxMessageBytes, pingIntervalMs, idleConnectionMs } = limits;
+  const { maxConnections, maxConnectionsPerAddress, maxMessageBytes } = limits;
+  const { pingIntervalMs, idleConnectionMs } = limits;
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
   const buffered = new BufferedBytes(limits);
@@ -60,6 +61,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
   const connections: ServerConnections = new ServerConnections({
     maxConnections,
+    maxConnectionsPerAddress,
     others: () => webSockets.size,
     pingIntervalMs,
     idleConnectionMs,
@@ -93,6 +95,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     idleConnectionMs,
     maxCalls: limits.maxStreams,
     idleCallMs: limits.idleStreamMs,
+    onCall: options.onCall,
     isAllowed,
     onUpgrade: (request, network, head) =>
       webSockets.upgrade(request, network, head, peerOfSocket(request.socket)),

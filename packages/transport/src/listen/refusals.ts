@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { trailersOf } from "../http2/grpc-status.ts";
+import { toConnectError } from "../internal/connect-errors.ts";
 
 /** Why a gRPC call's messages cannot be read: its compression; undefined when they can. */
 export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError | undefined {
@@ -50,7 +52,7 @@ export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  error: DmEnvRpcError,
+  error: ConnectError,
 ): void {
   refuse(http2, headers, error, 429);
 }
@@ -58,15 +60,20 @@ export function refuseForNow(
 function refuse(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  error: DmEnvRpcError,
+  error: DmEnvRpcError | ConnectError,
   httpStatus: number,
 ): void {
   if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
     refuseCall(http2, error);
     return;
   }
-  http2.respond({ ":status": httpStatus, "content-type": "text/plain; charset=utf-8" });
-  http2.end(`${error.message}\n`); // node:http2 closes what was never read.
+  const { metadata, rawMessage } = toConnectError(error);
+  http2.respond({
+    ":status": httpStatus,
+    "content-type": "text/plain; charset=utf-8",
+    ...Object.fromEntries(metadata),
+  });
+  http2.end(`${rawMessage}\n`); // node:http2 closes what was never read.
 }
 
 /** What a client is told that asks for a path that nothing serves. */

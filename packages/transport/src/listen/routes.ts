@@ -24,15 +24,19 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "../connect/connect-stream.ts";
+import { toConnectError } from "../internal/connect-errors.ts";
 import { goodbyeMs } from "../limits/limits.ts";
+import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
+import type { ListenOptions } from "./listen-options.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
 
 import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
 import type { ServerConnection } from "./server-connections.ts";
+
+const plainText = { "content-type": "text/plain; charset=utf-8" };
 
 /** A connection of HTTP/1.1 has this long to send the head of a request. */
 const requestHeadMs = 10_000;
@@ -47,6 +51,8 @@ export interface RoutesOptions {
   readonly maxCalls: number;
   /** A call whose request has not ended, and on which nothing happens for this long, is reset; 0 never. */
   readonly idleCallMs: number;
+  /** Admits a call before its request is read, or throws the error to refuse it with; calls of Process aside. */
+  readonly onCall?: ListenOptions["onCall"];
   /** Decides whether the page that makes a request may. */
   readonly isAllowed: OriginCheck;
   /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
@@ -113,13 +119,25 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 
   let calls = 0;
-  const full = (): DmEnvRpcError | undefined =>
-    calls < options.maxCalls
-      ? undefined
-      : new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
-        );
+  /** Counts a call until it is told that the call has ended, or returns why there is no room for it. */
+  const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
+    if (calls >= options.maxCalls) {
+      return new ConnectError(
+        `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
+        Code.ResourceExhausted,
+      );
+    }
+    try {
+      const ended = path === processPath ? undefined : options.onCall?.({ path, peer });
+      calls += 1;
+      return () => {
+        calls -= 1;
+        ended?.();
+      };
+    } catch (error) {
+      return toConnectError(error);
+    }
+  };
 
   /** Connections of HTTP/1.1 without a request, and the end of the wait for one: node:http has none unless it listens. */
   const idle = new Map<Socket, NodeJS.Timeout>();
@@ -149,7 +167,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       }
     });
     if (!options.isAllowed(request.headers)) {
-      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" });
+      response.writeHead(403, plainText);
       response.end(`${refusedOrigin(request.headers)}\n`);
       return;
     }
@@ -159,19 +177,21 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
     setHeaders(response, corsHeaders(request.headers, options.isAllowed));
     const handler = handlers.get(pathOf(request.url));
-    const refused = full();
-    if (handler === undefined || refused !== undefined) {
-      const status = handler === undefined ? 404 : 429;
-      response.writeHead(status, { "content-type": "text/plain; charset=utf-8" });
-      response.end(`${refused?.message ?? unknownPath(request.url)}\n`);
+    const peer = peerOf(peerOfSocket(request.socket), request.headers);
+    if (handler === undefined) {
+      response.writeHead(404, plainText).end(`${unknownPath(request.url)}\n`);
       return;
     }
-    calls += 1;
-    response.once("close", () => {
-      calls -= 1;
-    });
+    const admitted = admit(handler.requestPath, peer);
+    if (admitted instanceof ConnectError) {
+      const { metadata, rawMessage } = admitted;
+      response.writeHead(429, { ...plainText, ...Object.fromEntries(metadata) });
+      response.end(`${rawMessage}\n`);
+      return;
+    }
+    response.once("close", admitted);
     const values = createContextValues();
-    setPeer(values, peerOf(peerOfSocket(request.socket), request.headers));
+    setPeer(values, peer);
     answer(handler, request, response, values).catch(options.onError);
   });
   http1.on("upgrade", (request, network, head) => {
@@ -194,12 +214,8 @@ export function createRoutes(options: RoutesOptions): Routes {
     socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
-  /** Counts a call, and resets it when its client leaves it in the middle of a request. */
+  /** Resets a call when its client leaves it in the middle of a request. */
   const lookAfter = (http2: ServerHttp2Stream): void => {
-    calls += 1;
-    http2.once("close", () => {
-      calls -= 1;
-    });
     http2.setTimeout(options.idleCallMs, () => {
       if (!http2.readableEnded) {
         http2.close(constants.NGHTTP2_CANCEL);
@@ -223,19 +239,21 @@ export function createRoutes(options: RoutesOptions): Routes {
         refusePath(http2, headers);
         return;
       }
+      const peer = peerOf(connection, headers);
       if (handler.requestPath !== processPath) {
-        const refused = full();
-        if (refused !== undefined) {
-          refuseForNow(http2, headers, refused);
+        const admitted = admit(handler.requestPath, peer);
+        if (admitted instanceof ConnectError) {
+          refuseForNow(http2, headers, admitted);
           return;
         }
+        http2.once("close", admitted);
         lookAfter(http2);
       }
       const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
       const response = new Http2ServerResponse(http2);
       setHeaders(response, corsHeaders(headers, options.isAllowed));
       const values = createContextValues();
-      setPeer(values, peerOf(connection, headers));
+      setPeer(values, peer);
       // A response is the end of a call; a client that does not end its request keeps no stream.
       http2.once("wantTrailers", () => {
         const timer = setTimeout(() => http2.close(), goodbyeMs).unref();

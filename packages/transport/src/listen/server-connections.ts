@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { networkOf } from "../internal/network-of.ts";
 import type { ConnectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import { peerOfSocket } from "./process-call.ts";
@@ -32,6 +33,7 @@ export interface ServerConnection {
 /** The limits on a listener's connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;
+  readonly maxConnectionsPerAddress: number;
   /** Connections that are not HTTP/2, which count as well. */
   readonly others: () => number;
   readonly pingIntervalMs: number;
@@ -51,6 +53,8 @@ interface Entry extends ServerConnection {
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
+  /** Connections by the network of their peers. */
+  readonly #from = new Map<string, number>();
   readonly #timers: NodeJS.Timeout[] = [];
 
   constructor(limits: ConnectionLimits) {
@@ -75,9 +79,11 @@ export class ServerConnections {
 
   /** Takes in a connection that was accepted. */
   add(session: ServerHttp2Session): void {
-    const { maxConnections, others } = this.#limits;
-    const refused = this.#entries.size + others() >= maxConnections;
     const { address, certificate } = peerOfSocket(session.socket);
+    const network = networkOf(address);
+    const fromThere = this.#from.get(network) ?? 0;
+    const limit = this.#limitMet(fromThere);
+    const refused = limit !== undefined;
     const entry: Entry = {
       session,
       address,
@@ -98,25 +104,43 @@ export class ServerConnections {
       },
     };
     this.#entries.set(session, entry);
-    session.once("close", () => this.#entries.delete(session));
+    this.#from.set(network, fromThere + 1);
+    session.once("close", () => {
+      this.#entries.delete(session);
+      const left = (this.#from.get(network) ?? 1) - 1;
+      if (left === 0) {
+        this.#from.delete(network);
+      } else {
+        this.#from.set(network, left);
+      }
+    });
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
       this.#limits.onError(entry.lost);
     });
-    if (refused) {
+    if (limit !== undefined) {
       this.#limits.onError(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",
-          `connection of ${address} refused: expected at most ${maxConnections} (maxConnections), received one more`,
+          `connection of ${address} refused: expected at most ${this.#limits[limit]} (${limit}), received one more`,
           { origin: "connection" },
         ),
       );
-      const why = `maxConnections: at most ${maxConnections}; try again later`;
+      const why = `${limit}: at most ${this.#limits[limit]}; try again later`;
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
       setTimeout(() => session.destroy(), refusalMs).unref();
       return;
     }
     session.setLocalWindowSize(windowBytes);
+  }
+
+  /** The limit that refuses one more connection; undefined if there is room. */
+  #limitMet(fromThere: number): "maxConnections" | "maxConnectionsPerAddress" | undefined {
+    const { maxConnections, maxConnectionsPerAddress, others } = this.#limits;
+    if (this.#entries.size + others() >= maxConnections) {
+      return "maxConnections";
+    }
+    return fromThere >= maxConnectionsPerAddress ? "maxConnectionsPerAddress" : undefined;
   }
 
   /** Tells every peer that no new stream is taken; each connection closes with its last stream. */

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type ClientHttp2Session,
+  connect as connectHttp2,
+  type IncomingHttpHeaders,
+} from "node:http2";
+import { connect as connectTcp } from "node:net";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { pairs } from "../../testing/pairs.ts";
+import { serveCounting } from "../../testing/world-server.ts";
+import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
+import type { AuthorizeCall } from "./authorize.ts";
+
+const byName: AuthorizeCall = ({ metadata }) => {
+  const name = metadata.get("name") ?? "nobody";
+  return {
+    identity: name,
+    roles: name === "operator" ? ["operator", "server", "agent"] : ["agent"],
+  };
+};
+
+/** Clients that call from an address of this machine. */
+function clientsFrom(served: MatchmakerServer, localAddress = "127.0.0.1") {
+  const transport = createGrpcTransport({
+    baseUrl: served.url,
+    nodeOptions: {
+      createConnection: () => connectTcp({ host: served.host, port: served.port, localAddress }),
+    },
+  });
+  return {
+    frontend: createClient(FrontendService, transport),
+    registry: createClient(RegistryService, transport),
+    admin: createClient(AdminService, transport),
+  };
+}
+
+/** Opens a watch of a ticket and waits for its first message. */
+async function watch(
+  { frontend }: ReturnType<typeof clientsFrom>,
+  ticketId: string,
+  name = "nobody",
+): Promise<AbortController> {
+  const ending = new AbortController();
+  const stream = frontend.watchTicket({ ticketId }, { signal: ending.signal, headers: { name } });
+  await stream[Symbol.asyncIterator]().next();
+  return ending;
+}
+
+/** Begins a call and never ends its request. */
+function beginCall(session: ClientHttp2Session, path: string): Promise<IncomingHttpHeaders> {
+  const call = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  call.on("error", () => {});
+  call.write(Buffer.alloc(1));
+  return new Promise((resolve) => call.once("response", resolve));
+}
+
+const refusedBy = (limit: string) => (error: unknown) => {
+  expect(String(error)).toContain(`[resource_exhausted]`);
+  expect(String(error)).toContain(`(limit: ${limit})`);
+  expect(Number(ConnectError.from(error).metadata.get("retry-after"))).toBeGreaterThan(0);
+};
+
+const server = {
+  capacity: { maxWorlds: 1, maxAgents: 2 },
+  worldTypes: ["counting"],
+};
+
+describe("the watches of one caller", () => {
+  it.each([
+    ["address", undefined],
+    ["identity", byName],
+  ])("have a limit by %s, and leave room for other callers", async (_, authorize) => {
+    const settings = { maxWatchesPerCaller: 5, maxWatches: 8 };
+    await using served = await serveMatchmaker({ profiles: [pairs], settings, authorize });
+    const clients = clientsFrom(served);
+    const other = authorize === undefined ? clientsFrom(served, "127.0.0.2") : clients;
+    const headers = { name: "greedy" };
+    await clients.frontend.createTicket({ ticketId: "one" }, { headers });
+    const watches = [];
+    for (let count = 0; count < 5; count++) {
+      watches.push(await watch(clients, "one", "greedy"));
+    }
+    await watch(clients, "one", "greedy").then(
+      () => expect.unreachable(),
+      refusedBy("maxWatchesPerCaller"),
+    );
+    await other.frontend.createTicket({ ticketId: "two" }, { headers: { name: "modest" } });
+    await watch(other, "two", "modest");
+    // One that ends makes room for another.
+    watches[0]?.abort();
+    await expect
+      .poll(() => watch(clients, "one", "greedy").then(() => "open", String))
+      .toBe("open");
+  });
+});
+
+it("honest waiters that use all watches leave room for registrations, operators and other calls", async () => {
+  await using served = await serveMatchmaker({
+    profiles: [pairs],
+    settings: { maxWatches: 10, maxCalls: 4, reservedCalls: 4 },
+    authorize: byName,
+  });
+  const clients = clientsFrom(served);
+  for (let agent = 0; agent < 10; agent++) {
+    const headers = { name: `agent-${agent}` };
+    const ticketId = `ticket-${agent}`;
+    await clients.frontend.createTicket({ ticketId, profile: "pairs" }, { headers });
+    await watch(clients, ticketId, `agent-${agent}`);
+  }
+  await watch(clients, "ticket-1", "agent-1").then(
+    () => expect.unreachable(),
+    refusedBy("maxWatches"),
+  );
+  const headers = { name: "operator" };
+  const { tickets } = await clients.admin.listTickets({}, { headers });
+  expect(tickets).toHaveLength(10);
+  await using registered = await serveCounting(served.url, {
+    transports: [
+      createGrpcTransport({
+        baseUrl: served.url,
+        interceptors: [
+          (next) => (request) => {
+            request.header.set("name", "operator");
+            return next(request);
+          },
+        ],
+      }),
+    ],
+  });
+  await registered.registration.registered;
+  await clients.frontend.getTicket({ ticketId: "ticket-2" }, { headers: { name: "agent-2" } });
+});
+
+it("requests that one address never ends leave room for other addresses", async () => {
+  await using served = await serveMatchmaker({
+    settings: { maxCallsPerCaller: 3, maxCalls: 5, reservedCalls: 5 },
+  });
+  const hostile = connectHttp2(served.url);
+  hostile.on("error", () => {});
+  try {
+    for (const path of ["FrontendService/CreateTicket", "RegistryService/RegisterServer"]) {
+      const answers = Array.from({ length: 4 }, () => beginCall(hostile, `/matchmaker.v1.${path}`));
+      const refused = await Promise.race(answers);
+      expect(refused).toMatchObject({ "grpc-status": "8", "retry-after": "5" });
+      expect(decodeURIComponent(String(refused["grpc-message"]))).toContain("maxCallsPerCaller");
+    }
+    const { frontend, registry } = clientsFrom(served, "127.0.0.2");
+    await frontend.createTicket({});
+    await expect(
+      registry.registerServer({ ...server, serverId: "s", address: "127.0.0.1:1" }),
+    ).rejects.toThrow(/failed_precondition/);
+  } finally {
+    hostile.destroy();
+  }
+});
+
+it("connections of one address have a limit", async () => {
+  await using served = await serveMatchmaker({ settings: { maxConnectionsPerAddress: 2 } });
+  const call = (localAddress: string) =>
+    clientsFrom(served, localAddress).frontend.createTicket({}, { timeoutMs: 60_000 });
+  await call("127.0.0.1");
+  await call("127.0.0.1");
+  await expect(call("127.0.0.1")).rejects.toThrow();
+  await call("127.0.0.2");
+});
+
+describe("a caller", () => {
+  it("has a rate of calls, and is told when to call again", async () => {
+    await using house = await House.open({
+      authorize: byName,
+      settings: { maxCallsPerSecond: 5 },
+    });
+    const call = (name: string) => house.frontend.createTicket({}, { headers: { name } });
+    for (let count = 0; count < 20; count++) {
+      await call("quick");
+    }
+    await call("quick").then(() => expect.unreachable(), refusedBy("maxCallsPerSecond"));
+    await call("slow");
+    house.time.advance(1_000);
+    for (let count = 0; count < 5; count++) {
+      await call("quick");
+    }
+    await expect(call("quick")).rejects.toMatchObject({ code: Code.ResourceExhausted });
+  });
+
+  it("has so many tickets that have not ended, and so many bytes of any", async () => {
+    await using house = await House.open({
+      authorize: byName,
+      settings: { maxTicketsPerCaller: 2, maxTicketsBytesPerCaller: 10_000 },
+    });
+    const options = { headers: { name: "greedy" } };
+    await house.frontend.createTicket({ ticketId: "a" }, options);
+    await house.frontend.createTicket({ ticketId: "b" }, options);
+    await house.frontend
+      .createTicket({ ticketId: "c" }, options)
+      .then(() => expect.unreachable(), refusedBy("maxTicketsPerCaller"));
+    await house.frontend.createTicket({}, { headers: { name: "modest" } });
+    await house.frontend.cancelTicket({ ticketId: "a" }, options);
+    await house.frontend.createTicket({ ticketId: "c" }, options);
+    await house.frontend.cancelTicket({ ticketId: "b" }, options);
+    const large = { searchFields: { strings: { text: "x".repeat(4_000) } } };
+    await house.frontend
+      .createTicket(large, options)
+      .then(() => expect.unreachable(), refusedBy("maxTicketsBytesPerCaller"));
+  });
+
+  it("that is an operator has no limits of its own", async () => {
+    await using house = await House.open({
+      authorize: byName,
+      settings: { maxTicketsPerCaller: 1, maxCallsPerSecond: 1 },
+    });
+    for (let count = 0; count < 10; count++) {
+      await house.frontend.createTicket({}, { headers: { name: "operator" } });
+    }
+  });
+});

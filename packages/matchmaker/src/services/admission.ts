@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Interceptor } from "@connectrpc/connect";
+import { FrontendService } from "@dm-env-rpc/protocol/matchmaker";
+import { type ListenOptions, type Peer, peerOfCall, type RouteCall } from "@dm-env-rpc/transport";
+import { networkOf, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { overloaded } from "../errors.ts";
+import type { MatchmakerSettings } from "../settings.ts";
+import { type Caller, callerOf } from "./authorize.ts";
+
+/**
+ * Calls that are counted together, so that one kind leaves room for another: watches of tickets, other calls of agents, and
+ * everything else, which is what servers, operators and health checks call.
+ */
+type Pool = "watches" | "calls" | "reserved";
+
+const limits = {
+  watches: ["maxWatches", "maxWatchesPerCaller"],
+  calls: ["maxCalls", "maxCallsPerCaller"],
+  reserved: ["reservedCalls", "maxCallsPerCaller"],
+} as const satisfies Record<Pool, readonly [keyof MatchmakerSettings, keyof MatchmakerSettings]>;
+
+/** Seconds of its rate that a caller may spend at once. */
+const burstS = 4;
+/** Callers whose rate is remembered before those that have been silent are forgotten. */
+const maxBuckets = 10_000;
+
+/** A call that the listener has admitted. */
+interface Admitted {
+  readonly pool: Pool;
+  /** Whose account it is on; undefined for a caller without limits. */
+  key: string | undefined;
+  hasEnded: boolean;
+}
+
+/** What a caller may still spend of its rate. */
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/**
+ * Who a call counts for: the identity that `authorize` returned, else the network that it comes from. Undefined where neither
+ * is known, as in the process of the matchmaker itself.
+ */
+export function callerKey(caller: Caller | undefined, { address }: Peer): string | undefined {
+  if (caller?.identity !== undefined) {
+    return `identity ${caller.identity}`;
+  }
+  return address === "unknown" ? undefined : `address ${networkOf(address)}`;
+}
+
+/**
+ * Shares the matchmaker's calls among its callers. A call counts for the network that it comes from until its request has
+ * been read and `authorize` has answered, then for its caller.
+ */
+export class Admission {
+  readonly #settings: MatchmakerSettings;
+  readonly #time: TimeSource;
+  readonly #admitted = new WeakMap<Peer, Admitted>();
+  readonly #open: Record<Pool, number> = { watches: 0, calls: 0, reserved: 0 };
+  readonly #accounts: Readonly<Record<Pool, Map<string, number>>> = {
+    watches: new Map(),
+    calls: new Map(),
+    reserved: new Map(),
+  };
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(settings: MatchmakerSettings, time: TimeSource) {
+    this.#settings = settings;
+    this.#time = time;
+  }
+
+  /**
+   * Counts a call of the listener before its request is read.
+   *
+   * @returns A function that ends it.
+   * @throws ConnectError RESOURCE_EXHAUSTED with the metadata `retry-after`.
+   */
+  readonly admit: NonNullable<ListenOptions["onCall"]> = ({ path, peer }: RouteCall) => {
+    const pool = poolOf(path);
+    const [most] = limits[pool];
+    if (this.#open[pool] >= this.#settings[most]) {
+      throw overloaded(
+        `the matchmaker answers ${this.#settings[most]} ${nouns[pool]} at a time and has them; try again later (limit: ${most})`,
+      );
+    }
+    const call: Admitted = { pool, key: undefined, hasEnded: false };
+    this.#charge(call, callerKey(undefined, peer));
+    this.#open[pool] += 1;
+    this.#admitted.set(peer, call);
+    return () => {
+      call.hasEnded = true;
+      this.#open[pool] -= 1;
+      this.#credit(call);
+    };
+  };
+
+  /** Counts each call for its caller, once that is known. Operators and servers have no limits of their own. */
+  readonly interceptor: Interceptor = (next) => async (request) => {
+    const peer = peerOfCall(request.contextValues);
+    const caller = callerOf({ values: request.contextValues });
+    const isTrusted = caller?.roles.some((role) => role !== "agent") ?? false;
+    const key = isTrusted ? undefined : callerKey(caller, peer);
+    if (key !== undefined) {
+      this.#spend(key);
+    }
+    const call = this.#admitted.get(peer);
+    if (call !== undefined && !call.hasEnded && call.key !== key) {
+      this.#credit(call);
+      this.#charge(call, key);
+    }
+    return await next(request);
+  };
+
+  #charge(call: Admitted, key: string | undefined): void {
+    const [, most] = limits[call.pool];
+    const account = this.#accounts[call.pool];
+    if (key === undefined) {
+      return;
+    }
+    const open = account.get(key) ?? 0;
+    if (open >= this.#settings[most]) {
+      throw overloaded(
+        `a caller may have ${this.#settings[most]} ${nouns[call.pool]} at a time, and you have them; end some first (limit: ${most})`,
+      );
+    }
+    account.set(key, open + 1);
+    call.key = key;
+  }
+
+  #credit(call: Admitted): void {
+    const account = this.#accounts[call.pool];
+    const { key } = call;
+    if (key === undefined) {
+      return;
+    }
+    const left = (account.get(key) ?? 1) - 1;
+    if (left === 0) {
+      account.delete(key);
+    } else {
+      account.set(key, left);
+    }
+    call.key = undefined;
+  }
+
+  #spend(key: string): void {
+    const { maxCallsPerSecond } = this.#settings;
+    const nowMs = this.#time.now();
+    const most = maxCallsPerSecond * burstS;
+    const bucket = this.#buckets.get(key) ?? { tokens: most, atMs: nowMs };
+    const earned = (Math.max(0, nowMs - bucket.atMs) / 1_000) * maxCallsPerSecond;
+    bucket.tokens = Math.min(most, bucket.tokens + earned);
+    bucket.atMs = nowMs;
+    if (this.#buckets.size >= maxBuckets && !this.#buckets.has(key)) {
+      this.#forget(nowMs);
+    }
+    this.#buckets.set(key, bucket);
+    if (bucket.tokens < 1) {
+      throw overloaded(
+        `a caller may make ${maxCallsPerSecond} calls per second, and you made more for ${burstS} s; call less often (limit: maxCallsPerSecond)`,
+        { retryAfterS: Math.max(1, Math.ceil((1 - bucket.tokens) / maxCallsPerSecond)) },
+      );
+    }
+    bucket.tokens -= 1;
+  }
+
+  /** Forgets callers who could spend all again. */
+  #forget(nowMs: number): void {
+    for (const [key, { atMs }] of this.#buckets) {
+      if (nowMs - atMs >= burstS * 1_000) {
+        this.#buckets.delete(key);
+      }
+    }
+  }
+}
+
+const nouns: Readonly<Record<Pool, string>> = {
+  watches: "watches of tickets",
+  calls: "calls of agents",
+  reserved: "calls of servers and operators",
+};
+
+function poolOf(path: string): Pool {
+  const { typeName, method } = FrontendService;
+  if (path === `/${typeName}/${method.watchTicket.name}`) {
+    return "watches";
+  }
+  return path.startsWith(`/${typeName}/`) ? "calls" : "reserved";
+}
