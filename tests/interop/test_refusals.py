@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves that a world refuses, by agents of the official client."""
+"""Moves that a world refuses, and messages that a server refuses, of the official client."""
 
 from concurrent import futures
 
+import grpc
 import numpy as np
 import pytest
 from dm_env_rpc.v1 import dm_env_adaptor, error
@@ -39,3 +40,19 @@ def test_behaviour_68_an_illegal_move_is_refused_and_the_next_legal_one_played(w
         assert answered.result(timeout=60).last()
         two.close()
         destroy_world(host, world)
+
+
+def test_behaviour_6_a_message_that_is_too_large_is_answered_before_the_stream_ends(worlds):
+    address = worlds["narrow-echo"]
+    with connect(address) as connected:
+        env, _ = dm_env_adaptor.create_and_join_world(connected, {}, {})
+        env.reset()
+        assert env.step({"rows": {"uint8": np.zeros((4000, 2), np.uint8)}}).mid()
+        too_large = {"rows": {"uint8": np.zeros((500_000, 2), np.uint8)}}
+        with pytest.raises(error.DmEnvRpcError, match="expected at most 10000 bytes") as info:
+            env.step(too_large)
+        assert info.value.code == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
+        assert "received 1000" in str(info.value) and "limit: maxMessageBytes" in str(info.value)
+        with pytest.raises(grpc.RpcError) as ended:
+            env.step({})
+        assert ended.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

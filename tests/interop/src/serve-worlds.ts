@@ -16,6 +16,7 @@ const servers = {
   "every-action": await serve({ worlds: [everyAction] }),
   exacting: await serve({ worlds: [exacting] }),
   garden: await serve({ worlds: [garden], properties: toolShed(), premade: [{}] }),
+  "narrow-echo": await serve({ worlds: [echo], limits: { maxMessageBytes: 10_000 } }),
   signposts: await serve({ worlds: [signposts] }),
   "tic-tac-toe": await serve({ worlds: [ticTacToe] }),
 };

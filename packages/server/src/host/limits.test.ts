@@ -8,16 +8,18 @@ import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
 import { type PackValue, pack, t } from "@dm-env-rpc/tensor-codec";
 import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { openConnectStream, openStream } from "@dm-env-rpc/transport";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { networkPeer, serving, until } from "../../testing/network.ts";
-import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { connectPeer, isBlocked, joinedPeers, Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 import { defaultLimits, limitsFrom } from "./limits.ts";
+import type { Server } from "./serve.ts";
 
 const never = new Promise<never>(() => {});
 
@@ -287,15 +289,46 @@ describe("limits", () => {
     expect(await ask("row", new Int32Array(8))).toEqual(["written", "written"]);
   });
 
-  it("maxMessageBytes: ends a stream with RESOURCE_EXHAUSTED", async () => {
-    await using server = await serving({ worlds: [tally()], limits: { maxMessageBytes: 4096 } });
-    await using peer = await networkPeer(server);
-    peer.join("a".repeat(5000)).catch(() => {});
-    expect(await peer.closed).toMatchObject({
-      code: "RESOURCE_EXHAUSTED",
-      message: expect.stringMatching(/maxMessageBytes/),
-    });
-  });
+  it.each([
+    ["HTTP/2", (server: Server) => openStream(server.url)],
+    ["WebSocket", (server: Server) => openStream(server.url.replace("http:", "ws:"))],
+    ["Connect", (server: Server) => openConnectStream(server.url)],
+  ])(
+    "behaviour 6: maxMessageBytes answers in turn, then ends a stream of %s",
+    async (_name, open) => {
+      const limits = { maxMessageBytes: 4096 };
+      const ended: (string | undefined)[] = [];
+      await using server = await serving({
+        worlds: [tally()],
+        limits,
+        onEvent: (event) => {
+          if (event.kind === "connection-closed") {
+            ended.push(event.error?.message);
+          }
+        },
+      });
+      await using other = await networkPeer(server);
+      const world = await other.createWorld();
+      await other.join(world);
+      await using stream = await open(server);
+      const peer = new Peer(stream);
+      await peer.join(world);
+      const waiting = peer.step();
+      const refused = peer.step({ add: new Int32Array(5_000) }).catch(String);
+      expect(await isBlocked(waiting)).toBe(true);
+      await other.step();
+      expect((await waiting).state).toBe("RUNNING");
+      const says = /message too large: expected at most 4096 .* \(limit: maxMessageBytes\)$/;
+      expect(await refused).toMatch(says);
+      expect(await peer.closed).toMatchObject({
+        code: "RESOURCE_EXHAUSTED",
+        message: expect.stringMatching(says),
+      });
+      await until(() => ended.length === 1);
+      expect(ended).toEqual([expect.stringMatching(says)]);
+      expect((await other.step({ add: 1 })).state).toBe("RUNNING");
+    },
+  );
 
   it("maxConnections and maxStreams: refuse one more, and take it when there is room", async () => {
     const errors: string[] = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 
 /** The error of a message that is not a request (behaviour 9). */
@@ -11,7 +11,8 @@ export function unanswerable(message: Malformed | { readonly case: undefined }):
     );
   }
   const { value: error } = message;
-  if (isTensorError(error) && error.reason === "limit") {
+  // The transport's own refusal, of a message that is too large, or a limit of the codec.
+  if (isDmEnvRpcError(error) || (isTensorError(error) && error.reason === "limit")) {
     return error;
   }
   return new DmEnvRpcError(

@@ -19,6 +19,7 @@ import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
 import { IterableStream } from "./iterable-stream.ts";
+import { tooLargeForConnect } from "./too-large.ts";
 
 const nobody: Peer = { address: "unknown", metadata: new Map(), certificate: undefined };
 
@@ -41,6 +42,10 @@ export function peerOfCall(values: ContextValues): Peer {
 export interface ConnectCallOptions {
   readonly codecs: CallCodecs;
   readonly onStream: (stream: ServerStream) => void;
+  /** Most bytes of a request. */
+  readonly maxRequestBytes: number;
+  /** Name of the limit that sets `maxRequestBytes`. */
+  readonly requestLimit: string;
   /** Counts a stream as open until what it returns is called. */
   readonly count: () => () => void;
 }
@@ -62,6 +67,8 @@ export type ProcessHandler = (
 export function createProcessHandler({
   codecs,
   onStream,
+  maxRequestBytes,
+  requestLimit,
   count,
 }: ConnectCallOptions): ProcessHandler {
   return (requests, context) => {
@@ -79,6 +86,7 @@ export function createProcessHandler({
         return "half-close"; // After an abort the stream is done, and nobody hears of it.
       },
       errorOf: (error) => fromConnectError(error, "connection"),
+      tooLargeOf: (error) => tooLargeForConnect(error, "server", maxRequestBytes, requestLimit),
       onDone: count(), // Connect tells the peer: the outgoing iterable ends, or throws.
       endsCall: true,
     });

@@ -4,7 +4,12 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { toConnectError } from "../internal/connect-errors.ts";
 import { highWaterBytes } from "../limits/limits.ts";
-import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import {
+  type MessageStream,
+  onlyReceiver,
+  refuseTooLarge,
+  type StreamReceiver,
+} from "../stream/message-stream.ts";
 
 /** A message in the form that the iterables or the receiver take, and its bytes. */
 export interface Carried<Message> {
@@ -23,6 +28,8 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
   readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
   /** The error to tell of for one that an iterable threw. */
   readonly errorOf: (error: unknown) => Error;
+  /** The error of a message above the limit, from what the incoming iterable threw; undefined for any other error. */
+  readonly tooLargeOf?: (error: unknown) => DmEnvRpcError | undefined;
   /** The stream is done, in good order or not. */
   readonly onDone: (error: Error | undefined) => void;
   /** Whether the end of our side ends the call: yes for a server. */
@@ -55,6 +62,8 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #ended = false;
   #done = false;
   #failure: Error | undefined;
+  /** The error of the message that was too large to read, which the end reports. */
+  #tooLarge: DmEnvRpcError | undefined;
 
   /** `open` is given what is sent, and answers with what is received. */
   constructor(
@@ -181,13 +190,14 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
 
   #concludeOutgoing(waiting: Waiting<Out>): void {
     this.#waiting = undefined;
-    if (this.#failure !== undefined) {
-      waiting.reject(toConnectError(this.#failure));
-      return;
+    const failure = this.#failure ?? this.#tooLarge;
+    if (failure === undefined) {
+      waiting.resolve({ done: true, value: undefined });
+    } else {
+      waiting.reject(toConnectError(failure));
     }
-    waiting.resolve({ done: true, value: undefined });
     if (this.#options.endsCall) {
-      this.finish(undefined);
+      this.finish(failure);
     }
   }
 
@@ -230,7 +240,16 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
         }
         this.#deliver();
       },
-      (error: unknown) => this.finish(this.#options.errorOf(error)),
+      (error: unknown) => {
+        this.#tooLarge = this.#options.tooLargeOf?.(error);
+        if (this.#tooLarge === undefined) {
+          this.finish(this.#options.errorOf(error));
+          return;
+        }
+        this.#reading = false;
+        this.#incomingOver = true;
+        this.#deliver();
+      },
     );
   }
 
@@ -252,6 +271,10 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
       this.#read();
     } else if (!this.#toldEnd) {
       this.#toldEnd = true;
+      if (this.#tooLarge !== undefined) {
+        refuseTooLarge(receiver, this.#tooLarge);
+        return;
+      }
       this.#options.onIncomingEnd().then(
         (meaning) => this.#concludeIncoming(meaning),
         (error: unknown) => this.finish(this.#options.errorOf(error)),

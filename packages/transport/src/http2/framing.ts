@@ -43,6 +43,7 @@ export class Deframer {
   failure: DmEnvRpcError | undefined;
 
   readonly #maxMessageBytes: number;
+  readonly #side: "client" | "server";
   #chunk: Buffer = noBytes;
   #at = 0;
   /** True if a message was found that is a view of the chunk. */
@@ -58,10 +59,11 @@ export class Deframer {
   #bodyStart = 0;
   #trustedBytes = firstAllocationBytes;
 
-  /** @param freesChunks Frees the memory of chunks once they are copied (`ChunkMemory`). Default false. */
-  constructor(maxMessageBytes: number, freesChunks = false) {
+  /** @param side Side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`). */
+  constructor(maxMessageBytes: number, side: "client" | "server" = "server") {
     this.#maxMessageBytes = maxMessageBytes;
-    this.#chunkMemory = freesChunks ? new ChunkMemory() : undefined;
+    this.#side = side;
+    this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
 
   /** Bytes that were pushed and belong to no delivered message, overhead included. */
@@ -206,7 +208,7 @@ export class Deframer {
       return false;
     }
     if (this.#bodySize > this.#maxMessageBytes) {
-      this.failure = tooLarge(`${this.#bodySize} bytes`, this.#maxMessageBytes);
+      this.failure = tooLarge(this.#side, `${this.#bodySize} bytes`, this.#maxMessageBytes);
       return false;
     }
     this.compressed = this.#flags === 1;

@@ -75,6 +75,13 @@ export class GrpcClientStream
     this.finish(error);
   }
 
+  protected override onTooLarge(
+    _receiver: StreamReceiver<ProcessResponse>,
+    error: DmEnvRpcError,
+  ): void {
+    this.abort(error);
+  }
+
   protected override onAborted(): void {
     // Trailers that came in the same packet are announced in a tick of their own, after this.
     process.nextTick(() => {

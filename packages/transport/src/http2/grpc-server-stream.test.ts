@@ -54,14 +54,42 @@ describe("requests", () => {
   test("that inflate beyond the limit are refused", async () => {
     await using server = await serving({ maxMessageBytes: 100_000 });
     await using call = rawCall(server.address, gzip);
-    const served = record(await server.next());
+    const stream = await server.next();
+    const served = record(stream);
     const bomb = gzipSync(bytesOf(stepRequest(10_000_000)));
     expect(bomb.length).toBeLessThan(100_000);
     call.http2.write(frame(bomb, 1));
+    await served.seen("end");
+    expect(served.messages.map((message) => message.case)).toEqual(["malformed"]);
+    stream.end();
     expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
     const trailers = await call.trailers;
     expect(trailers?.["grpc-status"]).toBe(String(statusCodes.RESOURCE_EXHAUSTED));
     expect(trailers?.["grpc-message"]).toContain("100000");
+  });
+
+  test("above the limit are dropped as they arrive, while earlier requests wait for their answers", async () => {
+    await using server = await serving({ maxMessageBytes: 100_000 });
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    const served = record(stream);
+    call.http2.write(frame(bytesOf(named("a"))));
+    const header = Buffer.alloc(5);
+    const chunk = Buffer.alloc(1024 * 1024);
+    const chunks = 64;
+    header.writeUInt32BE(chunks * chunk.length, 1);
+    call.http2.write(header);
+    await served.seen("end");
+    const before = process.memoryUsage().arrayBuffers;
+    for (let sent = 0; sent < chunks; sent++) {
+      // Written when the server has taken it: the window is 4 MiB.
+      await new Promise((resolve) => call.http2.write(chunk, resolve));
+    }
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1024 * 1024);
+    expect(served.messages.map((message) => message.case)).toEqual(["joinWorld", "malformed"]);
+    stream.send(answered("a"));
+    stream.end();
+    expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.RESOURCE_EXHAUSTED));
   });
 
   test("whose gzip is broken close that stream only", async () => {

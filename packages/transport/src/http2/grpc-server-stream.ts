@@ -3,7 +3,12 @@ import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "nod
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { goodbyeMs } from "../limits/limits.ts";
-import type { Peer, ServerStream, StreamReceiver } from "../stream/message-stream.ts";
+import {
+  type Peer,
+  refuseTooLarge,
+  type ServerStream,
+  type StreamReceiver,
+} from "../stream/message-stream.ts";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
@@ -35,6 +40,7 @@ export class GrpcServerStream
   implements ServerStream
 {
   readonly peer: Peer;
+  /** Error that the trailers report. */
   #status: Error | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -53,7 +59,7 @@ export class GrpcServerStream
     if (this.done || this.ended) {
       return;
     }
-    this.#endWith(undefined);
+    this.#endWith(this.#status);
     this.discard();
   }
 
@@ -81,6 +87,15 @@ export class GrpcServerStream
     receiver.onEnd();
   }
 
+  protected override onTooLarge(
+    receiver: StreamReceiver<ProcessRequest>,
+    error: DmEnvRpcError,
+  ): void {
+    this.#status = error;
+    this.discard();
+    refuseTooLarge(receiver, error);
+  }
+
   protected override onAborted(): void {
     this.finish(this.#lossOf());
   }
@@ -88,7 +103,7 @@ export class GrpcServerStream
   protected override onClosed(): void {
     clearTimeout(this.#timer);
     const inGoodOrder = this.ended && this.http2.rstCode === constants.NGHTTP2_NO_ERROR;
-    this.finish(inGoodOrder ? undefined : this.#lossOf());
+    this.finish(inGoodOrder ? this.#status : this.#lossOf());
   }
 
   #endWith(status: Error | undefined): void {
@@ -106,7 +121,7 @@ export class GrpcServerStream
     this.http2.sendTrailers(trailersOf(this.#status));
     // They are queued in an immediate of their own; this one runs right behind it.
     setImmediate(() => {
-      this.finish(undefined);
+      this.finish(this.#status);
       clearTimeout(this.#timer);
       if (!this.http2.closed) {
         this.#timer = setTimeout(() => this.#reset(constants.NGHTTP2_NO_ERROR), goodbyeMs).unref();

@@ -28,6 +28,7 @@ const resumesPerTurn = 64;
 /** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly http2: Carrier;
+  readonly side: "client" | "server";
   readonly decoder: Pick<MessageCodec<Received>, "read">;
   readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
@@ -35,8 +36,6 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly pool: BufferPool;
   /** Returns the reason why the connection is lost or closing, where it is known. */
   readonly connectionFailure: () => Error | undefined;
-  /** Frees the chunks of large messages once they are copied (`ChunkMemory`); for clients, which receive them. Default false. */
-  readonly freesChunks?: boolean | undefined;
   /** Opens an account for the bytes that the stream buffers. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
@@ -74,6 +73,7 @@ export abstract class Http2MessageStream<
   readonly #pool: BufferPool;
   readonly #outbox: Outbox<Sent>;
   readonly #maxMessageBytes: number;
+  readonly #side: "client" | "server";
   #receiver: StreamReceiver<Received> | undefined;
   /** The borrowed memory of the last assembled step; undefined unless the receiver calls `recycle`. */
   #lent: Buffer | undefined;
@@ -109,7 +109,8 @@ export abstract class Http2MessageStream<
     this.#pool = options.pool;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
-    this.#deframer = new Deframer(options.maxMessageBytes, options.freesChunks);
+    this.#side = options.side;
+    this.#deframer = new Deframer(options.maxMessageBytes, options.side);
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
@@ -193,6 +194,8 @@ export abstract class Http2MessageStream<
 
   /** Called when the peer has half-closed and all of its messages were delivered. */
   protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
+  /** Called when the next message is above the limit. Nothing of it is buffered. */
+  protected abstract onTooLarge(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void;
   /** Called when node:http2 closes the stream while this side is open. */
   protected abstract onAborted(): void;
   /** Called when node:http2 has closed the stream. */
@@ -331,7 +334,7 @@ export abstract class Http2MessageStream<
           break;
         }
         if (deframer.compressed) {
-          this.#inflate(deframer.source.subarray(deframer.start, deframer.end));
+          this.#inflate(receiver, deframer.source.subarray(deframer.start, deframer.end));
         } else {
           const { source, start, end } = deframer;
           const message = this.#decoder.read(source, start, end);
@@ -351,7 +354,7 @@ export abstract class Http2MessageStream<
     }
     this.#keepAccount();
     if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {
-      this.fail(deframer.failure);
+      this.#failReading(receiver, deframer.failure);
     }
     this.flush();
     if (this.discarding || this.#isBlocked()) {
@@ -381,10 +384,19 @@ export abstract class Http2MessageStream<
     this.#heldBytes = this.#paused ? bytes : 0;
   }
 
-  #inflate(bytes: Buffer): void {
-    const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes);
+  /** A message cannot be read, so no later one can be found. */
+  #failReading(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void {
+    if (error.code === "RESOURCE_EXHAUSTED") {
+      this.onTooLarge(receiver, error);
+    } else {
+      this.fail(error);
+    }
+  }
+
+  #inflate(receiver: StreamReceiver<Received>, bytes: Buffer): void {
+    const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes, this.#side);
     if (typeof said !== "number") {
-      this.fail(said);
+      this.#failReading(receiver, said);
       return;
     }
     this.#heldBytes = said;

@@ -46,6 +46,7 @@ export function inflatedSize(
   bytes: Buffer,
   encoding: string | undefined,
   maxMessageBytes: number,
+  side: "client" | "server",
 ): number | DmEnvRpcError {
   if (encoding === undefined || encoding === "identity") {
     return new DmEnvRpcError(
@@ -62,5 +63,7 @@ export function inflatedSize(
     );
   }
   const said = inflatedBytes(bytes);
-  return said > maxMessageBytes ? tooLarge(`${said} bytes after inflation`, maxMessageBytes) : said;
+  return said > maxMessageBytes
+    ? tooLarge(side, `${said} bytes after inflation`, maxMessageBytes)
+    : said;
 }

@@ -12,7 +12,7 @@ export class ListenLimitTable {
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /** Calls of `routes` at a time, Process streams not counted. One more is refused with RESOURCE_EXHAUSTED. Default 10,000. */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
-  /** Bytes of one message, after inflation too. A larger one ends its stream with RESOURCE_EXHAUSTED. Default 64 MiB. */
+  /** Bytes of one message, after inflation too. A larger one is dropped as it arrives and answered with RESOURCE_EXHAUSTED in its turn, which ends its stream. Default 64 MiB. */
   readonly maxMessageBytes: Limit = {
     default: defaultMaxMessageBytes,
     unit: "bytes",

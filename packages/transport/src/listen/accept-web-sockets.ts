@@ -16,7 +16,13 @@ import {
   subprotocol,
 } from "../websocket/protocol.ts";
 import { WebSocketStream } from "../websocket/websocket-stream.ts";
-import { maxPayloadFor, terminateSoon, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
+import {
+  isTooLarge,
+  PatientWebSocket,
+  terminateSoon,
+  wsOptions,
+  wsSocket,
+} from "../websocket/ws-socket.ts";
 import type { OriginCheck } from "./cors.ts";
 import { type HttpPeer, metadataOf } from "./process-call.ts";
 import { refusedOrigin, unknownPath } from "./refusals.ts";
@@ -36,6 +42,14 @@ export interface WebSocketOptions {
   /** Counts one stream; the function that it returns is called when the stream closes. */
   readonly count: () => () => void;
   readonly onError: (error: Error) => void;
+}
+
+/** The pings of a WebSocket. */
+interface Life {
+  /** The last ping is unanswered. */
+  pinged: boolean;
+  /** Answers are not read any more: a message was too large. */
+  isDeaf: boolean;
 }
 
 /** The WebSockets of a listener. */
@@ -60,14 +74,15 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     ...wsOptions,
     noServer: true,
     clientTracking: false,
-    maxPayload: maxPayloadFor(maxMessageBytes),
+    maxPayload: maxMessageBytes,
+    WebSocket: PatientWebSocket,
     handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
   });
   server.on("wsClientError", (error, network) => {
     onError(error);
     network.destroy();
   });
-  const open = new Map<WebSocket, { pinged: boolean }>();
+  const open = new Map<WebSocket, Life>();
   const timer =
     options.pingIntervalMs > 0
       ? setInterval(() => {
@@ -76,17 +91,17 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
           }
         }, options.pingIntervalMs).unref()
       : undefined;
-  const ping = (webSocket: WebSocket, life: { pinged: boolean }): void => {
-    if (life.pinged && !webSocket.isPaused) {
+  const ping = (webSocket: WebSocket, life: Life): void => {
+    if (life.pinged && !life.isDeaf && !webSocket.isPaused) {
       // The answer may have arrived while this process was busy: look at the socket first.
       setImmediate(() =>
         setImmediate(() => {
-          if (life.pinged) {
+          if (life.pinged && !life.isDeaf) {
             webSocket.terminate();
           }
         }),
       );
-    } else if (webSocket.readyState === webSocket.OPEN) {
+    } else if (webSocket.readyState === webSocket.OPEN && !life.isDeaf) {
       life.pinged = true;
       webSocket.ping();
     }
@@ -131,11 +146,14 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       terminateSoon(webSocket);
       return;
     }
-    const life = { pinged: false };
+    const life = { pinged: false, isDeaf: false };
     const uncount = options.count();
     open.set(webSocket, life);
     webSocket.on("pong", () => {
       life.pinged = false;
+    });
+    webSocket.on("error", (error) => {
+      life.isDeaf = isTooLarge(error);
     });
     webSocket.once("close", () => {
       open.delete(webSocket);

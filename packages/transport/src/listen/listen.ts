@@ -67,7 +67,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     idleConnectionMs,
     onError,
   });
-  const handler = createProcessHandler({ codecs, onStream: options.onStream, count: countStream });
+  const requestLimit =
+    limits.maxConnectRequestBytes < maxMessageBytes ? "maxConnectRequestBytes" : "maxMessageBytes";
+  const maxRequestBytes = limits[requestLimit];
+  const handler = createProcessHandler({
+    codecs,
+    onStream: options.onStream,
+    maxRequestBytes,
+    requestLimit,
+    count: countStream,
+  });
   const webSockets = acceptWebSockets({
     codecs,
     maxMessageBytes,
@@ -87,8 +96,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   });
   const routes = createRoutes({
     routes: (router) => {
-      const readMaxBytes = Math.min(maxMessageBytes, limits.maxConnectRequestBytes);
-      router.service(Environment, { process: handler }, { readMaxBytes });
+      router.service(Environment, { process: handler }, { readMaxBytes: maxRequestBytes });
       options.routes?.(router);
     },
     maxMessageBytes,
@@ -130,6 +138,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       new GrpcServerStream({
         http2,
         headers,
+        side: "server",
         decoder: codecs.request,
         encoder: codecs.response,
         maxMessageBytes,

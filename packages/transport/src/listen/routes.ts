@@ -18,7 +18,7 @@ import {
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
-import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   compressionGzip,
   universalRequestFromNodeRequest,
@@ -93,14 +93,15 @@ export function createRoutes(options: RoutesOptions): Routes {
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   const answer = async (
-    handler: UniversalHandlerFn,
+    handler: UniversalHandler,
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
     values: ContextValues,
   ): Promise<void> => {
     try {
+      const universal = universalRequestFromNodeRequest(request, response, undefined, values);
       const reply = await handler(
-        universalRequestFromNodeRequest(request, response, undefined, values),
+        handler.requestPath === processPath ? { ...universal, body: bodyOf(request) } : universal,
       );
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
@@ -278,6 +279,22 @@ export function createRoutes(options: RoutesOptions): Routes {
 /** True for a request to become a WebSocket; others, such as h2c, are answered as if they did not ask. */
 function isWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/**
+ * The body of a request. A reader that stops in the middle, at a message that is too large, leaves the stream open
+ * for what is left to answer; the rest of the body is dropped.
+ */
+async function* bodyOf(
+  request: IncomingMessage | Http2ServerRequest,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      yield chunk;
+    }
+  } finally {
+    request.resume();
+  }
 }
 
 function setHeaders(

@@ -13,6 +13,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { fromGenerated, toGenerated } from "../connect/generated-messages.ts";
 import { IterableStream } from "../connect/iterable-stream.ts";
+import { tooLargeForConnect } from "../connect/too-large.ts";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
@@ -49,11 +50,11 @@ export async function openConnectStream(
   }
   const headers = checkedMetadata(options.metadata);
   const connection = await openConnection(parsed, options);
-  const codecs = options.codecs ?? defaultCodecs();
+  const { codecs = defaultCodecs(), maxMessageBytes = defaultMaxMessageBytes } = options;
   let http2: ClientHttp2Stream | undefined;
   const client = createClient(
     Environment,
-    transportOver(connection, parsed, options, (request) => {
+    transportOver(connection, parsed, { ...options, maxMessageBytes }, (request) => {
       http2 = request;
     }),
   );
@@ -68,6 +69,10 @@ export async function openConnectStream(
     encode: (message) => toGenerated(codecs.request, EnvironmentRequestSchema, message),
     onIncomingEnd: async () => "end-of-call",
     errorOf: (error) => {
+      const tooLarge = tooLargeForConnect(error, "client", maxMessageBytes);
+      if (tooLarge !== undefined) {
+        return tooLarge;
+      }
       const wasReset = http2 === undefined || http2.rstCode !== constants.NGHTTP2_NO_ERROR;
       return connection.failure() ?? fromConnectError(error, wasReset ? "connection" : "server");
     },
@@ -91,14 +96,14 @@ export async function openConnectStream(
 function transportOver(
   connection: ClientConnection,
   address: Address,
-  options: OpenConnectOptions,
+  options: OpenConnectOptions & { readonly maxMessageBytes: number },
   onRequest: (http2: ClientHttp2Stream) => void,
 ): Transport {
   const transport = {
     baseUrl: requestUrl(address),
     httpVersion: "2" as const,
     acceptCompression: [],
-    readMaxBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    readMaxBytes: options.maxMessageBytes,
     sessionManager: {
       authority: new URL(requestUrl(address)).origin,
       request: async (method: string, path: string, headers: OutgoingHttpHeaders) => {

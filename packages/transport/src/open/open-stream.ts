@@ -41,11 +41,11 @@ export async function openStream(
   const http2 = connection.session.request(headers, { signal: controller.signal });
   const stream = new GrpcClientStream({
     http2,
+    side: "client",
     decoder: codecs.response,
     encoder: codecs.request,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     pool: createBufferPool(pooledBytes),
-    freesChunks: true,
     connectionFailure: connection.failure,
     address: parsed.authority,
     cancel: () => controller.abort(),

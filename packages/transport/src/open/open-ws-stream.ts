@@ -9,7 +9,7 @@ import { defaultCodecs } from "../stream/call-codecs.ts";
 import { processPath } from "../stream/process-path.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { WebSocketStream } from "../websocket/websocket-stream.ts";
-import { maxPayloadFor, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
+import { PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
 import { tlsOptions } from "./client-connection.ts";
 import { connectFailure } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
@@ -40,11 +40,11 @@ export async function openWebSocketStream(
     ...checkedMetadata(options.metadata),
   };
   const { webSocket, network, closed } = await connecting<Opened>(address, options, (attempt) => {
-    const webSocket = new WebSocket(`${address.url}${processPath}`, [subprotocol], {
+    const webSocket = new PatientWebSocket(`${address.url}${processPath}`, [subprotocol], {
       ...wsOptions,
       ...(address.secure ? tlsOptions(address, options.tls ?? {}) : {}),
       headers,
-      maxPayload: maxPayloadFor(maxMessageBytes),
+      maxPayload: maxMessageBytes,
     });
     const closed = new Promise<void>((resolve) => webSocket.once("close", () => resolve()));
     // Closing what is not open yet is an error of the library's, too.

@@ -11,6 +11,7 @@ import {
   type ClientStream,
   type MessageStream,
   onlyReceiver,
+  refuseTooLarge,
   type ServerStream,
   type StreamReceiver,
 } from "./message-stream.ts";
@@ -78,7 +79,8 @@ interface Shared {
 interface Other {
   /** Takes a message; says whether there is room for more. */
   take(bytes: Buffer): boolean;
-  takeEnd(): void;
+  /** Takes the end, with the error that it reports, if any. */
+  takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
   takeDrain(): void;
   /** The end that this side had announced was delivered. */
@@ -102,6 +104,8 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #peerEnded = false;
   #toldEnd = false;
   #closed = false;
+  /** Error that the server's end reports: at the server, and once it has arrived at the client. */
+  #status: DmEnvRpcError | undefined;
   #failure: Error | undefined;
 
   constructor(
@@ -162,7 +166,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     if (this.#side === "server") {
       this.#forget();
     }
-    this.#other?.takeEnd();
+    this.#other?.takeEnd(this.#status);
   }
 
   abort(error: Error): void {
@@ -180,8 +184,8 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   }
 
   take(bytes: Buffer): boolean {
-    if (this.#closed || (this.#ended && this.#side === "server")) {
-      return true; // A server that has ended reads no more.
+    if (this.#closed || this.#status !== undefined || (this.#ended && this.#side === "server")) {
+      return true; // A server that has ended, or has refused a message, reads no more.
     }
     this.#inbox.push(bytes);
     this.#inboxBytes += bytes.length + messageOverheadBytes;
@@ -193,8 +197,9 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     return false;
   }
 
-  takeEnd(): void {
+  takeEnd(status: DmEnvRpcError | undefined): void {
     this.#peerEnded = true;
+    this.#status = status;
     this.#schedule();
   }
 
@@ -213,7 +218,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
 
   endDelivered(): void {
     if (this.#side === "server") {
-      this.#close(undefined);
+      this.#close(this.#status);
     }
   }
 
@@ -253,11 +258,19 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
       this.#owesDrain = false;
       this.#other?.takeDrain();
     }
-    if (bytes.length > maxMessageBytes) {
-      this.abort(tooLarge(`${bytes.length} bytes`, maxMessageBytes));
-    } else {
+    if (bytes.length <= maxMessageBytes) {
       receiver.onMessage(this.#decoder.read(bytes, 0, bytes.length), bytes.length);
+      return;
     }
+    const error = tooLarge(this.#side, `${bytes.length} bytes`, maxMessageBytes);
+    if (this.#side === "client") {
+      this.abort(error);
+      return;
+    }
+    this.#status = error;
+    this.#toldEnd = true;
+    this.#forget();
+    refuseTooLarge(receiver, error);
   }
 
   #deliverEnd(receiver: StreamReceiver<Received>): void {
@@ -265,10 +278,13 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
       return;
     }
     this.#toldEnd = true;
-    receiver.onEnd();
+    const status = this.#status && statusOf(this.#status);
+    if (status === undefined) {
+      receiver.onEnd();
+    }
     this.#other?.endDelivered();
     if (this.#side === "client") {
-      this.#close(undefined);
+      this.#close(status);
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, test } from "vitest";
 import { carriers } from "../testing/carriers.ts";
 import { errorOf } from "../testing/error-of.ts";
@@ -264,18 +265,63 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     }
   });
 
-  test("a message beyond maxMessageBytes closes the stream with RESOURCE_EXHAUSTED", async () => {
+  test("behaviour 6: a message above maxMessageBytes is answered in its turn, then the stream ends", async () => {
     await using pair = await open({ maxMessageBytes: 1_000 });
     const client = record(pair.client);
     const server = record(pair.server);
     pair.client.send(stepRequest(900));
+    pair.client.send(stepRequest(100_000));
+    pair.client.send(named("dropped"));
+    await server.seen("end");
+    expect(server.messages.map((message) => message.case)).toEqual(["step", "malformed"]);
+    const tooLarge = errorOf(server.messages[1]?.value);
+    expect(tooLarge.code).toBe("RESOURCE_EXHAUSTED");
+    expect(tooLarge.message).toMatch(
+      /at most 1000 bytes, received (\d+ bytes|more); send less .*\(limit: maxMessageBytes\)/,
+    );
+    pair.server.send(answered("first"));
+    pair.server.send({ case: "error", value: packStatus(tooLarge) });
+    pair.server.end();
+    const status = errorOf(await client.closed);
+    expect(client.events).toEqual(["message", "message", "close"]);
+    expect(client.messages.map((message) => message.case)).toEqual(["createWorld", "error"]);
+    expect(status).toMatchObject({ code: "RESOURCE_EXHAUSTED", message: tooLarge.message });
+    expect(await server.closed).toBe(tooLarge);
+    expect(server.messages).toHaveLength(2);
+  });
+
+  test("a message above maxMessageBytes waits for a receiver that has paused", async () => {
+    await using pair = await open({ maxMessageBytes: 1_000 });
+    const client = record(pair.client);
+    const server = record(pair.server, { onMessage: () => pair.server.pause() });
+    pair.client.send(stepRequest(900));
+    pair.client.send(stepRequest(100_000));
     await server.seen("message");
-    pair.client.send(stepRequest(1_001));
+    pair.server.send(answered("first"));
+    await client.seen("message");
+    expect(server.events).toEqual(["message"]);
+    pair.server.resume();
+    await server.seen("end");
+    expect(server.messages.map((message) => message.case)).toEqual(["step", "malformed"]);
+    pair.server.end();
+    expect(errorOf(await client.closed).code).toBe("RESOURCE_EXHAUSTED");
+  });
+
+  test("a response above the client's maxMessageBytes is an error that says so", async () => {
+    await using pair = await open({ maxResponseBytes: 1_000 });
+    const client = record(pair.client);
+    const server = record(pair.server);
+    pair.client.send(named("first"));
+    await server.seen("message");
+    pair.server.send(answered("first"));
+    pair.server.send(stepResponse(100_000));
     const error = errorOf(await client.closed);
-    expect(error.code).toBe("RESOURCE_EXHAUSTED");
-    expect(error.message).toContain("1000");
+    expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "client" });
+    expect(error.message).toMatch(
+      /at most 1000 bytes, received (\d+ bytes|more); request fewer .*\(limit: maxMessageBytes\)/,
+    );
+    expect(client.messages.map(answerOf)).toEqual(["first"]);
     expect(await server.closed).toBeInstanceOf(Error);
-    expect(server.messages).toHaveLength(1);
   });
 
   test("a message that cannot be encoded throws, and the stream goes on", async () => {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /**
@@ -6,7 +7,11 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
  * time, in the order of the events; none is called after `onClose`. They must not throw.
  */
 export interface StreamReceiver<Received> {
-  /** A message came, or whole bytes that are none; `bytes` is its size, after inflation. */
+  /**
+   * A message arrived, or a complete frame that failed to decode; `bytes` is its size, after inflation. A server
+   * also receives a message above its limit as one that failed to decode, then `onEnd`; the end that it sends
+   * reports the error.
+   */
   onMessage(message: Received | Malformed, bytes: number): void;
   /** The peer ended its side (half-close): no more messages come, sending still works. */
   onEnd(): void;
@@ -33,6 +38,15 @@ export function onlyReceiver<Received>(
     return receiver;
   }
   throw new Error("stream already started: expected one call of start(), received a second");
+}
+
+/**
+ * Delivers a message above the server's limit as one that cannot be read, so that it is answered after the earlier
+ * ones, and the end of the client's side: what follows it is dropped. The server's end reports the error, too.
+ */
+export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
+  receiver.onMessage({ case: "malformed", value: error }, 0);
+  receiver.onEnd();
 }
 
 /**

@@ -5,7 +5,7 @@ import type { OpenOptions } from "../open/open-options.ts";
 import { openStream as openInPage } from "../open/open-page-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { OpenedStream } from "../open/opened-stream.ts";
-import { memoryStreamPair } from "../stream/memory-stream.ts";
+import { type MemoryStreamOptions, memoryStreamPair } from "../stream/memory-stream.ts";
 import type { ClientStream, ServerStream } from "../stream/message-stream.ts";
 import { serving } from "./serving.ts";
 
@@ -17,12 +17,15 @@ export interface Pair extends AsyncDisposable {
 
 interface PairOptions {
   readonly metadata?: ReadonlyMap<string, string>;
+  /** Limit of the server. */
   readonly maxMessageBytes?: number;
+  /** Limit of the client. */
+  readonly maxResponseBytes?: number;
 }
 
 /** Everything that carries a stream, by name. */
 export const carriers: readonly (readonly [string, (options?: PairOptions) => Promise<Pair>])[] = [
-  ["memory", async (options) => asPair(...memoryStreamPair(options))],
+  ["memory", async (options = {}) => asPair(...memoryStreamPair(inMemory(options)))],
   ["grpc", (options) => over(openStream, options)],
   ["websocket", (options) => over((address, open) => openStream(`ws://${address}`, open), options)],
   [
@@ -40,6 +43,15 @@ export const carriers: readonly (readonly [string, (options?: PairOptions) => Pr
   ],
 ];
 
+/** In memory both sides have one limit. */
+function inMemory({
+  metadata,
+  maxMessageBytes,
+  maxResponseBytes,
+}: PairOptions): MemoryStreamOptions {
+  return { metadata, maxMessageBytes: maxMessageBytes ?? maxResponseBytes };
+}
+
 function asPair(client: ClientStream, server: ServerStream): Pair {
   return { client, server, async [Symbol.asyncDispose]() {} };
 }
@@ -48,9 +60,9 @@ async function over(
   open: (address: string, options: OpenOptions) => Promise<OpenedStream>,
   options: PairOptions = {},
 ): Promise<Pair> {
-  const { metadata, maxMessageBytes = 64 * 1024 * 1024 } = options;
+  const { metadata, maxMessageBytes = 64 * 1024 * 1024, maxResponseBytes } = options;
   const serve = await serving({ maxMessageBytes, maxConnectRequestBytes: maxMessageBytes });
-  const client = await open(serve.address, { metadata });
+  const client = await open(serve.address, { metadata, maxMessageBytes: maxResponseBytes });
   // Over HTTP/2 the server hears of a call with its headers, which go out with the call.
   const server = await serve.next();
   return {

@@ -20,8 +20,8 @@ export const normalClosure = 1000;
 /** Close code of an endpoint that goes away: a server that closes, a page that is left. */
 const goingAway = 1001;
 
-/** Close code that the WebSocket library sends for a message above its limit. */
-const messageTooBig = 1009;
+/** Close code for a message above the receiver's limit (RFC 6455, section 7.4.1). */
+export const messageTooBig = 1009;
 
 /** A close code of this plus a gRPC status code reports an error. */
 const statusCloseBase = 4000;

@@ -4,7 +4,12 @@ import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, holdBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
-import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import {
+  type MessageStream,
+  onlyReceiver,
+  refuseTooLarge,
+  type StreamReceiver,
+} from "../stream/message-stream.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -54,6 +59,8 @@ export interface SocketEvents {
   onDrain(): void;
   /** `partialBytes` has changed. */
   onPartial(): void;
+  /** A message is above the limit; it and what follows is dropped. */
+  onTooLarge(): void;
   /** The socket is closed; always the last event. */
   onClose(code: number, reason: string): void;
 }
@@ -99,6 +106,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #ended = false;
   #done = false;
   #failure: Error | undefined;
+  /** Error that a server's end reports. */
+  #status: DmEnvRpcError | undefined;
   #explained: string | undefined;
   #needsDrain = false;
 
@@ -117,6 +126,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       onText: (text) => this.#onText(text),
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
+      onTooLarge: () => this.#onTooLarge("more"),
       onClose: (code, reason) => this.#onClose(code, reason),
     });
   }
@@ -173,24 +183,34 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     this.#forget(); // A server that has ended the call reads no more of it.
-    this.#socket.close(normalClosure, "");
+    if (this.#status === undefined) {
+      this.#socket.close(normalClosure, "");
+    } else {
+      this.#closeWith(this.#status);
+      this.#finish(this.#status);
+    }
   }
 
   abort(error: Error): void {
     if (this.#done) {
       return;
     }
-    // A client's abort says no more than that; a server's reports why.
-    const reported =
-      this.#options.side === "server"
-        ? error
-        : new DmEnvRpcError("CANCELLED", "", { origin: "client" });
-    if (this.#options.side === "server" && !this.#ended) {
-      this.#socket.sendText(statusMessageOf(error));
+    if (this.#options.side === "server") {
+      this.#closeWith(error);
+    } else {
+      // A client's abort says no more than that; a server's reports why.
+      const reported = new DmEnvRpcError("CANCELLED", "", { origin: "client" });
+      this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
+      this.#socket.terminateSoon();
     }
-    this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
-    this.#socket.terminateSoon();
     this.#finish(error);
+  }
+
+  /** Closes a server's socket with a status. */
+  #closeWith(error: Error): void {
+    this.#socket.sendText(statusMessageOf(error));
+    this.#socket.close(closeCodeOf(error), closeReasonOf(error));
+    this.#socket.terminateSoon();
   }
 
   readonly #deliverScheduled = (): void => {
@@ -244,7 +264,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #hand(bytes: Uint8Array): void {
     const { decoder, maxMessageBytes } = this.#options;
     if (bytes.length > maxMessageBytes) {
-      this.abort(tooLarge(`${bytes.length} bytes`, maxMessageBytes));
+      this.#onTooLarge(`${bytes.length} bytes`);
       return;
     }
     const message: Received | Malformed = decoder.read(bytes, 0, bytes.length);
@@ -304,6 +324,20 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     );
   }
 
+  #onTooLarge(received: string): void {
+    if (this.#done || (this.#ended && this.#options.side === "server")) {
+      return;
+    }
+    const { side, maxMessageBytes } = this.#options;
+    const error = tooLarge(side, received, maxMessageBytes);
+    if (side === "client") {
+      this.abort(error);
+    } else {
+      this.#status = error;
+      this.#peerEnd(); // The messages before it are delivered first.
+    }
+  }
+
   #peerEnd(): void {
     this.#peerEnded = true;
     this.#schedule();
@@ -314,6 +348,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     this.#toldEnd = true;
+    if (this.#status !== undefined) {
+      refuseTooLarge(receiver, this.#status);
+      return;
+    }
     receiver.onEnd();
     if (this.#options.side === "client") {
       this.#finish(undefined);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
@@ -8,7 +9,7 @@ import { WebSocket } from "ws";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
-import { answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
+import { answered, answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
 import { bytesOf } from "../testing/raw-call.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
@@ -105,13 +106,37 @@ describe("what a WebSocket's close says", () => {
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("a message far above the limit is refused before it has arrived", async () => {
-    await using server = await serving({ maxMessageBytes: 1_000 });
+  test("a client whose message was too large gets the answers before it, however late", async () => {
+    await using server = await serving({ maxMessageBytes: 1_000, pingIntervalMs: 10 });
     await using stream = await openStream(`ws://${server.address}`);
     const client = record(stream);
-    record(await server.next());
+    const served = await server.next();
+    const reader = record(served);
     stream.send(stepRequest(1_000_000));
+    await reader.seen("end");
+    // Answers to pings are behind the message and are not read. Another WebSocket counts the rounds.
+    const { socket } = bare(server);
+    record(await server.next());
+    for (let rounds = 0; rounds < 5; rounds++) {
+      await once(socket, "ping");
+    }
+    served.send(answered("late"));
+    served.end();
     expect(await client.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+    expect(client.messages.map(answerOf)).toEqual(["late"]);
+    socket.terminate();
+  });
+
+  test("behaviour 8: a client that goes while its message is refused is lost", async () => {
+    await using server = await serving({ maxMessageBytes: 1_000 });
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    closed.catch(() => {});
+    socket.send(Buffer.alloc(100_000));
+    await served.seen("end");
+    socket.terminate();
+    expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 });
 

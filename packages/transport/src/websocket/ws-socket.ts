@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duplex } from "node:stream";
-import type { WebSocket } from "ws";
+import { WebSocket } from "ws";
 import { goodbyeMs } from "../limits/limits.ts";
+import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /** Options of the library `ws` that both sides share. */
@@ -13,11 +14,20 @@ export const wsOptions = {
 } as const;
 
 /**
- * Most bytes of a message that the library reads before it closes the connection itself, with code 1009 and no
- * word of the limit. Messages a little above `maxMessageBytes` are read whole, and refused with an error that names it.
+ * A WebSocket of the library that leaves it to the stream how to end after a message above `maxPayload`, so that
+ * earlier requests are answered first. The library reads no message after it, and drops what arrives.
  */
-export function maxPayloadFor(maxMessageBytes: number): number {
-  return maxMessageBytes + 64 * 1024;
+export class PatientWebSocket extends WebSocket {
+  override close(code?: number, reason?: string | Buffer): void {
+    if (code !== messageTooBig) {
+      super.close(code, reason);
+    }
+  }
+}
+
+/** Returns true for the library's error of a message above `maxPayload`. */
+export function isTooLarge(error: Error): boolean {
+  return "code" in error && error.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 }
 
 /** Cuts a WebSocket that is being closed because of an error, should its peer not answer the close. */
@@ -79,14 +89,22 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
       webSocket.on("ping", onControl);
       webSocket.on("pong", onControl);
       // This listener runs after the library's own, so `messages` counts those that this chunk completed.
-      network.on("data", (chunk: Buffer) => {
+      const onData = (chunk: Buffer): void => {
         const grown = Math.max(0, partialBytes + chunk.length - controlBytes);
         partialBytes = messages === seen ? grown : 0;
         seen = messages;
         controlBytes = 0;
         started.onPartial();
+      };
+      network.on("data", onData);
+      webSocket.on("error", (error) => {
+        // Any other error is followed by "close", with the code.
+        if (isTooLarge(error)) {
+          network.off("data", onData);
+          partialBytes = 0;
+          started.onTooLarge();
+        }
       });
-      webSocket.on("error", () => {}); // Its "close" follows, with the code.
       webSocket.on("close", (code: number, reason: Buffer) => {
         partialBytes = 0;
         started.onClose(code, reason.toString());

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ConnectError } from "@connectrpc/connect";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { tooLarge } from "../limits/too-large.ts";
+
+/** Connect's words for a message above the limit that it was given, with the size where it knows that. */
+const connectsWords = /^message size (?:(\d+) )?is larger than configured readMaxBytes (\d+)$/;
+
+/** Connect's error of a message above a side's limit as ours; undefined for any other error. */
+export function tooLargeForConnect(
+  error: unknown,
+  side: "client" | "server",
+  maxMessageBytes: number,
+  limit?: string,
+): DmEnvRpcError | undefined {
+  const match = error instanceof ConnectError ? connectsWords.exec(error.rawMessage) : null;
+  if (match === null || match[2] !== String(maxMessageBytes)) {
+    return undefined;
+  }
+  const received = match[1] === undefined ? "more" : `${match[1]} bytes`;
+  return tooLarge(side, received, maxMessageBytes, limit);
+}
