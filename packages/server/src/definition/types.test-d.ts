@@ -60,6 +60,7 @@ describe("behaviour 69: the compiler refuses a name that nothing reads", () => {
           this.walk(move);
         }
       }
+      // biome-ignore lint/plugin: a member that only TypeScript hides is not a hook either.
       private walk(dx: number) {
         this.#x += dx;
       }

@@ -52,12 +52,8 @@ export class TensorError extends Error {
 
   /** Returns the same error about the spec, setting or property `name`. */
   named(name: string): TensorError {
-    return new TensorError({ ...this.facts(), name }, { cause: this.cause });
-  }
-
-  private facts(): TensorErrorFacts {
-    const { reason, specName, expected, received, remedy } = this;
-    return { reason, name: specName, expected, received, remedy };
+    const { reason, expected, received, remedy } = this;
+    return new TensorError({ reason, name, expected, received, remedy }, { cause: this.cause });
   }
 }
 

@@ -32,17 +32,17 @@ const known = new WeakMap<DescMessage, FieldCosts>();
  * gzip can hold millions of empty messages, each of which is an object of hundreds of bytes.
  */
 export class MessageScanner {
-  private readonly maxEntries: number;
-  private entries = 0;
-  private fields = 0;
+  readonly #maxEntries: number;
+  #entries = 0;
+  #fields = 0;
 
   constructor({ maxEntries }: Pick<ReadOptions, "maxEntries">) {
-    this.maxEntries = maxEntries;
+    this.#maxEntries = maxEntries;
   }
 
   /** Starts to count from zero. */
   clear(): void {
-    this.entries = this.fields = 0;
+    this.#entries = this.#fields = 0;
   }
 
   /**
@@ -51,11 +51,11 @@ export class MessageScanner {
    * @throws TensorError `limit`, or `malformed` with the offset.
    */
   scan(schema: DescMessage, reader: Reader): void {
-    this.countFields(1);
-    this.scanFields(costsOf(schema), reader, 1);
+    this.#countFields(1);
+    this.#scanFields(costsOf(schema), reader, 1);
   }
 
-  private scanFields(costs: FieldCosts, reader: Reader, depth: number): void {
+  #scanFields(costs: FieldCosts, reader: Reader, depth: number): void {
     if (depth > MAX_MESSAGE_DEPTH) {
       throw reader.malformed(`messages at most ${MAX_MESSAGE_DEPTH} deep`, "a deeper one");
     }
@@ -69,45 +69,45 @@ export class MessageScanner {
         continue;
       }
       if (cost.packable) {
-        this.countNumbers(cost, tag, reader, at);
+        this.#countNumbers(cost, tag, reader, at);
         continue;
       }
       if ((tag & 7) !== cost.wireType) {
         throw wrongWireType(reader, tag, cost, at);
       }
-      this.countFields(1);
+      this.#countFields(1);
       if (cost.repeated) {
-        this.entries += 1;
-        if (this.entries > this.maxEntries) {
-          throw tooManyEntries(this.maxEntries);
+        this.#entries += 1;
+        if (this.#entries > this.#maxEntries) {
+          throw tooManyEntries(this.#maxEntries);
         }
       }
       if (cost.inner === undefined) {
         reader.pass(tag);
       } else {
         reader.end = reader.delimited();
-        this.scanFields(cost.inner(), reader, depth + 1);
+        this.#scanFields(cost.inner(), reader, depth + 1);
         reader.end = end;
       }
     }
   }
 
-  private countFields(count: number): void {
-    this.fields += count;
-    const maxFields = this.maxEntries * FIELDS_PER_ENTRY;
-    if (this.fields > maxFields) {
+  #countFields(count: number): void {
+    this.#fields += count;
+    const maxFields = this.#maxEntries * FIELDS_PER_ENTRY;
+    if (this.#fields > maxFields) {
       throw tooManyFields(maxFields);
     }
   }
 
-  private countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
+  #countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
     if ((tag & 7) === LENGTH_DELIMITED) {
       const stop = reader.delimited();
-      this.countFields(numbersIn(reader, stop, cost.wireType));
+      this.#countFields(numbersIn(reader, stop, cost.wireType));
       reader.pos = stop;
     } else if ((tag & 7) === cost.wireType) {
       reader.pass(tag);
-      this.countFields(1);
+      this.#countFields(1);
     } else {
       throw wrongWireType(reader, tag, cost, at);
     }

@@ -55,8 +55,8 @@ const stepRequestCodec: StepCodec<StepRequest> = {
 };
 
 class OpenStepRequest implements OpenStep<StepRequest> {
-  private readonly actions = new UidTensors();
-  private readonly requestedObservations: Uid[] = [];
+  readonly #actions = new UidTensors();
+  readonly #requestedObservations: Uid[] = [];
 
   read(reader: Reader, options: ReadOptions): void {
     const { end } = reader;
@@ -65,35 +65,35 @@ class OpenStepRequest implements OpenStep<StepRequest> {
       if (tag === ACTIONS) {
         const stop = reader.delimited();
         reader.end = stop;
-        this.actions.read(reader, options);
+        this.#actions.read(reader, options);
         reader.pos = stop;
         reader.end = end;
       } else if (tag === REQUESTED) {
         const stop = reader.delimited();
         reader.end = stop;
         while (reader.pos < stop) {
-          this.request(readUid(reader), options);
+          this.#request(readUid(reader), options);
         }
         reader.end = end;
       } else if (tag === REQUESTED_UNPACKED) {
-        this.request(readUid(reader), options);
+        this.#request(readUid(reader), options);
       } else {
         reader.skip(tag);
       }
     }
   }
 
-  private request(uid: Uid, { maxEntries }: ReadOptions): void {
-    if (this.requestedObservations.length === maxEntries) {
+  #request(uid: Uid, { maxEntries }: ReadOptions): void {
+    if (this.#requestedObservations.length === maxEntries) {
       throw tooManyEntries(maxEntries);
     }
-    this.requestedObservations.push(uid);
+    this.#requestedObservations.push(uid);
   }
 
   close(): StepRequest {
     return {
-      actions: this.actions.entries,
-      requestedObservations: this.requestedObservations,
+      actions: this.#actions.entries,
+      requestedObservations: this.#requestedObservations,
     };
   }
 }

@@ -46,19 +46,19 @@ export const stepResponseCodec: StepCodec<StepResponse> = {
 };
 
 class OpenStepResponse implements OpenStep<StepResponse> {
-  private state: EnvironmentStateType = 0;
-  private readonly observations = new UidTensors();
+  #state: EnvironmentStateType = 0;
+  readonly #observations = new UidTensors();
 
   read(reader: Reader, options: ReadOptions): void {
     const { end } = reader;
     while (reader.pos < end) {
       const tag = reader.tag();
       if (tag === STATE) {
-        this.readState(reader);
+        this.#readState(reader);
       } else if (tag === OBSERVATIONS) {
         const stop = reader.delimited();
         reader.end = stop;
-        this.observations.read(reader, options);
+        this.#observations.read(reader, options);
         reader.pos = stop;
         reader.end = end;
       } else {
@@ -67,9 +67,9 @@ class OpenStepResponse implements OpenStep<StepResponse> {
     }
   }
 
-  private readState(reader: Reader): void {
+  #readState(reader: Reader): void {
     const { notes, pos } = reader;
-    this.state = reader.int32() as EnvironmentStateType;
+    this.#state = reader.int32() as EnvironmentStateType;
     if (notes.stateAt >= 0) {
       notes.regular = false;
     } else if (reader.pos === pos + 1) {
@@ -78,6 +78,6 @@ class OpenStepResponse implements OpenStep<StepResponse> {
   }
 
   close(): StepResponse {
-    return { state: this.state, observations: this.observations.entries };
+    return { state: this.#state, observations: this.#observations.entries };
   }
 }

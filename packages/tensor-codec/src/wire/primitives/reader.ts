@@ -20,11 +20,11 @@ export class Reader {
   pos = 0;
   end = 0;
   /** Where the message begins, from which errors count. */
-  private start = 0;
+  #start = 0;
   /** True while the source is a merge of parts of the message. */
-  private merged = false;
+  #merged = false;
   /** Unknown fields that were skipped. */
-  private skipped = 0;
+  #skipped = 0;
   /** The halves of what `varint64` read last; signed, as bit operations leave them. */
   low = 0;
   high = 0;
@@ -33,16 +33,16 @@ export class Reader {
 
   open(source: Uint8Array, start: number, end: number): void {
     this.source = source;
-    this.start = start;
+    this.#start = start;
     this.pos = start;
     this.end = end;
-    this.merged = false;
+    this.#merged = false;
   }
 
   /** Drops the source, so that an idle codec does not keep it in memory. */
   close(): void {
     this.source = NOTHING;
-    this.start = this.pos = this.end = this.skipped = 0;
+    this.#start = this.pos = this.end = this.#skipped = 0;
   }
 
   /** A tag: field number times 8 plus wire type, both checked. */
@@ -55,10 +55,10 @@ export class Reader {
         return byte;
       }
     }
-    return this.longTag(at);
+    return this.#longTag(at);
   }
 
-  private longTag(at: number): number {
+  #longTag(at: number): number {
     const tag = this.uint32("a tag");
     if (tag < 8) {
       throw this.malformed("a field number from 1", "0", at);
@@ -156,13 +156,13 @@ export class Reader {
 
   /** Skips the unknown field whose tag was read. */
   skip(tag: number): void {
-    this.countSkipped();
+    this.#countSkipped();
     this.pass(tag);
   }
 
-  private countSkipped(): void {
-    this.skipped += 1;
-    if (this.skipped > MAX_SKIPPED_FIELDS) {
+  #countSkipped(): void {
+    this.#skipped += 1;
+    if (this.#skipped > MAX_SKIPPED_FIELDS) {
       throw this.beyond(`at most ${MAX_SKIPPED_FIELDS} unknown fields in a message`, "more");
     }
   }
@@ -177,10 +177,10 @@ export class Reader {
           this.varint64();
           break;
         case FIXED64:
-          this.forward(8);
+          this.#forward(8);
           break;
         case FIXED32:
-          this.forward(4);
+          this.#forward(4);
           break;
         case LENGTH_DELIMITED:
           this.pos = this.delimited();
@@ -200,12 +200,12 @@ export class Reader {
       if (groups.length === 0) {
         return;
       }
-      this.countSkipped();
+      this.#countSkipped();
       current = this.tag();
     }
   }
 
-  private forward(bytes: number): void {
+  #forward(bytes: number): void {
     if (this.pos + bytes > this.end) {
       throw this.malformed(`${bytes} bytes`, "the end");
     }
@@ -224,10 +224,12 @@ export class Reader {
 
   /** Reads a range of any bytes, then continues at the current position. */
   within<T>(source: Uint8Array, start: number, end: number, read: () => T): T {
-    const { source: outerSource, start: outerStart, pos, end: outerEnd, merged } = this;
+    const { source: outerSource, pos, end: outerEnd } = this;
+    const outerStart = this.#start;
+    const merged = this.#merged;
     if (source !== outerSource) {
       this.open(source, start, end);
-      this.merged = true;
+      this.#merged = true;
     } else {
       this.pos = start;
       this.end = end;
@@ -235,7 +237,7 @@ export class Reader {
     const value = read();
     this.open(outerSource, outerStart, outerEnd);
     this.pos = pos;
-    this.merged = merged;
+    this.#merged = merged;
     return value;
   }
 
@@ -248,7 +250,7 @@ export class Reader {
   malformed(expected: string, received: string, at: number = this.pos): TensorError {
     return new TensorError({
       reason: "malformed",
-      expected: `${expected} at byte ${at - this.start} of ${this.merged ? "a field merged from its parts" : "the message"}`,
+      expected: `${expected} at byte ${at - this.#start} of ${this.#merged ? "a field merged from its parts" : "the message"}`,
       received,
     });
   }

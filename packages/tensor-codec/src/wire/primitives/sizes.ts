@@ -5,35 +5,35 @@
  * asks for them again. Kept from message to message, so that it costs no memory.
  */
 export class Sizes {
-  private readonly sizes: number[] = [];
-  private count = 0;
-  private taken = 0;
+  readonly #sizes: number[] = [];
+  #count = 0;
+  #taken = 0;
 
   clear(): void {
-    this.count = 0;
-    this.taken = 0;
+    this.#count = 0;
+    this.#taken = 0;
   }
 
   keep(size: number): number {
-    this.sizes[this.count++] = size;
+    this.#sizes[this.#count++] = size;
     return size;
   }
 
   /** Keeps a place for a size that is known only when what is in it has been measured. */
   reserve(): number {
-    const place = this.count++;
-    if (place === this.sizes.length) {
-      this.sizes.push(0);
+    const place = this.#count++;
+    if (place === this.#sizes.length) {
+      this.#sizes.push(0);
     }
     return place;
   }
 
   put(place: number, size: number): number {
-    this.sizes[place] = size;
+    this.#sizes[place] = size;
     return size;
   }
 
   take(): number {
-    return this.sizes[this.taken++] as number;
+    return this.#sizes[this.#taken++] as number;
   }
 }

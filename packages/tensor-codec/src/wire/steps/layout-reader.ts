@@ -22,30 +22,30 @@ interface ReadLayout extends Layout {
  * The result depends on the bytes alone: it is the one of reading the whole message.
  */
 export class LayoutReader<S> {
-  private readonly codec: StepCodec<S>;
-  private readonly borrowsScalars: boolean;
-  private readonly layouts = new Layouts<ReadLayout>();
+  readonly #codec: StepCodec<S>;
+  readonly #borrowsScalars: boolean;
+  readonly #layouts = new Layouts<ReadLayout>();
 
   constructor(codec: StepCodec<S>, borrowsScalars: boolean) {
-    this.codec = codec;
-    this.borrowsScalars = borrowsScalars;
+    this.#codec = codec;
+    this.#borrowsScalars = borrowsScalars;
   }
 
   /** Returns the step in the reader's bytes; undefined if its layout is unknown. */
   read(reader: Reader, options: ReadOptions): S | undefined {
     const { source, pos: start, end } = reader;
-    const { recent } = this.layouts;
+    const { recent } = this.#layouts;
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as ReadLayout;
       if (layout.fixed.length === end - start && layout.fixed.match(source, start)) {
-        this.layouts.paid(i);
-        return this.readBy(layout, reader, options);
+        this.#layouts.paid(i);
+        return this.#readBy(layout, reader, options);
       }
     }
     return undefined;
   }
 
-  private readBy(layout: ReadLayout, reader: Reader, options: ReadOptions): S {
+  #readBy(layout: ReadLayout, reader: Reader, options: ReadOptions): S {
     const { source, pos: start } = reader;
     const { fixed, entries: like, requested, borrowed } = layout;
     const { gaps, stateAt } = fixed;
@@ -65,18 +65,18 @@ export class LayoutReader<S> {
       entries[i] = { uid, tensor: { dtype: type.dtype, shape, data } as PackedTensor };
     }
     const state = stateAt < 0 ? layout.state : (source[start + stateAt] as number);
-    return this.codec.make(entries, state, requested);
+    return this.#codec.make(entries, state, requested);
   }
 
   /** Learns the layout of a step that the reader has read from `start` to `end`. */
   learn(reader: Reader, start: number, end: number, step: S): void {
-    if (!this.layouts.worthLearning) {
+    if (!this.#layouts.worthLearning) {
       return;
     }
     const message = reader.source.subarray(start, end);
-    const layout = layoutOf(message, start, reader.notes, step, this.codec);
+    const layout = layoutOf(message, start, reader.notes, step, this.#codec);
     if (layout === undefined) {
-      this.layouts.learn(undefined);
+      this.#layouts.learn(undefined);
       return;
     }
     // Messages share them.
@@ -85,8 +85,8 @@ export class LayoutReader<S> {
       Object.freeze(shape);
     }
     const borrowed = layout.entries.map((entry) =>
-      this.borrowsScalars ? borrowedScalar(entry) : undefined,
+      this.#borrowsScalars ? borrowedScalar(entry) : undefined,
     );
-    this.layouts.learn({ ...layout, borrowed });
+    this.#layouts.learn({ ...layout, borrowed });
   }
 }

@@ -36,43 +36,43 @@ interface WrittenLayout extends Layout {
  * the same, only the elements and the state are written, between the same bytes.
  */
 export class LayoutWriter<S> {
-  private readonly codec: StepCodec<S>;
-  private readonly layouts = new Layouts<WrittenLayout>();
-  private found: WrittenLayout | undefined;
+  readonly #codec: StepCodec<S>;
+  readonly #layouts = new Layouts<WrittenLayout>();
+  #found: WrittenLayout | undefined;
 
   constructor(codec: StepCodec<S>) {
-    this.codec = codec;
+    this.#codec = codec;
   }
 
   /** Returns the size of a message with this step, for `write` to write, or -1 if no layout fits. */
   size(step: S): number {
-    const { recent } = this.layouts;
+    const { recent } = this.#layouts;
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as WrittenLayout;
-      if (!this.fits(step, layout)) {
+      if (!this.#fits(step, layout)) {
         continue;
       }
-      this.layouts.paid(i);
-      this.found = layout;
+      this.#layouts.paid(i);
+      this.#found = layout;
       return layout.fixed.length;
     }
-    this.found = undefined;
+    this.#found = undefined;
     return -1;
   }
 
   /** Writes the measured message and returns the position after it, or -1 if no layout fits. */
   write(step: S, target: Uint8Array, start: number): number {
-    const layout = this.found;
+    const layout = this.#found;
     if (layout === undefined) {
       return -1;
     }
-    this.found = undefined;
+    this.#found = undefined;
     const { fixed, encodings } = layout;
     target.set(layout.message, start);
     if (fixed.stateAt >= 0) {
-      target[start + fixed.stateAt] = this.codec.stateOf(step);
+      target[start + fixed.stateAt] = this.#codec.stateOf(step);
     }
-    const entries = this.codec.entriesOf(step);
+    const entries = this.#codec.entriesOf(step);
     for (let i = 0; i < entries.length; i++) {
       // Nothing else fits a layout.
       const data = (entries[i] as UidTensor).tensor.data as TensorData;
@@ -86,22 +86,22 @@ export class LayoutWriter<S> {
   /** Learns the layout of a message that was written at `start`, from the reader's position to its end a step. */
   learn(step: S, reader: Reader, start: number): void {
     const { source, end } = reader;
-    if (end - start > MAX_BYTES || !this.layouts.worthLearning) {
+    if (end - start > MAX_BYTES || !this.#layouts.worthLearning) {
       return;
     }
-    const { codec } = this;
+    const codec = this.#codec;
     reader.notes.clear();
     codec.open().read(reader, NO_LIMITS);
     const message = source.subarray(start, end);
     const layout = layoutOf(message, start, reader.notes, step, codec);
-    this.layouts.learn(layout && elementsAlone(message, layout, codec.entriesOf(step)));
+    this.#layouts.learn(layout && elementsAlone(message, layout, codec.entriesOf(step)));
   }
 
-  private fits(
+  #fits(
     step: S,
     { fixed, entries: like, requested, state, counts, encodings }: WrittenLayout,
   ): boolean {
-    const { codec } = this;
+    const codec = this.#codec;
     const entries = codec.entriesOf(step);
     if (entries.length !== like.length) {
       return false;

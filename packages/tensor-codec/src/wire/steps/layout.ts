@@ -16,8 +16,8 @@ export class FixedBytes {
   readonly gaps: readonly number[];
   /** Where the state is, one byte that may be any up to 127; -1 without. */
   readonly stateAt: number;
-  private readonly positions: Int32Array;
-  private readonly bytes: Uint8Array;
+  readonly #positions: Int32Array;
+  readonly #bytes: Uint8Array;
 
   private constructor(
     message: Uint8Array,
@@ -28,8 +28,8 @@ export class FixedBytes {
     this.length = message.length;
     this.gaps = gaps;
     this.stateAt = stateAt;
-    this.positions = Int32Array.from(positions);
-    this.bytes = Uint8Array.from(positions, (position) => message[position] as number);
+    this.#positions = Int32Array.from(positions);
+    this.#bytes = Uint8Array.from(positions, (position) => message[position] as number);
   }
 
   /** Takes them from a message; undefined when there are too many. Positions count from its beginning. */
@@ -52,7 +52,9 @@ export class FixedBytes {
 
   /** Returns true if a message of this length has the same bytes outside of the gaps, and a state of one byte. */
   match(source: Uint8Array, start: number): boolean {
-    const { positions, bytes, stateAt } = this;
+    const positions = this.#positions;
+    const bytes = this.#bytes;
+    const { stateAt } = this;
     // Messages nearly always match: looking at all bytes costs less than a branch for each.
     let difference = 0;
     for (let i = 0; i < bytes.length; i++) {
@@ -119,37 +121,37 @@ const FIRST = KEPT / 2;
 /** The layouts of recent messages. */
 export class Layouts<L> {
   readonly recent: L[] = [];
-  private next = 0;
-  private promoted = 0;
-  private fruitless = 0;
-  private skipped = 0;
+  #next = 0;
+  #promoted = 0;
+  #fruitless = 0;
+  #skipped = 0;
 
   /** Records that a message had the layout at this index, which changes the index of layouts. */
   paid(index: number): void {
-    if (this.fruitless > 0) {
-      this.fruitless--;
+    if (this.#fruitless > 0) {
+      this.#fruitless--;
     }
     if (index < FIRST) {
       return;
     }
     const found = this.recent[index] as L;
-    this.recent[index] = this.recent[this.promoted] as L;
-    this.recent[this.promoted] = found;
-    this.promoted = (this.promoted + 1) % FIRST;
+    this.recent[index] = this.recent[this.#promoted] as L;
+    this.recent[this.#promoted] = found;
+    this.#promoted = (this.#promoted + 1) % FIRST;
   }
 
   /** True unless hardly any message has the layout of an earlier one. */
   get worthLearning(): boolean {
-    if (this.fruitless < PATIENCE) {
+    if (this.#fruitless < PATIENCE) {
       return true;
     }
-    this.skipped = (this.skipped + 1) % PAUSE;
-    return this.skipped === 0;
+    this.#skipped = (this.#skipped + 1) % PAUSE;
+    return this.#skipped === 0;
   }
 
   /** Adds a layout in place of the oldest that was not found again; undefined for one that cannot be used. */
   learn(layout: L | undefined): void {
-    this.fruitless++;
+    this.#fruitless++;
     if (layout === undefined) {
       return;
     }
@@ -157,7 +159,7 @@ export class Layouts<L> {
       this.recent.push(layout);
       return;
     }
-    this.recent[FIRST + this.next] = layout;
-    this.next = (this.next + 1) % FIRST;
+    this.recent[FIRST + this.#next] = layout;
+    this.#next = (this.#next + 1) % FIRST;
   }
 }

@@ -14,10 +14,10 @@ const VALUE = (2 << 3) | LENGTH_DELIMITED;
 
 /** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; of a repeated key the last entry counts. */
 export class UidTensors {
-  private readonly byUid = new Map<Uid, UidTensor>();
+  readonly #byUid = new Map<Uid, UidTensor>();
 
   get entries(): UidTensor[] {
-    return [...this.byUid.values()];
+    return [...this.#byUid.values()];
   }
 
   /** Reads one entry, up to the reader's end. */
@@ -56,12 +56,12 @@ export class UidTensors {
     if (parts !== undefined || tensor === undefined) {
       reader.notes.regular = false;
     }
-    if (this.byUid.has(uid)) {
+    if (this.#byUid.has(uid)) {
       reader.notes.regular = false;
-    } else if (this.byUid.size === options.maxEntries) {
+    } else if (this.#byUid.size === options.maxEntries) {
       throw tooManyEntries(options.maxEntries);
     }
-    this.byUid.set(uid, { uid, tensor: tensor ?? EMPTY_TENSOR });
+    this.#byUid.set(uid, { uid, tensor: tensor ?? EMPTY_TENSOR });
   }
 }
 
