@@ -16,8 +16,8 @@ const { values } = parseArgs({
   },
 });
 
-const SLOW_MS = 1000;
-const KEPT = 4096;
+const slowMs = 1000;
+const maxKept = 4096;
 
 const random = seeded(Number(values.seed));
 // Mutants that are messages are mutated again, so that mutations add up.
@@ -39,17 +39,17 @@ while (performance.now() < until) {
   } catch (error) {
     fail(bytes, error);
   }
-  if (performance.now() - start > SLOW_MS) {
+  if (performance.now() - start > slowMs) {
     fail(bytes, new Error("took more than a second"));
   }
 }
 process.stdout.write(`${counts.message} messages, ${counts.error} typed errors, nothing else\n`);
 
 function keep(bytes: Uint8Array): void {
-  if (corpus.length < KEPT) {
+  if (corpus.length < maxKept) {
     corpus.push(bytes);
   } else {
-    corpus[golden.length + Math.floor(random() * (KEPT - golden.length))] = bytes;
+    corpus[golden.length + Math.floor(random() * (maxKept - golden.length))] = bytes;
   }
 }
 

@@ -64,13 +64,13 @@ test("./proto exports the bridges to generated messages", () => {
 
 test("./wire exports the codecs and their limits", () => {
   expect(Object.keys(wire).sort()).toEqual([
-    "DEFAULT_MAX_ELEMENTS",
-    "DEFAULT_MAX_ENTRIES",
-    "DEFAULT_MAX_STRING_BYTES",
     "createRequestCodec",
     "createResponseCodec",
     "decodeMessage",
     "decodeTensor",
+    "defaultMaxElements",
+    "defaultMaxEntries",
+    "defaultMaxStringBytes",
     "encodeTensor",
     "ownScalars",
   ]);

@@ -72,10 +72,12 @@ describe("a project made with npm create @dm-env-rpc", () => {
   it("takes gridworld-server's place at a matchmaker", { timeout: 300_000 }, async () => {
     const profiles = join(project.folder, "profiles.json");
     const pools = [{ name: "everyone" }];
-    const match_function = { by_count: { count: 2 } };
+    const matchFunction = { by_count: { count: 2 } };
     await writeFile(
       profiles,
-      JSON.stringify([{ name: "pairs", pools, match_function, world_type: "coins" }]),
+      JSON.stringify([
+        { name: "pairs", pools, match_function: matchFunction, world_type: "coins" },
+      ]),
     );
     const main = join(root, "apps/matchmaker-server/dist/main.js");
     await using matchmaker = new Program(process.execPath, [

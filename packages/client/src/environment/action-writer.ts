@@ -4,7 +4,7 @@ import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 
 /** An action has its values below this kept packed: more than discrete actions mostly have. */
-const MAX_KEPT = 64;
+const maxKept = 64;
 
 /** An action, and what was packed for it, by its value: a small integer is packed once. */
 interface Action extends SpecEntry {
@@ -77,7 +77,7 @@ function actionOf(entry: SpecEntry): Action {
 }
 
 function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {
-  if (kept === undefined || typeof value !== "number" || !(value >= 0 && value < MAX_KEPT)) {
+  if (kept === undefined || typeof value !== "number" || !(value >= 0 && value < maxKept)) {
     return { uid, tensor: packFor(value, spec, name) };
   }
   const known = kept[value];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  DEFAULT_MAX_ELEMENTS,
-  DEFAULT_MAX_ENTRIES,
-  DEFAULT_MAX_STRING_BYTES,
+  defaultMaxElements,
+  defaultMaxEntries,
+  defaultMaxStringBytes,
 } from "@dm-env-rpc/tensor-codec/wire";
 import { type Limit, type LimitsOf, ListenLimitTable, readLimits } from "@dm-env-rpc/transport";
 
@@ -22,11 +22,11 @@ class ServerLimitTable extends ListenLimitTable {
   /** Agents in one world, whatever its own `agents.max` says. A join of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly maxAgentsPerWorld: Limit = { default: 1_000, unit: "count" };
   /** Elements of one tensor, after a broadcast too; checked before anything is allocated. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
-  readonly maxElements: Limit = { default: DEFAULT_MAX_ELEMENTS, unit: "count" };
+  readonly maxElements: Limit = { default: defaultMaxElements, unit: "count" };
   /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
-  readonly maxStringBytes: Limit = { default: DEFAULT_MAX_STRING_BYTES, unit: "bytes" };
+  readonly maxStringBytes: Limit = { default: defaultMaxStringBytes, unit: "bytes" };
   /** Actions or requested observations of a step, and elements of a PROTO tensor; in a request that is no step, what its maps and lists hold together: settings, keys, strings, protos, and sixteen numbers for one (INT8 and UINT8 tensors count nothing). The request is answered with RESOURCE_EXHAUSTED. Default 2^16. */
-  readonly maxEntries: Limit = { default: DEFAULT_MAX_ENTRIES, unit: "count" };
+  readonly maxEntries: Limit = { default: defaultMaxEntries, unit: "count" };
   /** Requests of one stream that are read ahead; past it the server stops reading, and nothing is lost. Default 256. */
   readonly maxQueuedRequests: Limit = { default: 256, unit: "count" };
   /** Bytes of the requests of one stream that are read ahead, after inflation; the request that goes past it is the last. Default 1 MiB. */

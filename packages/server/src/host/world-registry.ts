@@ -172,8 +172,7 @@ export class WorldRegistry implements Worlds {
           }
       }
     };
-    const Host = definition.perAgent ? PerAgentWorlds : WorldHost;
-    const host: HostedWorld = new Host({
+    const options = {
       definition,
       name: worldName,
       settings: rest,
@@ -182,7 +181,10 @@ export class WorldRegistry implements Worlds {
       limits,
       checkObservations: this.#options.checkObservations,
       emit: report,
-    });
+    };
+    const host: HostedWorld = definition.perAgent
+      ? new PerAgentWorlds(options)
+      : new WorldHost(options);
     // Takes the name before the author's `create`, which may return a promise.
     this.#worlds.set(worldName, host);
     host.create((result) => {

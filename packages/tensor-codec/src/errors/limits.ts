@@ -15,13 +15,13 @@ export interface Limits {
 }
 
 /** The default of `maxElements`: 2^24, 64 MiB of float32. */
-export const DEFAULT_MAX_ELEMENTS: number = 2 ** 24;
+export const defaultMaxElements: number = 2 ** 24;
 
 /** The default of `maxStringBytes`: 2^24, 16 MiB. */
-export const DEFAULT_MAX_STRING_BYTES: number = 2 ** 24;
+export const defaultMaxStringBytes: number = 2 ** 24;
 
 /** The default of `maxEntries`: 2^16, more actions or observations than any world has. */
-export const DEFAULT_MAX_ENTRIES: number = 2 ** 16;
+export const defaultMaxEntries: number = 2 ** 16;
 
 /** Makes the error of a tensor with more elements than `maxElements`, before anything is allocated. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {

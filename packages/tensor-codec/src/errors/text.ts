@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** The most dimensions and characters of a foreign value that a message repeats. */
-const MAX_SHOWN = 16;
-const MAX_SHOWN_TEXT = 40;
+const maxShown = 16;
+const maxShownText = 40;
 
 /** Formats a shape, such as `[2, 3]`; a long one is cut. */
 export function shapeText(shape: readonly number[]): string {
-  const shown = shape.slice(0, MAX_SHOWN).join(", ");
-  return shape.length > MAX_SHOWN ? `[${shown}, … ${shape.length} dimensions]` : `[${shown}]`;
+  const shown = shape.slice(0, maxShown).join(", ");
+  return shape.length > maxShown ? `[${shown}, … ${shape.length} dimensions]` : `[${shown}]`;
 }
 
 /** Formats a flat index by its place in a shape: `element [0, 3]`, or `the value` for a scalar. */
@@ -75,4 +75,4 @@ function objectText(value: object | null): string {
 }
 
 const cut = (text: string): string =>
-  text.length > MAX_SHOWN_TEXT ? `${text.slice(0, MAX_SHOWN_TEXT)}…` : text;
+  text.length > maxShownText ? `${text.slice(0, maxShownText)}…` : text;

@@ -10,7 +10,7 @@ import {
   type Scalar,
   type TensorData,
 } from "../dtypes/dtype.ts";
-import { DEFAULT_MAX_ELEMENTS, tooManyElements } from "../errors/limits.ts";
+import { defaultMaxElements, tooManyElements } from "../errors/limits.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import { valueText, withArticle } from "../errors/text.ts";
 import { checkBounds } from "../specs/bounds.ts";
@@ -136,7 +136,7 @@ export function pack<const V extends PackValue>(
   options?: Omit<PackOptions, "dtype">,
 ): PackedTensor<InferredDType<V>>;
 export function pack(value: PackValue, options: PackOptions = {}): PackedTensor {
-  const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  const { name, maxElements = defaultMaxElements } = options;
   let packed = fromValue(value, options);
   if (options.shape !== undefined) {
     const { shape } = options;
@@ -170,10 +170,10 @@ export function packFor(
   value: unknown,
   spec: TensorSpec,
   name: string,
-  options: Pick<PackOptions, "maxElements"> = NO_OPTIONS,
+  options: Pick<PackOptions, "maxElements"> = noOptions,
 ): PackedTensor {
   const { dtype, shape } = spec;
-  const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  const { maxElements = defaultMaxElements } = options;
   const type = elementTypes[dtype];
   if (typeof value !== "object") {
     return fromScalar(type, value, spec, name, maxElements);
@@ -235,7 +235,7 @@ function fromScalar(
 ): Tensor {
   const { dtype, shape } = spec;
   if (!isElement(type, value)) {
-    throw wrongElement(value, 0, { dtype, shape: SCALAR, name });
+    throw wrongElement(value, 0, { dtype, shape: scalarShape, name });
   }
   let data = type.allocate(1);
   data[0] = dtype === "bool" ? (value ? 1 : 0) : (value as never);
@@ -243,7 +243,7 @@ function fromScalar(
     checkBounds(data, shape, spec, name);
   }
   if (shape.length === 0) {
-    return { dtype, shape: SCALAR, data } as Tensor;
+    return { dtype, shape: scalarShape, data } as Tensor;
   }
   const resolved = resolveShape(shape, 1, maxElements, name);
   const count = elementCount(resolved);
@@ -253,8 +253,8 @@ function fromScalar(
   return { dtype, shape: resolved, data } as Tensor;
 }
 
-const SCALAR: readonly number[] = Object.freeze([]);
-const NO_OPTIONS = Object.freeze({});
+const scalarShape: readonly number[] = Object.freeze([]);
+const noOptions = Object.freeze({});
 
 /** The shape of flat data for a spec: as many elements as the spec has, no broadcast. */
 function resolveFlat(
@@ -277,7 +277,7 @@ function resolveFlat(
 }
 
 function fromValue(value: PackValue, options: PackOptions): PackedTensor {
-  const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  const { name, maxElements = defaultMaxElements } = options;
   if (isTensorLike(value)) {
     if (!Object.hasOwn(dtypes, value.dtype)) {
       throw wrongDType(options.dtype, value, name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Message, Registry } from "@bufbuild/protobuf";
 import type { DType, Scalar } from "../dtypes/dtype.ts";
-import { DEFAULT_MAX_ELEMENTS, tooManyElements } from "../errors/limits.ts";
+import { defaultMaxElements, tooManyElements } from "../errors/limits.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import { shapeText, withArticle } from "../errors/text.ts";
 import { checkBounds } from "../specs/bounds.ts";
@@ -38,7 +38,7 @@ export function unpack<D extends DType>(
   options?: UnpackOptions,
 ): Tensor<D>;
 export function unpack(packed: PackedTensor | UnsetTensor, options: UnpackOptions = {}): Tensor {
-  const { name, maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  const { name, maxElements = defaultMaxElements } = options;
   if (packed.dtype === "unset") {
     throw unset("a tensor", name);
   }
@@ -63,7 +63,7 @@ export function unpackFor(
   name: string,
   options: Pick<UnpackOptions, "maxElements"> = {},
 ): Tensor {
-  const { maxElements = DEFAULT_MAX_ELEMENTS } = options;
+  const { maxElements = defaultMaxElements } = options;
   if (packed.dtype === "unset") {
     throw unset(`${withArticle(spec.dtype)} tensor`, name);
   }

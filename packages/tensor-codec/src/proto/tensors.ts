@@ -63,8 +63,8 @@ export function payloadOf(dtype: DType, data: TensorData): TensorPayload {
       : isBytes(payload) && ArrayBuffer.isView(data)
         ? memoryOf(data)
         : Array.from<unknown>(data);
-  const $typeName = TensorSchema.field[payload].message?.typeName;
-  return { case: payload, value: { $typeName, array } } as TensorPayload;
+  const typeName = TensorSchema.field[payload].message?.typeName;
+  return { case: payload, value: { $typeName: typeName, array } } as TensorPayload;
 }
 
 /** Returns the elements of a payload of the given dtype. */

@@ -8,13 +8,13 @@ import {
   type NumericDType,
   type TensorData,
 } from "../dtypes/dtype.ts";
-import { DEFAULT_MAX_ELEMENTS } from "../errors/limits.ts";
+import { defaultMaxElements } from "../errors/limits.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import { elementText, scalarText, shapeText, valueText, withArticle } from "../errors/text.ts";
 import { isElement, isUniform, wrongElement } from "../tensors/elements.ts";
 import { flattenNested, measureNested } from "../tensors/nested-array.ts";
 import { checkShape } from "../tensors/shape.ts";
-import { elementCount, isVariable, MAX_DIMENSION } from "../tensors/tensor.ts";
+import { elementCount, isVariable, maxDimension } from "../tensors/tensor.ts";
 import { boundAt, exactBound } from "./bounds.ts";
 import type { Bounds, TensorSpec } from "./spec.ts";
 
@@ -93,7 +93,7 @@ function exact(
     if (elementCount(measured.shape) !== 1) {
       checkShape(measured.shape, shape, side);
     }
-    data = flattenNested(bound, dtype, measured.shape, DEFAULT_MAX_ELEMENTS, side);
+    data = flattenNested(bound, dtype, measured.shape, defaultMaxElements, side);
   } else {
     throw refuse(undefined, `${withArticle(dtype)} scalar or array as ${side}`, valueText(bound));
   }
@@ -153,7 +153,7 @@ function checkOrder(
 }
 
 function checkDimensions(shape: readonly number[], name: string | undefined): void {
-  const sizes = shape.every((size) => Number.isInteger(size) && Math.abs(size) <= MAX_DIMENSION);
+  const sizes = shape.every((size) => Number.isInteger(size) && Math.abs(size) <= maxDimension);
   if (!sizes || shape.filter((size) => size < 0).length > 1) {
     throw refuse(
       name,

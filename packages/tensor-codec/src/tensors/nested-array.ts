@@ -18,11 +18,11 @@ export function measureNested(
   const shape: number[] = [];
   let first: unknown = value;
   while (Array.isArray(first)) {
-    if (shape.length === MAX_DEPTH) {
+    if (shape.length === maxDepth) {
       throw new TensorError({
         reason: "shape",
         name,
-        expected: `arrays at most ${MAX_DEPTH} deep`,
+        expected: `arrays at most ${maxDepth} deep`,
         received: "deeper ones",
       });
     }
@@ -56,7 +56,7 @@ export function flattenNested(
 }
 
 /** Deeper than any real tensor, and shallow enough for recursion. */
-const MAX_DEPTH = 64;
+const maxDepth = 64;
 
 function fill(
   type: AnyElementType,

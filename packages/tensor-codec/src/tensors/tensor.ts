@@ -4,7 +4,7 @@ import { TensorError } from "../errors/tensor-error.ts";
 import { shapeText, valueText, withArticle } from "../errors/text.ts";
 
 /** The largest dimension of a shape: a signed 32-bit integer on the wire. */
-export const MAX_DIMENSION = 2147483647;
+export const maxDimension = 2147483647;
 
 /**
  * An n-dimensional array: `data` holds the elements flat, in row-major order, as many as the
@@ -92,7 +92,7 @@ export function tensor<D extends DType>(
     });
   }
   for (const size of shape) {
-    if (Number.isInteger(size) && size >= 0 && size <= MAX_DIMENSION) {
+    if (Number.isInteger(size) && size >= 0 && size <= maxDimension) {
       continue;
     }
     throw new TensorError({

@@ -13,7 +13,7 @@ import { type CodecOptions, readOptionsOf } from "./primitives/read-options.ts";
 import { Reader } from "./primitives/reader.ts";
 import { Sizes } from "./primitives/sizes.ts";
 import { varintSize, writeVarint } from "./primitives/varints.ts";
-import { LENGTH_DELIMITED } from "./primitives/wire-type.ts";
+import { lengthDelimitedType } from "./primitives/wire-type.ts";
 import { LayoutReader } from "./steps/layout-reader.ts";
 import { LayoutWriter } from "./steps/layout-writer.ts";
 import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
@@ -81,7 +81,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
     const place = sizes.reserve();
     const bytes = sizes.put(place, payloadSize(message));
     const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
-    return varintSize((number << 3) | LENGTH_DELIMITED) + varintSize(bytes) + bytes;
+    return varintSize((number << 3) | lengthDelimitedType) + varintSize(bytes) + bytes;
   }
 
   function write(message: T, target: Uint8Array, offset: number): number {
@@ -96,7 +96,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
     }
     const bytes = sizes.take();
     const number = message.case === "step" ? step : (byName.get(message.case)?.number ?? 0);
-    const pos = writeVarint((number << 3) | LENGTH_DELIMITED, target, offset);
+    const pos = writeVarint((number << 3) | lengthDelimitedType, target, offset);
     const at = writeVarint(bytes, target, pos);
     if (message.case === "step") {
       const end = stepCodec.write(message.value as S, sizes, target, at);
@@ -123,7 +123,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
       const tag = reader.tag();
       const number = tag >>> 3;
       const field = number === step ? undefined : byNumber.get(number);
-      if ((tag & 7) !== LENGTH_DELIMITED || (number !== step && field === undefined)) {
+      if ((tag & 7) !== lengthDelimitedType || (number !== step && field === undefined)) {
         reader.skip(tag);
         continue;
       }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The bytes of tensors and of the messages of a Process stream. */
 export {
-  DEFAULT_MAX_ELEMENTS,
-  DEFAULT_MAX_ENTRIES,
-  DEFAULT_MAX_STRING_BYTES,
+  defaultMaxElements,
+  defaultMaxEntries,
+  defaultMaxStringBytes,
   type Limits,
 } from "../errors/limits.ts";
 export { decodeMessage } from "./message.ts";

@@ -4,13 +4,19 @@ import { tooManyEntries, tooManyFields } from "../errors/limits.ts";
 import type { ReadOptions } from "./primitives/read-options.ts";
 import type { Reader } from "./primitives/reader.ts";
 import { countVarints } from "./primitives/varints.ts";
-import { FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./primitives/wire-type.ts";
+import {
+  fixed32Type,
+  fixed64Type,
+  lengthDelimitedType,
+  startGroupType,
+  varintType,
+} from "./primitives/wire-type.ts";
 
 /** Messages in messages, at most; as protobuf's own readers have it. */
-const MAX_MESSAGE_DEPTH = 100;
+const maxMessageDepth = 100;
 
 /** Fields and numbers of one message, for each entry that it may have. */
-const FIELDS_PER_ENTRY = 16;
+const fieldsPerEntry = 16;
 
 /** The cost of decoding one occurrence of a field. */
 interface FieldCost {
@@ -56,8 +62,8 @@ export class MessageScanner {
   }
 
   #scanFields(costs: FieldCosts, reader: Reader, depth: number): void {
-    if (depth > MAX_MESSAGE_DEPTH) {
-      throw reader.malformed(`messages at most ${MAX_MESSAGE_DEPTH} deep`, "a deeper one");
+    if (depth > maxMessageDepth) {
+      throw reader.malformed(`messages at most ${maxMessageDepth} deep`, "a deeper one");
     }
     const { end } = reader;
     while (reader.pos < end) {
@@ -94,14 +100,14 @@ export class MessageScanner {
 
   #countFields(count: number): void {
     this.#fields += count;
-    const maxFields = this.#maxEntries * FIELDS_PER_ENTRY;
+    const maxFields = this.#maxEntries * fieldsPerEntry;
     if (this.#fields > maxFields) {
       throw tooManyFields(maxFields);
     }
   }
 
   #countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
-    if ((tag & 7) === LENGTH_DELIMITED) {
+    if ((tag & 7) === lengthDelimitedType) {
       const stop = reader.delimited();
       this.#countFields(numbersIn(reader, stop, cost.wireType));
       reader.pos = stop;
@@ -115,10 +121,10 @@ export class MessageScanner {
 }
 
 function numbersIn(reader: Reader, stop: number, wireType: number): number {
-  if (wireType === VARINT) {
+  if (wireType === varintType) {
     return countVarints(reader.source, reader.pos, stop);
   }
-  return Math.ceil((stop - reader.pos) / (wireType === FIXED32 ? 4 : 8));
+  return Math.ceil((stop - reader.pos) / (wireType === fixed32Type ? 4 : 8));
 }
 
 function wrongWireType(reader: Reader, tag: number, cost: FieldCost, at: number): Error {
@@ -135,7 +141,7 @@ function costsOf(schema: DescMessage): FieldCosts {
 }
 
 function costOf(field: DescField): FieldCost {
-  const packable = field.fieldKind === "list" && wireTypeOf(field) !== LENGTH_DELIMITED;
+  const packable = field.fieldKind === "list" && wireTypeOf(field) !== lengthDelimitedType;
   return {
     wireType: wireTypeOf(field),
     packable: packable && field.listKind !== "message",
@@ -152,14 +158,14 @@ function innerOf(field: DescField): (() => FieldCosts) | undefined {
     const value =
       message === undefined
         ? { ...plain, wireType: scalarWireType(field), inner: undefined }
-        : { ...plain, wireType: LENGTH_DELIMITED, inner: () => costsOf(message) };
+        : { ...plain, wireType: lengthDelimitedType, inner: () => costsOf(message) };
     const entry = new Map([
       [1, key],
       [2, value],
     ]);
     return () => entry;
   }
-  if (message === undefined || wireTypeOf(field) === START_GROUP) {
+  if (message === undefined || wireTypeOf(field) === startGroupType) {
     return undefined;
   }
   return () => costsOf(message);
@@ -167,33 +173,35 @@ function innerOf(field: DescField): (() => FieldCosts) | undefined {
 
 function wireTypeOf(field: DescField): number {
   if (field.fieldKind === "map") {
-    return LENGTH_DELIMITED;
+    return lengthDelimitedType;
   }
   if (field.message === undefined) {
     return scalarWireType(field);
   }
-  return "delimitedEncoding" in field && field.delimitedEncoding ? START_GROUP : LENGTH_DELIMITED;
+  return "delimitedEncoding" in field && field.delimitedEncoding
+    ? startGroupType
+    : lengthDelimitedType;
 }
 
 /** The wire type of a number, a string or bytes, in a list or a map too; enums are varints. */
 function scalarWireType({ scalar }: DescField): number {
-  return scalar === undefined ? VARINT : wireTypes[scalar];
+  return scalar === undefined ? varintType : wireTypes[scalar];
 }
 
 const wireTypes: Readonly<Record<ScalarType, number>> = {
-  [ScalarType.DOUBLE]: FIXED64,
-  [ScalarType.FLOAT]: FIXED32,
-  [ScalarType.INT64]: VARINT,
-  [ScalarType.UINT64]: VARINT,
-  [ScalarType.INT32]: VARINT,
-  [ScalarType.FIXED64]: FIXED64,
-  [ScalarType.FIXED32]: FIXED32,
-  [ScalarType.BOOL]: VARINT,
-  [ScalarType.STRING]: LENGTH_DELIMITED,
-  [ScalarType.BYTES]: LENGTH_DELIMITED,
-  [ScalarType.UINT32]: VARINT,
-  [ScalarType.SFIXED32]: FIXED32,
-  [ScalarType.SFIXED64]: FIXED64,
-  [ScalarType.SINT32]: VARINT,
-  [ScalarType.SINT64]: VARINT,
+  [ScalarType.DOUBLE]: fixed64Type,
+  [ScalarType.FLOAT]: fixed32Type,
+  [ScalarType.INT64]: varintType,
+  [ScalarType.UINT64]: varintType,
+  [ScalarType.INT32]: varintType,
+  [ScalarType.FIXED64]: fixed64Type,
+  [ScalarType.FIXED32]: fixed32Type,
+  [ScalarType.BOOL]: varintType,
+  [ScalarType.STRING]: lengthDelimitedType,
+  [ScalarType.BYTES]: lengthDelimitedType,
+  [ScalarType.UINT32]: varintType,
+  [ScalarType.SFIXED32]: fixed32Type,
+  [ScalarType.SFIXED64]: fixed64Type,
+  [ScalarType.SINT32]: varintType,
+  [ScalarType.SINT64]: varintType,
 };

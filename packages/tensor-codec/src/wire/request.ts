@@ -7,15 +7,15 @@ import { begin, delimitedSize } from "./primitives/delimited.ts";
 import type { CodecOptions, ReadOptions } from "./primitives/read-options.ts";
 import type { Reader } from "./primitives/reader.ts";
 import type { Uid } from "./primitives/uid.ts";
-import { LENGTH_DELIMITED, VARINT } from "./primitives/wire-type.ts";
+import { lengthDelimitedType, varintType } from "./primitives/wire-type.ts";
 import type { StepRequest } from "./steps/step.ts";
 import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
 import { readUid, UidTensors } from "./steps/step-reader.ts";
 import { mapSize, uidsSize, writeMap, writeUid } from "./steps/step-writer.ts";
 
-const ACTIONS = (1 << 3) | LENGTH_DELIMITED;
-const REQUESTED = (2 << 3) | LENGTH_DELIMITED;
-const REQUESTED_UNPACKED = (2 << 3) | VARINT;
+const actionsTag = (1 << 3) | lengthDelimitedType;
+const requestedTag = (2 << 3) | lengthDelimitedType;
+const requestedUnpackedTag = (2 << 3) | varintType;
 
 /**
  * Makes the codec of the messages that agents send: EnvironmentRequest.
@@ -36,11 +36,11 @@ const stepRequestCodec: StepCodec<StepRequest> = {
   },
 
   write({ actions, requestedObservations }, sizes, target, pos) {
-    pos = writeMap(actions, ACTIONS, sizes, target, pos);
+    pos = writeMap(actions, actionsTag, sizes, target, pos);
     if (requestedObservations.length === 0) {
       return pos;
     }
-    pos = begin(REQUESTED, sizes.take(), target, pos);
+    pos = begin(requestedTag, sizes.take(), target, pos);
     for (let i = 0; i < requestedObservations.length; i++) {
       pos = writeUid(requestedObservations[i] as Uid, target, pos);
     }
@@ -62,20 +62,20 @@ class OpenStepRequest implements OpenStep<StepRequest> {
     const { end } = reader;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === ACTIONS) {
+      if (tag === actionsTag) {
         const stop = reader.delimited();
         reader.end = stop;
         this.#actions.read(reader, options);
         reader.pos = stop;
         reader.end = end;
-      } else if (tag === REQUESTED) {
+      } else if (tag === requestedTag) {
         const stop = reader.delimited();
         reader.end = stop;
         while (reader.pos < stop) {
           this.#request(readUid(reader), options);
         }
         reader.end = end;
-      } else if (tag === REQUESTED_UNPACKED) {
+      } else if (tag === requestedUnpackedTag) {
         this.#request(readUid(reader), options);
       } else {
         reader.skip(tag);

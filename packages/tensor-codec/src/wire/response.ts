@@ -5,15 +5,15 @@ import type { MessageCodec, ProcessResponse } from "./messages.ts";
 import type { CodecOptions, ReadOptions } from "./primitives/read-options.ts";
 import type { Reader } from "./primitives/reader.ts";
 import { int32Size, writeInt32 } from "./primitives/varints.ts";
-import { LENGTH_DELIMITED, VARINT } from "./primitives/wire-type.ts";
+import { lengthDelimitedType, varintType } from "./primitives/wire-type.ts";
 import type { StepResponse } from "./steps/step.ts";
 import type { OpenStep, StepCodec } from "./steps/step-codec.ts";
 import { UidTensors } from "./steps/step-reader.ts";
 import { mapSize, writeMap } from "./steps/step-writer.ts";
 
-const STATE = (1 << 3) | VARINT;
-const NO_UIDS: readonly never[] = Object.freeze([]);
-const OBSERVATIONS = (2 << 3) | LENGTH_DELIMITED;
+const stateTag = (1 << 3) | varintType;
+const noUids: readonly never[] = Object.freeze([]);
+const observationsTag = (2 << 3) | lengthDelimitedType;
 
 /**
  * Makes the codec of the messages that servers send: EnvironmentResponse.
@@ -32,16 +32,16 @@ export const stepResponseCodec: StepCodec<StepResponse> = {
 
   write({ state, observations }, sizes, target, pos) {
     if (state !== 0) {
-      target[pos] = STATE;
+      target[pos] = stateTag;
       pos = writeInt32(state, target, pos + 1);
     }
-    return writeMap(observations, OBSERVATIONS, sizes, target, pos);
+    return writeMap(observations, observationsTag, sizes, target, pos);
   },
 
   open: () => new OpenStepResponse(),
   entriesOf: ({ observations }) => observations,
   stateOf: ({ state }) => state,
-  requestedOf: () => NO_UIDS,
+  requestedOf: () => noUids,
   make: (observations, state) => ({ state: state as EnvironmentStateType, observations }),
 };
 
@@ -53,9 +53,9 @@ class OpenStepResponse implements OpenStep<StepResponse> {
     const { end } = reader;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === STATE) {
+      if (tag === stateTag) {
         this.#readState(reader);
-      } else if (tag === OBSERVATIONS) {
+      } else if (tag === observationsTag) {
         const stop = reader.delimited();
         reader.end = stop;
         this.#observations.read(reader, options);

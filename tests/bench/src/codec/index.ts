@@ -20,8 +20,8 @@ export interface CodecGoal extends Goal {
 }
 
 // Many short repetitions: one that is shorter than a time slice is seldom interrupted.
-const QUICK: Effort = { repetitions: 9, batchMs: 1 };
-const THOROUGH: Effort = { repetitions: 61, batchMs: 3 };
+const quickEffort: Effort = { repetitions: 9, batchMs: 1 };
+const thoroughEffort: Effort = { repetitions: 61, batchMs: 3 };
 
 /**
  * Measures the tensor codec against the generated code, protobufjs's compiled
@@ -31,7 +31,7 @@ const THOROUGH: Effort = { repetitions: 61, batchMs: 3 };
 export async function benchCodec(options: {
   readonly quick: boolean;
 }): Promise<{ readonly title: string; readonly rows: readonly CodecRow[] }> {
-  const effort = options.quick ? QUICK : THOROUGH;
+  const effort = options.quick ? quickEffort : thoroughEffort;
   const races = [...tensorRaces(), ...stepRaces()];
   const times = measure(
     races.map(({ contestants }) => contestants),

@@ -16,9 +16,9 @@ const actionSpec = t.int32({ min: 0, max: 9 });
 const rewardSpec = t.float32();
 const boardSpec = t.uint8([10, 5]);
 
-const MOVE = 3;
-const REWARD = 0.5;
-const DISCOUNT = 1;
+const move = 3;
+const reward = 0.5;
+const discount = 1;
 
 /**
  * The two small step messages: one action and three requested UIDs out, two float
@@ -30,7 +30,7 @@ export function stepRaces(): readonly Race[] {
   const request = (): ProcessRequest => ({
     case: "step",
     value: {
-      actions: [{ uid: 1, tensor: packFor(MOVE, actionSpec, "move") }],
+      actions: [{ uid: 1, tensor: packFor(move, actionSpec, "move") }],
       requestedObservations: [1, 2, 3],
     },
   });
@@ -39,8 +39,8 @@ export function stepRaces(): readonly Race[] {
     value: {
       state: 1,
       observations: [
-        { uid: 1, tensor: packFor(REWARD, rewardSpec, "reward") },
-        { uid: 2, tensor: packFor(DISCOUNT, rewardSpec, "discount") },
+        { uid: 1, tensor: packFor(reward, rewardSpec, "reward") },
+        { uid: 2, tensor: packFor(discount, rewardSpec, "discount") },
         { uid: 3, tensor: packFor(board, boardSpec, "board") },
       ],
     },
@@ -112,7 +112,7 @@ const generatedRequest = () =>
     payload: {
       case: "step",
       value: {
-        actions: { "1": { payload: { case: "int32s", value: { array: [MOVE] } } } },
+        actions: { "1": { payload: { case: "int32s", value: { array: [move] } } } },
         requestedObservations: [1n, 2n, 3n],
       },
     },
@@ -125,8 +125,8 @@ const generatedResponse = (board: Uint8Array) =>
       value: {
         state: 1,
         observations: {
-          "1": { payload: { case: "floats", value: { array: [REWARD] } } },
-          "2": { payload: { case: "floats", value: { array: [DISCOUNT] } } },
+          "1": { payload: { case: "floats", value: { array: [reward] } } },
+          "2": { payload: { case: "floats", value: { array: [discount] } } },
           "3": { payload: { case: "uint8s", value: { array: board } }, shape: [10, 5] },
         },
       },

@@ -6,16 +6,16 @@ import { begin, delimitedSize } from "../primitives/delimited.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import { utf8Length, writeUtf8 } from "../primitives/utf8.ts";
-import { ARRAY_TAG, LENGTH_DELIMITED } from "../primitives/wire-type.ts";
+import { arrayTag, lengthDelimitedType } from "../primitives/wire-type.ts";
 import { viewBytes } from "./bytes.ts";
 import type { RepeatedEncoding } from "./encoding.ts";
 import { nextElement, readString } from "./repeated-fields.ts";
 
-const TYPE_URL = (1 << 3) | LENGTH_DELIMITED;
-const VALUE = (2 << 3) | LENGTH_DELIMITED;
+const typeUrlTag = (1 << 3) | lengthDelimitedType;
+const valueTag = (2 << 3) | lengthDelimitedType;
 
 /** Shared, because it is immutable: a hostile array may hold millions of empty Anys. */
-const NO_BYTES = new Uint8Array(0);
+const noBytes = new Uint8Array(0);
 
 /** `repeated google.protobuf.Any`. */
 export const anys: RepeatedEncoding<Any[]> = {
@@ -42,13 +42,13 @@ export const anys: RepeatedEncoding<Any[]> = {
   },
   write: (data, sizes, target, pos) => {
     for (const { typeUrl, value } of data) {
-      pos = begin(ARRAY_TAG, sizes.take(), target, pos);
+      pos = begin(arrayTag, sizes.take(), target, pos);
       const length = sizes.take();
       if (length > 0) {
-        pos = writeUtf8(typeUrl, length, target, begin(TYPE_URL, length, target, pos));
+        pos = writeUtf8(typeUrl, length, target, begin(typeUrlTag, length, target, pos));
       }
       if (value.length > 0) {
-        pos = begin(VALUE, value.length, target, pos);
+        pos = begin(valueTag, value.length, target, pos);
         target.set(value, pos);
         pos += value.length;
       }
@@ -73,9 +73,9 @@ function readAny(reader: Reader, options: ReadOptions): Any {
   let value: Uint8Array | undefined;
   while (reader.pos < reader.end) {
     const tag = reader.tag();
-    if (tag === TYPE_URL) {
+    if (tag === typeUrlTag) {
       typeUrl = readString(reader, options);
-    } else if (tag === VALUE) {
+    } else if (tag === valueTag) {
       const stop = reader.delimited();
       value = viewBytes(reader, reader.pos, stop, options.copy);
       reader.pos = stop;
@@ -83,5 +83,5 @@ function readAny(reader: Reader, options: ReadOptions): Any {
       reader.skip(tag);
     }
   }
-  return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? NO_BYTES };
+  return { $typeName: "google.protobuf.Any", typeUrl, value: value ?? noBytes };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { VARINT } from "../primitives/wire-type.ts";
+import { varintType } from "../primitives/wire-type.ts";
 import { readBytes, writeBytes } from "./bytes.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements } from "./packed-varints.ts";
@@ -7,7 +7,7 @@ import { checkVarints, countElements } from "./packed-varints.ts";
 /** `repeated bool`: varints, written as zeros and ones; read, whatever is not zero is one. */
 export const bools: PackedEncoding<Uint8Array> = {
   packed: true,
-  alone: VARINT,
+  alone: varintType,
   width: 1,
   size: (data) => data.length,
   write: (data, _size, target, pos) => {

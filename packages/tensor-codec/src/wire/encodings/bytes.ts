@@ -5,7 +5,7 @@ import type { Reader } from "../primitives/reader.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
 /** Up to this many elements a loop costs less than a call that copies all of them. */
-const FEW = 4;
+const maxLoopedElements = 4;
 
 // Two of a kind, written out: where they share code, what is a constant in each is a variable.
 
@@ -59,7 +59,7 @@ export const signedBytes: PackedEncoding<Int8Array> = {
 
 /** Writes bytes as they are; returns the position after them. */
 export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos: number): number {
-  if (data.length > FEW) {
+  if (data.length > maxLoopedElements) {
     target.set(data, pos);
   } else {
     for (let i = 0; i < data.length; i++) {

@@ -11,22 +11,22 @@ import {
 } from "../primitives/fixed.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
-import { FIXED32, FIXED64 } from "../primitives/wire-type.ts";
+import { fixed32Type, fixed64Type } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
 /** Up to this many elements a loop costs less than a call that copies all of them. */
-const FEW = 4;
+const maxLoopedElements = 4;
 
 // Two of a kind, written out: what is a constant in each is a variable, and slower, where they share code.
 
 /** `repeated float`: four bytes each. */
 export const floats32: PackedEncoding<Float32Array> = {
   packed: true,
-  alone: FIXED32,
+  alone: fixed32Type,
   width: 4,
   size: (data) => data.length * 4,
   write: (data, _size, target, pos) => {
-    if (data.length > FEW || hasNaN(data)) {
+    if (data.length > maxLoopedElements || hasNaN(data)) {
       return writeFixed(data, target, pos);
     }
     for (let i = 0; i < data.length; i++) {
@@ -60,11 +60,11 @@ export const floats32: PackedEncoding<Float32Array> = {
 /** `repeated double`: eight bytes each. */
 export const floats64: PackedEncoding<Float64Array> = {
   packed: true,
-  alone: FIXED64,
+  alone: fixed64Type,
   width: 8,
   size: (data) => data.length * 8,
   write: (data, _size, target, pos) => {
-    if (data.length > FEW || hasNaN(data)) {
+    if (data.length > maxLoopedElements || hasNaN(data)) {
       return writeFixed(data, target, pos);
     }
     for (let i = 0; i < data.length; i++) {

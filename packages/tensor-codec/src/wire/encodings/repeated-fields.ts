@@ -3,13 +3,13 @@ import { tooManyElements } from "../../errors/limits.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import { readUtf8 } from "../primitives/utf8.ts";
-import { ARRAY_TAG } from "../primitives/wire-type.ts";
+import { arrayTag } from "../primitives/wire-type.ts";
 
 /** Moves to the next field `array`, passing over unknown ones; false at the end. */
 export function nextElement(reader: Reader, count: number, { maxElements }: ReadOptions): boolean {
   while (reader.pos < reader.end) {
     const tag = reader.tag();
-    if (tag === ARRAY_TAG) {
+    if (tag === arrayTag) {
       if (count === maxElements) {
         throw tooManyElements(count + 1, maxElements);
       }

@@ -2,7 +2,7 @@
 import { loneSurrogate } from "../../tensors/element-error.ts";
 import { begin, delimitedSize } from "../primitives/delimited.ts";
 import { readUtf8, utf8Length, writeUtf8 } from "../primitives/utf8.ts";
-import { ARRAY_TAG } from "../primitives/wire-type.ts";
+import { arrayTag } from "../primitives/wire-type.ts";
 import type { RepeatedEncoding } from "./encoding.ts";
 import { nextElement, tooLongString } from "./repeated-fields.ts";
 
@@ -24,7 +24,7 @@ export const strings: RepeatedEncoding<string[]> = {
   write: (data, sizes, target, pos) => {
     for (let i = 0; i < data.length; i++) {
       const length = sizes.take();
-      pos = writeUtf8(data[i] as string, length, target, begin(ARRAY_TAG, length, target, pos));
+      pos = writeUtf8(data[i] as string, length, target, begin(arrayTag, length, target, pos));
     }
     return pos;
   },

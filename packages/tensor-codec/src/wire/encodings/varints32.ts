@@ -5,13 +5,13 @@ import {
   varintsSize,
   writeVarints,
 } from "../primitives/varints.ts";
-import { VARINT } from "../primitives/wire-type.ts";
+import { varintType } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
 
 const encoding: PackedEncoding<IntegerArray> = {
   packed: true,
-  alone: VARINT,
+  alone: varintType,
   width: 0,
   size: varintsSize,
   write: writeVarints,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bits, highHalf, lowHalf } from "../primitives/bits.ts";
 import { readHalves, varints64Size, writeVarints64 } from "../primitives/varints.ts";
-import { VARINT } from "../primitives/wire-type.ts";
+import { varintType } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
 
 const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
   packed: true,
-  alone: VARINT,
+  alone: varintType,
   width: 0,
   size: varints64Size,
   write: (data, _size, target, pos) => writeVarints64(data, target, pos),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  DEFAULT_MAX_ELEMENTS,
-  DEFAULT_MAX_ENTRIES,
-  DEFAULT_MAX_STRING_BYTES,
+  defaultMaxElements,
+  defaultMaxEntries,
+  defaultMaxStringBytes,
   type Limits,
 } from "../../errors/limits.ts";
 
@@ -29,9 +29,9 @@ export interface CodecOptions extends Limits {
 /** Applies the defaults of the limits. */
 export function readOptionsOf(options: CodecOptions): ReadOptions {
   return {
-    maxElements: options.maxElements ?? DEFAULT_MAX_ELEMENTS,
-    maxStringBytes: options.maxStringBytes ?? DEFAULT_MAX_STRING_BYTES,
-    maxEntries: options.maxEntries ?? DEFAULT_MAX_ENTRIES,
+    maxElements: options.maxElements ?? defaultMaxElements,
+    maxStringBytes: options.maxStringBytes ?? defaultMaxStringBytes,
+    maxEntries: options.maxEntries ?? defaultMaxEntries,
     copy: options.copy ?? false,
   };
 }

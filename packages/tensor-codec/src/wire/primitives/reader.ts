@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import { TensorError } from "../../errors/tensor-error.ts";
 import { LayoutNotes } from "./layout-notes.ts";
-import { END_GROUP, FIXED32, FIXED64, LENGTH_DELIMITED, START_GROUP, VARINT } from "./wire-type.ts";
+import {
+  endGroupType,
+  fixed32Type,
+  fixed64Type,
+  lengthDelimitedType,
+  startGroupType,
+  varintType,
+} from "./wire-type.ts";
 
 /** Groups in groups that are skipped, at most; as protobuf's own readers have it. */
-const MAX_GROUP_DEPTH = 100;
+const maxGroupDepth = 100;
 
 /** Unknown fields of one message that are skipped, at most: skipping is cheap, but not free. */
-const MAX_SKIPPED_FIELDS = 2 ** 20;
+const maxSkippedFields = 2 ** 20;
 
-const NOTHING = new Uint8Array(0);
+const noBytes = new Uint8Array(0);
 
 /**
  * Reads tags, varints and lengths, never past `end`. To read a message within a message, set `end` to that
  * of the inner one and restore it afterwards.
  */
 export class Reader {
-  source: Uint8Array = NOTHING;
+  source: Uint8Array = noBytes;
   pos = 0;
   end = 0;
   /** Where the message begins, from which errors count. */
@@ -41,7 +48,7 @@ export class Reader {
 
   /** Drops the source, so that an idle codec does not keep it in memory. */
   close(): void {
-    this.source = NOTHING;
+    this.source = noBytes;
     this.#start = this.pos = this.end = this.#skipped = 0;
   }
 
@@ -63,7 +70,7 @@ export class Reader {
     if (tag < 8) {
       throw this.malformed("a field number from 1", "0", at);
     }
-    if ((tag & 7) > FIXED32) {
+    if ((tag & 7) > fixed32Type) {
       throw this.malformed("a wire type from 0 to 5", `${tag & 7}`, at);
     }
     return tag;
@@ -162,8 +169,8 @@ export class Reader {
 
   #countSkipped(): void {
     this.#skipped += 1;
-    if (this.#skipped > MAX_SKIPPED_FIELDS) {
-      throw this.beyond(`at most ${MAX_SKIPPED_FIELDS} unknown fields in a message`, "more");
+    if (this.#skipped > maxSkippedFields) {
+      throw this.beyond(`at most ${maxSkippedFields} unknown fields in a message`, "more");
     }
   }
 
@@ -173,25 +180,25 @@ export class Reader {
     let current = tag;
     for (;;) {
       switch (current & 7) {
-        case VARINT:
+        case varintType:
           this.varint64();
           break;
-        case FIXED64:
+        case fixed64Type:
           this.#forward(8);
           break;
-        case FIXED32:
+        case fixed32Type:
           this.#forward(4);
           break;
-        case LENGTH_DELIMITED:
+        case lengthDelimitedType:
           this.pos = this.delimited();
           break;
-        case START_GROUP:
-          if (groups.length === MAX_GROUP_DEPTH) {
-            throw this.malformed(`groups at most ${MAX_GROUP_DEPTH} deep`, "a deeper one");
+        case startGroupType:
+          if (groups.length === maxGroupDepth) {
+            throw this.malformed(`groups at most ${maxGroupDepth} deep`, "a deeper one");
           }
           groups.push(current >>> 3);
           break;
-        case END_GROUP:
+        case endGroupType:
           if (groups.pop() !== current >>> 3) {
             throw this.malformed("the end of the group that is open", `of group ${current >>> 3}`);
           }

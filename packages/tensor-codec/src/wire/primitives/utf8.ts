@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Up to this length a loop is faster than a call of the platform's encoder. */
-const SHORT = 32;
+const maxLoopedLength = 32;
 
 // Every platform has these, but only the DOM's and Node's type libraries declare them.
-declare const TextEncoder: new () => {
+declare class TextEncoder {
   encodeInto(text: string, target: Uint8Array): unknown;
-};
-declare const TextDecoder: new (
-  encoding: "utf-8",
-  options: { readonly fatal: boolean; readonly ignoreBOM: boolean },
-) => { decode(bytes: Uint8Array): string };
+}
+declare class TextDecoder {
+  constructor(encoding: "utf-8", options: { readonly fatal: boolean; readonly ignoreBOM: boolean });
+  decode(bytes: Uint8Array): string;
+}
 
 const encoder = new TextEncoder();
 // A leading U+FEFF in a protobuf string is text, not a byte-order mark.
@@ -42,7 +42,7 @@ export function utf8Length(text: string): number {
 
 /** Writes a string of `length` UTF-8 bytes at `pos`; returns the position after it. */
 export function writeUtf8(text: string, length: number, target: Uint8Array, pos: number): number {
-  if (length === text.length && length <= SHORT) {
+  if (length === text.length && length <= maxLoopedLength) {
     for (let i = 0; i < length; i++) {
       target[pos + i] = text.charCodeAt(i);
     }
@@ -54,7 +54,7 @@ export function writeUtf8(text: string, length: number, target: Uint8Array, pos:
 
 /** Reads UTF-8; undefined when it is not well-formed. */
 export function readUtf8(source: Uint8Array, start: number, end: number): string | undefined {
-  if (end - start <= SHORT && isAscii(source, start, end)) {
+  if (end - start <= maxLoopedLength && isAscii(source, start, end)) {
     return readAscii(source, start, end);
   }
   try {

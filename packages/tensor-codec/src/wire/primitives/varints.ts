@@ -127,12 +127,12 @@ export function writeVarints(
 }
 
 /** From this many 64-bit elements on, seeing them as halves costs less than a bigint each. */
-const FEW = 8;
+const halvesFrom = 8;
 
 /** Bytes of 64-bit integers as packed varints. */
 export function varints64Size(data: BigInt64Array | BigUint64Array): number {
   let size = 0;
-  if (data.length < FEW) {
+  if (data.length < halvesFrom) {
     for (let i = 0; i < data.length; i++) {
       bits.int64[0] = data[i] as bigint;
       size += halvesSize(bits.int32[lowHalf] as number, bits.int32[highHalf] as number);
@@ -152,7 +152,7 @@ export function writeVarints64(
   target: Uint8Array,
   pos: number,
 ): number {
-  if (data.length < FEW) {
+  if (data.length < halvesFrom) {
     for (let i = 0; i < data.length; i++) {
       bits.int64[0] = data[i] as bigint;
       pos = writeHalves(bits.int32[lowHalf] as number, bits.int32[highHalf] as number, target, pos);
@@ -167,13 +167,13 @@ export function writeVarints64(
 }
 
 /** From this many bytes on, counting four at a time costs less than the view for it. */
-const WORDS_FROM = 256;
+const wordsFrom = 256;
 
 /** Returns the number of varints that end in a range, which is its number of elements. */
 export function countVarints(source: Uint8Array, start: number, end: number): number {
   let open = 0;
   let at = start;
-  if (end - start >= WORDS_FROM) {
+  if (end - start >= wordsFrom) {
     while ((source.byteOffset + at) % 4 !== 0) {
       open += (source[at++] as number) >>> 7;
     }

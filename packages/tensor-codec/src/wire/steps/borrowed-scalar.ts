@@ -2,7 +2,7 @@
 import type { TensorData } from "../../dtypes/dtype.ts";
 import type { PackedTensor } from "../../tensors/tensor.ts";
 import type { PackedEncoding } from "../encodings/encoding.ts";
-import { ARRAY_TAG } from "../primitives/wire-type.ts";
+import { arrayTag } from "../primitives/wire-type.ts";
 import type { EntryLayout } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
 
@@ -48,7 +48,7 @@ export function readScalar(
   { data, encoding }: BorrowedScalar,
 ): boolean {
   const size = end - pos - 2;
-  if (size < 1 || source[pos] !== ARRAY_TAG || source[pos + 1] !== size) {
+  if (size < 1 || source[pos] !== arrayTag || source[pos + 1] !== size) {
     return false;
   }
   return encoding.readOne(source, pos + 2, size, data);

@@ -9,13 +9,13 @@ import type { UidTensor } from "./step.ts";
 import type { StepCodec } from "./step-codec.ts";
 
 /** In larger messages the elements dominate the time. */
-const MAX_BYTES = 4096;
+const maxMessageBytes = 4096;
 
 /** With more varints, measuring dominates the time and may be in vain. */
-const MAX_VARINTS = 16;
+const maxVarints = 16;
 
 /** A message that was just written needs no limits. */
-const NO_LIMITS: ReadOptions = {
+const noLimits: ReadOptions = {
   maxElements: Number.POSITIVE_INFINITY,
   maxStringBytes: Number.POSITIVE_INFINITY,
   maxEntries: Number.POSITIVE_INFINITY,
@@ -86,12 +86,12 @@ export class LayoutWriter<S> {
   /** Learns the layout of a message that was written at `start`, from the reader's position to its end a step. */
   learn(step: S, reader: Reader, start: number): void {
     const { source, end } = reader;
-    if (end - start > MAX_BYTES || !this.#layouts.worthLearning) {
+    if (end - start > maxMessageBytes || !this.#layouts.worthLearning) {
       return;
     }
     const codec = this.#codec;
     reader.notes.clear();
-    codec.open().read(reader, NO_LIMITS);
+    codec.open().read(reader, noLimits);
     const message = source.subarray(start, end);
     const layout = layoutOf(message, start, reader.notes, step, codec);
     this.#layouts.learn(layout && elementsAlone(message, layout, codec.entriesOf(step)));
@@ -145,7 +145,7 @@ function elementsAlone(
     if (!encoding.packed) {
       return undefined;
     }
-    if (encoding.width === 0 && data.length > MAX_VARINTS) {
+    if (encoding.width === 0 && data.length > maxVarints) {
       return undefined;
     }
     const end = layout.fixed.gaps[2 * i + 1] as number;

@@ -6,7 +6,7 @@ import type { Uid } from "../primitives/uid.ts";
 import type { StepCodec } from "./step-codec.ts";
 
 /** Most bytes outside of the arrays in a layout worth learning. */
-const MAX_FIXED_BYTES = 1024;
+const maxFixedBytes = 1024;
 
 /** The bytes of a message outside of its gaps and its state, which differ from message to message. */
 export class FixedBytes {
@@ -38,7 +38,7 @@ export class FixedBytes {
     let position = 0;
     for (let i = 0; i <= gaps.length; i += 2) {
       for (const stop = gaps[i] ?? message.length; position < stop; position++) {
-        if (positions.length === MAX_FIXED_BYTES) {
+        if (positions.length === maxFixedBytes) {
           return undefined;
         }
         if (position !== stateAt) {
@@ -110,13 +110,13 @@ export function layoutOf<S>(
   };
 }
 
-/** Layouts that may be learned in vain before only one in PAUSE messages is learned. */
-const PATIENCE = 16;
-const PAUSE = 1024;
+/** Layouts that may be learned in vain before only one in `messagesPerTry` messages is learned. */
+const maxFruitless = 16;
+const messagesPerTry = 1024;
 /** Layouts in memory; the codec of a server reads the agents of all its worlds. */
-const KEPT = 16;
+const maxLayouts = 16;
 /** The first half are evicted only by layouts that are found again. */
-const FIRST = KEPT / 2;
+const provenLayouts = maxLayouts / 2;
 
 /** The layouts of recent messages. */
 export class Layouts<L> {
@@ -131,21 +131,21 @@ export class Layouts<L> {
     if (this.#fruitless > 0) {
       this.#fruitless--;
     }
-    if (index < FIRST) {
+    if (index < provenLayouts) {
       return;
     }
     const found = this.recent[index] as L;
     this.recent[index] = this.recent[this.#promoted] as L;
     this.recent[this.#promoted] = found;
-    this.#promoted = (this.#promoted + 1) % FIRST;
+    this.#promoted = (this.#promoted + 1) % provenLayouts;
   }
 
   /** True unless hardly any message has the layout of an earlier one. */
   get worthLearning(): boolean {
-    if (this.#fruitless < PATIENCE) {
+    if (this.#fruitless < maxFruitless) {
       return true;
     }
-    this.#skipped = (this.#skipped + 1) % PAUSE;
+    this.#skipped = (this.#skipped + 1) % messagesPerTry;
     return this.#skipped === 0;
   }
 
@@ -155,11 +155,11 @@ export class Layouts<L> {
     if (layout === undefined) {
       return;
     }
-    if (this.recent.length < KEPT) {
+    if (this.recent.length < maxLayouts) {
       this.recent.push(layout);
       return;
     }
-    this.recent[FIRST + this.#next] = layout;
-    this.#next = (this.#next + 1) % FIRST;
+    this.recent[provenLayouts + this.#next] = layout;
+    this.#next = (this.#next + 1) % provenLayouts;
   }
 }

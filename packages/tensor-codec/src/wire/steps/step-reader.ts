@@ -5,12 +5,12 @@ import type { Ranges } from "../primitives/ranges.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import type { Uid } from "../primitives/uid.ts";
-import { LENGTH_DELIMITED, VARINT } from "../primitives/wire-type.ts";
-import { EMPTY_TENSOR, readMergedTensor, readTensor } from "../tensors/tensor-reader.ts";
+import { lengthDelimitedType, varintType } from "../primitives/wire-type.ts";
+import { emptyTensor, readMergedTensor, readTensor } from "../tensors/tensor-reader.ts";
 import type { UidTensor } from "./step.ts";
 
-const KEY = (1 << 3) | VARINT;
-const VALUE = (2 << 3) | LENGTH_DELIMITED;
+const keyTag = (1 << 3) | varintType;
+const valueTag = (2 << 3) | lengthDelimitedType;
 
 /** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; of a repeated key the last entry counts. */
 export class UidTensors {
@@ -30,9 +30,9 @@ export class UidTensors {
     let firstStop = -1;
     while (reader.pos < end) {
       const tag = reader.tag();
-      if (tag === KEY) {
+      if (tag === keyTag) {
         uid = readUid(reader);
-      } else if (tag === VALUE) {
+      } else if (tag === valueTag) {
         const stop = reader.delimited();
         if (start < 0) {
           start = reader.pos;
@@ -61,7 +61,7 @@ export class UidTensors {
     } else if (this.#byUid.size === options.maxEntries) {
       throw tooManyEntries(options.maxEntries);
     }
-    this.#byUid.set(uid, { uid, tensor: tensor ?? EMPTY_TENSOR });
+    this.#byUid.set(uid, { uid, tensor: tensor ?? emptyTensor });
   }
 }
 

@@ -4,12 +4,12 @@ import { begin, delimitedSize } from "../primitives/delimited.ts";
 import type { Sizes } from "../primitives/sizes.ts";
 import type { Uid } from "../primitives/uid.ts";
 import { halvesSize, writeHalves, writeVarint } from "../primitives/varints.ts";
-import { LENGTH_DELIMITED, VARINT } from "../primitives/wire-type.ts";
+import { lengthDelimitedType, varintType } from "../primitives/wire-type.ts";
 import { tensorSize, writeTensor } from "../tensors/tensor-writer.ts";
 import type { UidTensor } from "./step.ts";
 
-const KEY = (1 << 3) | VARINT;
-const VALUE = (2 << 3) | LENGTH_DELIMITED;
+const keyTag = (1 << 3) | varintType;
+const valueTag = (2 << 3) | lengthDelimitedType;
 
 /** The bytes of a field that is a `map<uint64, Tensor>`, its tags of one byte. */
 export function mapSize(entries: readonly UidTensor[], sizes: Sizes): number {
@@ -34,9 +34,9 @@ export function writeMap(
     const { uid, tensor } = entries[i] as UidTensor;
     const size = sizes.take();
     pos = begin(tag, entrySize(uid, size), target, pos);
-    target[pos++] = KEY;
+    target[pos++] = keyTag;
     pos = writeUid(uid, target, pos);
-    pos = writeTensor(tensor, sizes, target, begin(VALUE, size, target, pos));
+    pos = writeTensor(tensor, sizes, target, begin(valueTag, size, target, pos));
   }
   return pos;
 }

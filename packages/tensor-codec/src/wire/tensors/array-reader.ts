@@ -5,7 +5,7 @@ import type { EncodedType } from "../encodings/table.ts";
 import { concatenate, type Ranges } from "../primitives/ranges.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
-import { ARRAY_FIELD, ARRAY_TAG } from "../primitives/wire-type.ts";
+import { arrayField, arrayTag } from "../primitives/wire-type.ts";
 
 /**
  * Reads a `Tensor.*Array` from the reader's position to its end.
@@ -23,7 +23,7 @@ export function readArray(reader: Reader, type: EncodedType, options: ReadOption
   if (pos === end) {
     return allocate(0);
   }
-  if (source[pos] === ARRAY_TAG) {
+  if (source[pos] === arrayTag) {
     reader.pos = pos + 1;
     if (reader.delimited() === end) {
       return encoding.read(reader, options, allocate);
@@ -46,11 +46,11 @@ export function readArray(reader: Reader, type: EncodedType, options: ReadOption
 
 /** The ranges of the array's fields, each of which ends where an element does. */
 function chunksOf(reader: Reader, encoding: PackedEncoding<TensorData>): Ranges {
-  const alone = encoding.alone === undefined ? undefined : (ARRAY_FIELD << 3) | encoding.alone;
+  const alone = encoding.alone === undefined ? undefined : (arrayField << 3) | encoding.alone;
   const ranges: number[] = [];
   while (reader.pos < reader.end) {
     const tag = reader.tag();
-    if (tag === ARRAY_TAG) {
+    if (tag === arrayTag) {
       const stop = reader.delimited();
       encoding.check(reader, reader.pos, stop);
       ranges.push(reader.pos, stop);

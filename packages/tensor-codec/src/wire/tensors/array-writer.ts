@@ -5,7 +5,7 @@ import { elementsSize } from "../encodings/encoding.ts";
 import type { EncodedType } from "../encodings/table.ts";
 import { begin, delimitedSize } from "../primitives/delimited.ts";
 import type { Sizes } from "../primitives/sizes.ts";
-import { ARRAY_TAG } from "../primitives/wire-type.ts";
+import { arrayTag } from "../primitives/wire-type.ts";
 
 /**
  * Measures a tensor's `Tensor.*Array`, and records in `sizes` the lengths that `writeArray` takes.
@@ -37,5 +37,5 @@ export function writeArray(
     return encoding.write(data, sizes, target, pos);
   }
   const size = sizes.take();
-  return encoding.write(data, size, target, begin(ARRAY_TAG, size, target, pos));
+  return encoding.write(data, size, target, begin(arrayTag, size, target, pos));
 }

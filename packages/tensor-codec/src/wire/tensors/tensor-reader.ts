@@ -5,16 +5,16 @@ import { typeOfField } from "../encodings/table.ts";
 import { concatenate, type Ranges } from "../primitives/ranges.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
-import { LENGTH_DELIMITED, SHAPE_FIELD, VARINT } from "../primitives/wire-type.ts";
+import { lengthDelimitedType, shapeField, varintType } from "../primitives/wire-type.ts";
 import { readArray } from "./array-reader.ts";
 
-const NO_ELEMENTS: readonly never[] = Object.freeze([]);
+const noElements: readonly never[] = Object.freeze([]);
 
 /** The tensor of an entry without one. */
-export const EMPTY_TENSOR: UnsetTensor = Object.freeze({
+export const emptyTensor: UnsetTensor = Object.freeze({
   dtype: "unset",
-  shape: NO_ELEMENTS,
-  data: NO_ELEMENTS,
+  shape: noElements,
+  data: noElements,
 });
 
 /** Reads a Tensor from the reader's position to its end. */
@@ -29,7 +29,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   while (reader.pos < end) {
     const tag = reader.tag();
     const number = tag >>> 3;
-    if ((tag & 7) === LENGTH_DELIMITED && typeOfField[number] !== undefined) {
+    if ((tag & 7) === lengthDelimitedType && typeOfField[number] !== undefined) {
       const partStop = reader.delimited();
       if (number === field) {
         parts ??= [start, stop];
@@ -41,14 +41,14 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
         stop = partStop;
       }
       reader.pos = partStop;
-    } else if (tag === ((SHAPE_FIELD << 3) | LENGTH_DELIMITED)) {
+    } else if (tag === ((shapeField << 3) | lengthDelimitedType)) {
       const shapeStop = reader.delimited();
       reader.end = shapeStop;
       while (reader.pos < shapeStop) {
         shape.push(reader.int32());
       }
       reader.end = end;
-    } else if (tag === ((SHAPE_FIELD << 3) | VARINT)) {
+    } else if (tag === ((shapeField << 3) | varintType)) {
       shape.push(reader.int32());
     } else {
       reader.skip(tag);
@@ -57,7 +57,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   const type = typeOfField[field];
   if (type === undefined) {
     reader.notes.regular = false;
-    return { dtype: "unset", shape, data: NO_ELEMENTS };
+    return { dtype: "unset", shape, data: noElements };
   }
   if (parts !== undefined) {
     reader.notes.regular = false;

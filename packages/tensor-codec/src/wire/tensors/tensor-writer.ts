@@ -5,10 +5,10 @@ import { encodedTypes } from "../encodings/table.ts";
 import { begin, delimitedSize } from "../primitives/delimited.ts";
 import type { Sizes } from "../primitives/sizes.ts";
 import { int32Size, writeInt32 } from "../primitives/varints.ts";
-import { LENGTH_DELIMITED, SHAPE_FIELD } from "../primitives/wire-type.ts";
+import { lengthDelimitedType, shapeField } from "../primitives/wire-type.ts";
 import { arraySize, writeArray } from "./array-writer.ts";
 
-const SHAPE = (SHAPE_FIELD << 3) | LENGTH_DELIMITED;
+const shapeTag = (shapeField << 3) | lengthDelimitedType;
 
 /** Measures a Tensor, and records in `sizes` the lengths that `writeTensor` takes. */
 export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): number {
@@ -34,11 +34,11 @@ export function writeTensor(
   const { shape } = tensor;
   if (tensor.dtype !== "unset") {
     const type = encodedTypes[tensor.dtype];
-    const tag = (type.field << 3) | LENGTH_DELIMITED;
+    const tag = (type.field << 3) | lengthDelimitedType;
     pos = writeArray(type, tensor, sizes, target, begin(tag, sizes.take(), target, pos));
   }
   if (shape.length > 0) {
-    pos = begin(SHAPE, shapeSize(shape), target, pos);
+    pos = begin(shapeTag, shapeSize(shape), target, pos);
     for (let i = 0; i < shape.length; i++) {
       pos = writeInt32(shape[i] as number, target, pos);
     }
