@@ -10,6 +10,13 @@ export { type WakeUpOptions, wakeUp } from "./clocks/wake-up.ts";
 export type { AgentId, SequenceState } from "./definition/agent.ts";
 export type { Awaitable } from "./definition/awaitable.ts";
 export type {
+  AutoresetMode,
+  BatchHost,
+  BatchRequest,
+  SlotFailures,
+  SlotLimitsMs,
+} from "./definition/batch/request.ts";
+export type {
   ActionValues,
   Clock,
   ClockDriver,
@@ -21,15 +28,12 @@ export type {
 } from "./definition/clock.ts";
 export {
   defineEnvironment,
-  type EnvironmentContext,
-  type EnvironmentOf,
-  type EnvironmentStep,
   type SingleAgentDefinition,
-  type SingleAgentEnvironment,
   type WithReward,
 } from "./definition/environment.ts";
 export { type Extension, type ExtensionContext, extension } from "./definition/extension.ts";
 export type { OnlyNames } from "./definition/names.ts";
+export type { ObservationChecks } from "./definition/observation-checks.ts";
 export {
   type Property,
   type PropertyAccess,
@@ -48,9 +52,16 @@ export {
   type SettingValues,
   withDefault,
 } from "./definition/settings.ts";
+export type {
+  EnvironmentContext,
+  EnvironmentOf,
+  EnvironmentStep,
+  SingleAgentEnvironment,
+} from "./definition/single-agent.ts";
 export {
   type ActionsOf,
   type AgentCounts,
+  type BatchedWorld,
   type DefinedWorld,
   type DestroyPolicy,
   defineWorld,
@@ -70,7 +81,6 @@ export {
   type WorldDefinition,
   type WorldRules,
 } from "./definition/world.ts";
-export type { ObservationChecks } from "./engine/observing.ts";
 export type { Authorize } from "./host/authorize.ts";
 export {
   type CloseOptions,
@@ -92,6 +102,7 @@ export {
   type SequenceStarted,
   type ServerClosing,
   type ServerEvent,
+  type SlotsFailed,
   type TicksMissed,
   type TransportFailed,
   type WorldCreated,

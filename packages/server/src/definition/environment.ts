@@ -1,82 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type PackablesOf, type Specs, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
-import type { AgentId, SequenceState } from "./agent.ts";
+import { type Specs, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
+import type { AgentId } from "./agent.ts";
 import { type Awaitable, isPromiseLike } from "./awaitable.ts";
-import { known, namesOf, type OnlyNames, unknownName } from "./names.ts";
-import type { SeededRandom } from "./random.ts";
+import { batchOf } from "./batch/batch-of.ts";
+import { namesOf, type OnlyNames, unknownName } from "./names.ts";
 import { withSeeds } from "./seed.ts";
 import { type SettingSpecs, type SettingValues, seedSetting } from "./settings.ts";
+import {
+  checkEnvironment,
+  type EnvironmentContext,
+  type EnvironmentOf,
+  type EnvironmentStep,
+  type SingleAgentEnvironment,
+  type UntypedEnvironment,
+} from "./single-agent.ts";
 import type {
-  ActionsOf,
   AgentCounts,
   DestroyPolicy,
   FromSettings,
   Observers,
-  Picture,
   UntypedWorldDefinition,
   World,
   WorldDefinition,
 } from "./world.ts";
-
-/** What a single-agent environment returns from a step (dm_env, "Overview"). */
-export interface EnvironmentStep<O extends Specs> {
-  /** Every observation, kept until the next step and not copied. */
-  readonly observation: PackablesOf<O>;
-  /** Default 0. */
-  readonly reward?: number;
-  /** `terminated` is a natural end, `interrupted` one that cuts the sequence short. Default `running`. */
-  readonly state?: SequenceState;
-}
-
-/** A single-agent environment in dm_env's terms. */
-export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetSettings = object> {
-  /**
-   * Begins a sequence and returns its first observation.
-   *
-   * @param settings Those that the agent's resets have changed since it joined.
-   */
-  reset(settings: ResetSettings): Awaitable<PackablesOf<O>>;
-  /**
-   * Checks the actions of a step, before it: throwing a DmEnvRpcError or a TensorError refuses the step, which is answered
-   * with the error, and the agent may step again.
-   */
-  validate?(action: ActionsOf<A>): void;
-  /** Acts. Actions that were not given are not in the record. Throwing `refuse(error)` refuses the step, nothing having changed. */
-  step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
-  /** What the environment looks like, for spectators, as a world's `picture`. */
-  picture?(): Picture;
-  /**
-   * The agent is gone, or the environment has failed: then its last call may not have come to an end.
-   * Called once. Nobody waits for its promise.
-   */
-  close?(): Awaitable<void>;
-}
-
-/** What a single-agent environment is made from. */
-export interface EnvironmentContext<Settings, JoinSettings> {
-  readonly settings: Settings;
-  readonly joinSettings: JoinSettings;
-  /**
-   * The agent's own: seeded by the `seed` of its join, else from the world's seed and the order of
-   * joining; a reset of the agent with a `seed` seeds it anew.
-   */
-  readonly random: SeededRandom;
-}
-
-const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
-  reset: true,
-  validate: true,
-  step: true,
-  picture: true,
-  close: true,
-});
-
-/** The environment that a definition with these specs creates. */
-export type EnvironmentOf<
-  R extends SettingSpecs,
-  A extends Specs,
-  O extends Specs,
-> = SingleAgentEnvironment<A, O, Partial<SettingValues<R>>>;
 
 /** A kind of single-agent environment. */
 export interface SingleAgentDefinition<
@@ -177,12 +123,12 @@ export function defineEnvironment(
     ...rest,
     observations: { ...observations, reward: t.float32() },
     perAgent: true,
+    batched: batchOf(create),
     create: ({ settings, random }) =>
       worldOf(observations, (joinSettings) => create({ settings, joinSettings, random })),
   });
 }
 
-type UntypedEnvironment = SingleAgentEnvironment<Specs, Specs>;
 type Values = SettingValues<SettingSpecs>;
 
 function worldOf(
@@ -214,7 +160,7 @@ function worldOf(
   const world: World<object, Values, Partial<Values>, Specs, Specs> = {
     join: (_agent, joinSettings) =>
       then(make(joinSettings), (created) => {
-        environment = known(created, hooks, "an environment");
+        environment = checkEnvironment(created);
         if (created.validate !== undefined) {
           world.validate = (_agent, action) => created.validate?.(action);
         }

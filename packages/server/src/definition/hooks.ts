@@ -41,6 +41,7 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
   drainDeadlineMs: true,
   resetDeadlineMs: true,
   create: true,
+  batched: true,
 });
 
 /**

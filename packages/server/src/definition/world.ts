@@ -9,6 +9,7 @@ import type {
 } from "@dm-env-rpc/tensor-codec";
 import type { AgentId, SequenceState } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
+import type { BatchHost, BatchRequest } from "./batch/request.ts";
 import type { Clock } from "./clock.ts";
 import type { Extension } from "./extension.ts";
 import type { OnlyNames } from "./names.ts";
@@ -88,6 +89,8 @@ export interface SequenceStart<Settings> {
   readonly agents: readonly AgentId[];
   /** The world's random source, the one that `create` got; a reset of the world with a `seed` seeds it anew. */
   readonly random: SeededRandom;
+  /** True if `random` has been seeded anew since the last sequence began. */
+  readonly isReseeded: boolean;
 }
 
 /**
@@ -283,6 +286,21 @@ export interface WorldDefinition<
       O
     >
   >;
+  /**
+   * Makes the world of an agent that joins it as a batch, with the join setting `batch` (docs/protocol-notes.md,
+   * "Batches"). `defineEnvironment` gives it; it means nothing without `perAgent`.
+   */
+  batched?(
+    definition: UntypedWorldDefinition,
+    request: BatchRequest,
+    host: BatchHost,
+  ): BatchedWorld;
+}
+
+/** A kind of world as one agent's batch: what differs from the world of one. */
+export interface BatchedWorld
+  extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
+  create(context: WorldContext<SettingValues<SettingSpecs>>): Awaitable<UntypedWorld>;
 }
 
 /**

@@ -8,6 +8,7 @@ import { lockstep } from "../clocks/lockstep.ts";
 import type { AgentId, SequenceState } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { ActionValues, Clock, ClockDriver, TickActions } from "../definition/clock.ts";
+import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import { readSettings } from "../definition/settings.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
@@ -16,7 +17,7 @@ import { AuthorsWorld } from "./authors-world.ts";
 import { type ClockDecisions, ClockView } from "./clock-view.ts";
 import { destroyedWorld, mayDestroyNow } from "./destroy-policy.ts";
 import { fullWorld } from "./full-world.ts";
-import { type ObservationChecks, Observing } from "./observing.ts";
+import { Observing } from "./observing.ts";
 import type { Outside, WorldEnd } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import { clientError, errorResponse, keepable } from "./responses.ts";
@@ -456,7 +457,9 @@ export class Engine {
     this.#saveEnds();
     const members = this.#members();
     const agents = members.map(({ agent }) => agent);
-    const start = { settings: this.#settings.values, random: this.#settings.random, agents };
+    const { values: settings, random, isReseeded } = this.#settings;
+    const start = { settings, random, isReseeded, agents };
+    this.#settings.isReseeded = false;
     const begun = (): void => {
       state.sequence = "open";
       state.sequences += 1;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
-/** The error of a join, if the world has no room for it (behaviour 27). */
+/**
+ * The error of a join, if the world has no room for it (behaviour 27).
+ *
+ * @param agents Those in the world already, and all but one of those that join.
+ */
 export function fullWorld(
   name: string,
   agents: number,

@@ -4,9 +4,9 @@ import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
+import type { ObservationChecks } from "../definition/observation-checks.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import type { CallLimitsMs } from "./author-calls.ts";
-import type { ObservationChecks } from "./observing.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import type { Seat, WorldState } from "./state.ts";
@@ -102,6 +102,7 @@ export interface HostOptions extends WorldSettingsOptions {
   readonly time: TimeSource;
   readonly limits: CallLimitsMs & {
     readonly maxAgentsPerWorld: number;
+    readonly maxSlotsPerWorld: number;
     readonly maxElements: number;
   };
   readonly checkObservations: ObservationChecks;

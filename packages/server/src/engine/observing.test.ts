@@ -3,9 +3,9 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { connectPeer, joinedPeers, type Peer } from "../../testing/peer.ts";
 import { freeRunning } from "../clocks/free-running.ts";
+import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
-import type { ObservationChecks } from "./observing.ts";
 
 /** A world whose observations are what `make` says, step by step. */
 async function play(

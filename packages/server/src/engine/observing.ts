@@ -10,22 +10,13 @@ import {
 import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
 import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
+import { type ObservationChecks, sampleEvery } from "../definition/observation-checks.ts";
 import { promised, WorldFault } from "./author-calls.ts";
 import type { RewardSum } from "./rewards.ts";
 import { ScalarTensor } from "./scalar-tensor.ts";
 import type { SeatSpecs } from "./seat-specs.ts";
 
 type Observe = (agent: AgentId) => unknown;
-
-/**
- * Which observations are checked against the bounds of their specs: all (`always`), one in
- * 61 (`sampled`) or none (`off`). Dtype and shape are always checked: a response
- * is never malformed.
- */
-export type ObservationChecks = "always" | "sampled" | "off";
-
-/** A prime, so that each observation is checked in turn when an agent requests the same few every step. */
-const sampleEvery = 61;
 
 /** How one observation is made. */
 interface HowMade {

@@ -2,6 +2,7 @@
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
+import type { SlotFailures } from "../definition/batch/request.ts";
 
 /** Why a world is gone: it was destroyed, it failed, or its `create` refused the settings. */
 export type WorldEnd = "destroyed" | "failed" | "refused";
@@ -18,6 +19,7 @@ export type WorldEvent =
   | { readonly kind: "sequence-started" }
   | { readonly kind: "deadline-missed"; readonly agent: AgentId }
   | { readonly kind: "ticks-missed"; readonly count: number }
+  | ({ readonly kind: "slots-failed"; readonly agent: AgentId } & SlotFailures)
   /** The last agent left. */
   | { readonly kind: "emptied" }
   /** The author's code failed; `gone` follows, unless the world was gone already. */

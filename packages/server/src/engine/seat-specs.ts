@@ -15,6 +15,7 @@ import {
 } from "@dm-env-rpc/tensor-codec/proto";
 import type { StepRequest, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import type { ActionValues } from "../definition/clock.ts";
+import { place } from "../definition/nested.ts";
 
 /** The actions of a step without any. */
 export const noActions: ActionValues = Object.freeze({});
@@ -124,16 +125,6 @@ function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
     }
   }
   return true;
-}
-
-function place(values: Record<string, unknown>, path: readonly string[], value: unknown): void {
-  let target = values;
-  for (let i = 0; i < path.length - 1; i++) {
-    const key = path[i] as string;
-    target[key] ??= {};
-    target = target[key] as Record<string, unknown>;
-  }
-  target[path[path.length - 1] as string] = value;
 }
 
 function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {

@@ -26,9 +26,13 @@ export class WorldSettings {
   values: Settings;
   readonly #source: Reseedable;
   readonly counts: Required<AgentCounts>;
+  /** The author's `agents.max`; undefined where the default holds. */
+  readonly declaredMax: number | undefined;
   readonly #definition: UntypedWorldDefinition;
   readonly #maxElements: number;
   #fixedSpecs: SeatSpecs | undefined;
+  /** True if the random source has been seeded anew since a sequence last began. */
+  isReseeded = false;
 
   /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
   constructor({ definition, settings, seed, randomSeed, limits }: WorldSettingsOptions) {
@@ -37,11 +41,9 @@ export class WorldSettings {
     this.values = readSettings(definition.settings ?? {}, settings, "create", false);
     this.#source = reseedable(seed ?? seedOf(this.values) ?? randomSeed());
     const { agents = {} } = definition;
-    this.counts = {
-      min: 1,
-      max: 1000,
-      ...(typeof agents === "function" ? agents(this.values as never) : agents),
-    };
+    const declared = typeof agents === "function" ? agents(this.values as never) : agents;
+    this.counts = { min: 1, max: 1000, ...declared };
+    this.declaredMax = declared.max;
   }
 
   get random(): SeededRandom {
@@ -59,6 +61,7 @@ export class WorldSettings {
     const seed = seedOf(settings);
     if (seed !== undefined) {
       this.#source.reseed(seed);
+      this.isReseeded = true;
     }
   }
 

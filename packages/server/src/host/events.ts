@@ -2,6 +2,7 @@
 import { channel } from "node:diagnostics_channel";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../definition/agent.ts";
+import type { SlotFailures } from "../definition/batch/request.ts";
 import { tell } from "./tell.ts";
 
 /** A stream was accepted. */
@@ -109,6 +110,13 @@ export interface TicksMissed {
   readonly count: number;
 }
 
+/** Environments of a batch threw, took too long or broke their specs; their sequences were cut short (behaviour 72). */
+export interface SlotsFailed extends SlotFailures {
+  readonly kind: "slots-failed";
+  readonly worldName: string;
+  readonly agent: AgentId;
+}
+
 /** A network error that belongs to no stream. */
 export interface TransportFailed {
   readonly kind: "transport-error";
@@ -136,6 +144,7 @@ export type ServerEvent =
   | SequenceStarted
   | DeadlineMissed
   | TicksMissed
+  | SlotsFailed
   | TransportFailed
   | ServerClosing;
 

@@ -21,6 +21,8 @@ class ServerLimitTable extends ListenLimitTable {
   readonly maxWorlds: Limit = { default: 1_000, unit: "count" };
   /** Agents in one world, whatever its own `agents.max` says. A join of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly maxAgentsPerWorld: Limit = { default: 1_000, unit: "count" };
+  /** Slots in all batches of one world, each of which also counts as an agent for the world's own `agents.max`. A join of more is answered with RESOURCE_EXHAUSTED. Default 16,384. */
+  readonly maxSlotsPerWorld: Limit = { default: 16_384, unit: "count" };
   /** Elements of one tensor, after a broadcast too; checked before anything is allocated. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
   readonly maxElements: Limit = { default: defaultMaxElements, unit: "count" };
   /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "../definition/agent.ts";
+import type { BatchRequest } from "../definition/batch/request.ts";
+import { asksForBatch, readBatch } from "../definition/batch/settings.ts";
 import { seedOf } from "../definition/seed.ts";
 import { readSettings, seedSetting } from "../definition/settings.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
@@ -30,9 +32,10 @@ export class PerAgentWorlds implements HostedWorld {
   readonly #options: HostOptions;
   /** Settings of the create, with the random source that each agent's seed is derived from. */
   readonly #settings: WorldSettings;
-  readonly #maxAgents: number;
   /** The world of each agent, by the number that events give the agent. */
   readonly #worlds = new Map<AgentId, WorldHost>();
+  /** Number of slots of each agent that joined as a batch. */
+  readonly #slots = new Map<AgentId, number>();
   #lastAgent = 0;
   /** Counts of the worlds whose agents have left. */
   #past: WorldCounts = noCounts;
@@ -50,7 +53,6 @@ export class PerAgentWorlds implements HostedWorld {
     this.name = name;
     this.definition = definition;
     this.#options = options;
-    this.#maxAgents = this.#settings.counts.max;
   }
 
   get agentCount(): number {
@@ -89,54 +91,105 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void {
-    const refusal = this.#joinRefusal();
-    if (refusal !== undefined) {
-      done(refusal);
-      return;
-    }
-    let seed: bigint | undefined;
+    let world: WorldHost;
+    let own = settings;
     try {
+      let request: BatchRequest | undefined;
+      if (asksForBatch(this.definition, settings)) {
+        ({ request, rest: own } = readBatch(this.definition, settings));
+      }
       const { joinSettings = {} } = this.definition;
-      seed = seedOf(readSettings(joinSettings, settings, "join", false));
+      const seed = seedOf(readSettings(joinSettings, own, "join", false));
+      this.#checkRoom(request);
+      world = this.#add(seed, request);
     } catch (error) {
       done(clientError(error));
       return;
     }
-    const world = this.#add(seed);
     world.create((result) => {
       if (isDmEnvRpcError(result)) {
         done(result);
       } else {
-        world.join(settings, onLeft, done);
+        world.join(own, onLeft, done);
       }
       world.destroyWhenEmpty();
     });
   }
 
-  #joinRefusal(): DmEnvRpcError | undefined {
+  /** @throws DmEnvRpcError if no agent can join, or not one with so many slots. */
+  #checkRoom(request: BatchRequest | undefined): void {
     if (this.#closing !== undefined) {
-      return this.#closing;
+      throw this.#closing;
     }
     if (this.#isGone || this.#isDraining) {
-      return destroyedWorld(this.name);
+      throw destroyedWorld(this.name);
     }
-    const { maxAgentsPerWorld } = this.#options.limits;
-    return fullWorld(this.name, this.#worlds.size, this.#maxAgents, maxAgentsPerWorld);
+    const { maxAgentsPerWorld, maxSlotsPerWorld } = this.#options.limits;
+    const { counts, declaredMax = Number.POSITIVE_INFINITY } = this.#settings;
+    const { size = 1 } = request ?? {};
+    let slots = 0;
+    for (const count of this.#slots.values()) {
+      slots += count;
+    }
+    const environments = this.#worlds.size - this.#slots.size + slots;
+    const full =
+      fullWorld(this.name, this.#worlds.size, counts.max, maxAgentsPerWorld) ??
+      fullWorld(this.name, environments + size - 1, declaredMax, Number.POSITIVE_INFINITY);
+    if (full !== undefined) {
+      throw full;
+    }
+    if (request !== undefined && slots + size > maxSlotsPerWorld) {
+      throw tooManySlots(this.name, size, maxSlotsPerWorld - slots);
+    }
   }
 
-  /** @param seed The seed of the join; by default the next that is derived from the create's. */
-  #add(seed: bigint | undefined): WorldHost {
+  /**
+   * @param seed The seed of the join; by default the next that is derived from the create's.
+   * @throws DmEnvRpcError if the environment cannot be joined as a batch.
+   */
+  #add(seed: bigint | undefined, request: BatchRequest | undefined): WorldHost {
     const derived = this.#nextSeed();
-    this.#lastAgent += 1;
-    const agent = this.#lastAgent as AgentId;
+    const agent = (this.#lastAgent + 1) as AgentId;
+    const one = { ...this.definition, agents: { min: 1, max: 1 } };
     const world = new WorldHost({
       ...this.#options,
-      definition: { ...this.definition, agents: { min: 1, max: 1 } },
+      definition: one,
       seed: seed ?? derived,
       emit: (event) => this.#report(agent, event),
+      ...(request !== undefined && this.#batch(agent, request, one)),
     });
+    this.#lastAgent = agent;
     this.#worlds.set(agent, world);
+    if (request !== undefined) {
+      this.#slots.set(agent, request.size);
+    }
     return world;
+  }
+
+  /** What the world of a batch is made with instead. */
+  #batch(
+    agent: AgentId,
+    request: BatchRequest,
+    definition: UntypedWorldDefinition,
+  ): Partial<HostOptions> {
+    const { limits, time, checkObservations } = this.#options;
+    const { joinMs, resetMs, stepMs } = limits;
+    // A step of a batch may make, begin and step environments. The limits of each call are the batch's own concern.
+    const wholeMs = 2 * (joinMs + resetMs + stepMs);
+    return {
+      definition: {
+        ...definition,
+        ...definition.batched?.(definition, request, {
+          checks: checkObservations,
+          maxElements: limits.maxElements,
+          limits,
+          after: (delayMs, callback) => time.after(delayMs, callback),
+          onFailed: (failures) => this.#report(agent, { kind: "slots-failed", agent, ...failures }),
+        }),
+      },
+      limits: { ...limits, joinMs: wholeMs, resetMs: wholeMs, stepMs: wholeMs },
+      checkObservations: "off",
+    };
   }
 
   /** Reports an event of one agent's world as one of this world, with the agent's number here. */
@@ -150,12 +203,14 @@ export class PerAgentWorlds implements HostedWorld {
         return;
       case "sequence-started":
       case "ticks-missed":
+      case "slots-failed":
       case "failed":
         emit(event);
         return;
       case "gone":
         this.#past = added(this.#past, this.#worlds.get(agent)?.counts ?? noCounts);
         this.#worlds.delete(agent);
+        this.#slots.delete(agent);
         if (this.#worlds.size > 0) {
           return;
         }
@@ -284,6 +339,13 @@ function added(a: WorldCounts, b: WorldCounts): WorldCounts {
     missedTicks: a.missedTicks + b.missedTicks,
     changes: a.changes + b.changes + 1,
   };
+}
+
+function tooManySlots(name: string, size: number, room: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `the world "${name}" has no room for a batch of ${size}: expected at most ${room} more slots; join with fewer, or another world (limit: maxSlotsPerWorld)`,
+  );
 }
 
 /** A function that calls back at its call number `count`. */

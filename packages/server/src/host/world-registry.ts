@@ -3,11 +3,11 @@
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkDefinitions } from "../definition/definition-checks.ts";
+import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { worldTypeSetting } from "../definition/reserved-settings.ts";
 import { shorten } from "../definition/shorten.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 import type { HostedWorld, SpectatedWorld } from "../engine/hosted-world.ts";
-import type { ObservationChecks } from "../engine/observing.ts";
 import type { WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
 import { WorldHost } from "../engine/world-host.ts";
@@ -152,6 +152,7 @@ export class WorldRegistry implements Worlds {
           return;
         case "deadline-missed":
         case "ticks-missed":
+        case "slots-failed":
           emit({ ...event, worldName });
           return;
         case "emptied":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
+import { joinSettingsOf } from "../definition/batch/settings.ts";
 import { type Property, type PropertyTree, property } from "../definition/property.ts";
 import type { Setting, SettingSpecs } from "../definition/settings.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
@@ -73,7 +74,7 @@ function typeProperties(definition: UntypedWorldDefinition): PropertyTree {
     version: text("Its version", () => definition.version ?? ""),
     settings: {
       create: settingProperties(definition.settings),
-      join: settingProperties(definition.joinSettings),
+      join: settingProperties(joinSettingsOf(definition)),
       reset: settingProperties(definition.resetSettings),
       reset_world: settingProperties(definition.resetWorldSettings),
     },

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  elementCount,
+  flattenSpecs,
+  type Specs,
+  type Tensor,
+  type TensorData,
+  type TensorSpec,
+} from "@dm-env-rpc/tensor-codec";
+import type { ActionValues } from "../clock.ts";
+import { place, valueAt } from "../nested.ts";
+import type { ActionsOf } from "../world.ts";
+import { resetMask } from "./specs.ts";
+
+interface Leaf {
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly spec: TensorSpec;
+  /** Elements of a slot. */
+  readonly width: number;
+}
+
+/** An action of a step, of all slots. */
+interface Given extends Leaf {
+  readonly data: TensorData;
+}
+
+/** The actions of a step of a batch, slot by slot. */
+export interface SlotActions {
+  /** The actions of one slot, as its environment takes them. */
+  of(slot: number): ActionsOf<Specs>;
+  /** 1 for each slot that begins anew; undefined for none. */
+  readonly mask: Uint8Array | undefined;
+  /** True if slots that do not begin anew stay as they are. */
+  readonly isResetAlone: boolean;
+  /** The tensors by name, nested as the specs are. */
+  readonly values: ActionValues;
+}
+
+/** Reads the actions of a batch's steps. */
+export class ActionReader {
+  readonly #leaves: readonly Leaf[];
+  readonly #required: readonly string[];
+
+  constructor(specs: Specs) {
+    const flat = Object.entries(flattenSpecs(specs));
+    this.#leaves = flat.map(([name, spec]) => ({
+      name,
+      path: name.split("."),
+      spec,
+      width: elementCount(spec.shape),
+    }));
+    this.#required = flat.filter(([, spec]) => "required" in spec).map(([name]) => name);
+  }
+
+  /** @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing. */
+  read(values: ActionValues): SlotActions {
+    const mask = (values[resetMask] as Tensor<"bool"> | undefined)?.data;
+    const given: Given[] = [];
+    for (const leaf of this.#leaves) {
+      const tensor = valueAt(values, leaf.path) as Tensor | undefined;
+      if (tensor !== undefined) {
+        given.push({ ...leaf, data: tensor.data });
+      }
+    }
+    const isResetAlone = mask !== undefined && given.length === 0;
+    if (!isResetAlone) {
+      this.#checkRequired(given);
+    }
+    return { of: slotReader(given), mask, isResetAlone, values };
+  }
+
+  #checkRequired(given: readonly Given[]): void {
+    for (const name of this.#required) {
+      if (!given.some((action) => action.name === name)) {
+        throw new DmEnvRpcError(
+          "INVALID_ARGUMENT",
+          `the action "${name}" is required in every step in which slots act; this step did not give it`,
+        );
+      }
+    }
+  }
+}
+
+/** A function that gives the actions of one slot, in a record of its own. */
+function slotReader(given: readonly Given[]): (slot: number) => ActionsOf<Specs> {
+  const [only] = given;
+  if (only !== undefined && given.length === 1 && only.path.length === 1) {
+    const { name } = only;
+    return (slot) => ({ [name]: elementOf(only, slot) }) as ActionsOf<Specs>;
+  }
+  return (slot) => {
+    const values: Record<string, unknown> = {};
+    for (let i = 0; i < given.length; i++) {
+      const action = given[i] as Given;
+      place(values, action.path, elementOf(action, slot));
+    }
+    return values as ActionsOf<Specs>;
+  };
+}
+
+/** A scalar, or a tensor that borrows the slot's elements. */
+function elementOf({ spec, width, data }: Given, slot: number): unknown {
+  const { dtype, shape } = spec;
+  if (shape.length === 0) {
+    return dtype === "bool" ? data[slot] !== 0 : data[slot];
+  }
+  const [start, end] = [slot * width, (slot + 1) * width];
+  const elements = Array.isArray(data) ? data.slice(start, end) : data.subarray(start, end);
+  return { dtype, shape, data: elements };
+}

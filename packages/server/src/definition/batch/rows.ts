@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import { packFor, type Specs, type Tensor, t } from "@dm-env-rpc/tensor-codec";
+import type { SequenceState } from "../agent.ts";
+import { valueAt } from "../nested.ts";
+import type { ObservationChecks } from "../observation-checks.ts";
+import { type Column, columnsOf, observersOf } from "./columns.ts";
+import { discountName, finalName, stepTypes } from "./specs.ts";
+
+const { first, mid, last } = stepTypes;
+
+const rewardSpec = t.float32();
+
+/** What the rows of a batch are made from. */
+export interface RowsOptions {
+  readonly size: number;
+  /** Observations of the environment, without its reward. */
+  readonly specs: Specs;
+  readonly checks: ObservationChecks;
+  /** True if the last observations of sequences are kept, as mode `same-step` does. */
+  readonly keepsFinal: boolean;
+  readonly observesDiscount: boolean;
+}
+
+/**
+ * What is observed of a batch: a row for each slot in one array for each name, overwritten by each step and sent as it
+ * is.
+ */
+export class Rows {
+  readonly #size: number;
+  readonly #columns: readonly Column[];
+  readonly #reward: Float32Array;
+  readonly #stepType: Uint8Array;
+  readonly #terminated: Uint8Array;
+  readonly #truncated: Uint8Array;
+  /** How often each slot has failed. */
+  readonly #failures: Uint32Array;
+  readonly #finals: readonly Column[];
+  readonly #returns: Float64Array;
+  readonly #lengths: Float64Array;
+  /** What was accepted of the observation of a slot, before any of it is written. */
+  readonly #accepted: unknown[];
+  readonly #observesDiscount: boolean;
+
+  constructor({ size, specs, checks, keepsFinal, observesDiscount }: RowsOptions) {
+    this.#size = size;
+    this.#columns = columnsOf(specs, size, checks);
+    this.#finals = keepsFinal ? columnsOf(specs, size, "off") : [];
+    this.#reward = new Float32Array(size);
+    this.#stepType = new Uint8Array(size);
+    this.#terminated = new Uint8Array(size);
+    this.#truncated = new Uint8Array(size);
+    this.#failures = new Uint32Array(size);
+    this.#returns = new Float64Array(size);
+    this.#lengths = new Float64Array(size);
+    this.#accepted = new Array(this.#columns.length);
+    this.#observesDiscount = observesDiscount;
+  }
+
+  /** The functions of a world's `observe`. */
+  observers(): Record<string, unknown> {
+    const whole = (tensor: Omit<Tensor, "shape">) => {
+      const shaped = { ...tensor, shape: [this.#size] };
+      return () => shaped;
+    };
+    const final = observersOf(this.#finals);
+    return {
+      ...observersOf(this.#columns),
+      ...(this.#finals.length > 0 && { [finalName]: final }),
+      reward: whole({ dtype: "float32", data: this.#reward }),
+      step_type: whole({ dtype: "uint8", data: this.#stepType }),
+      terminated: whole({ dtype: "bool", data: this.#terminated }),
+      truncated: whole({ dtype: "bool", data: this.#truncated }),
+      episode_return: whole({ dtype: "float64", data: this.#returns }),
+      episode_length: () => BigInt64Array.from(this.#lengths, BigInt),
+      slot_failures: whole({ dtype: "uint32", data: this.#failures }),
+      ...(this.#observesDiscount && {
+        [discountName]: () => Float32Array.from(this.#terminated, (ended) => 1 - ended),
+      }),
+    };
+  }
+
+  /**
+   * Writes what an environment returned for a slot.
+   *
+   * @throws TensorError if an observation does not fit its spec; then nothing is written.
+   */
+  observe(slot: number, observation: unknown): void {
+    const columns = this.#columns;
+    const accepted = this.#accepted;
+    for (let i = 0; i < columns.length; i++) {
+      const column = columns[i] as Column;
+      accepted[i] = column.accept(valueAt(observation, column.path));
+    }
+    for (let i = 0; i < columns.length; i++) {
+      (columns[i] as Column).write(slot, accepted[i]);
+    }
+  }
+
+  /** A slot begins a sequence with its present observation. */
+  begin(slot: number): void {
+    this.#put(slot, first, 0, 0);
+    this.#returns[slot] = 0;
+    this.#lengths[slot] = 0;
+  }
+
+  /** A slot stays as it is. */
+  hold(slot: number): void {
+    this.#reward[slot] = 0;
+  }
+
+  /** A slot has made a step. */
+  step(slot: number, reward: number, state: SequenceState): void {
+    if (this.#stepType[slot] === last) {
+      // The sequence began in the same step that ended the one before.
+      this.#returns[slot] = 0;
+      this.#lengths[slot] = 0;
+    }
+    const isTerminated = state === "terminated";
+    const hasEnded = state !== "running";
+    this.#put(slot, hasEnded ? last : mid, isTerminated ? 1 : 0, hasEnded && !isTerminated ? 1 : 0);
+    this.#reward[slot] = reward;
+    (this.#returns[slot] as number) += reward;
+    (this.#lengths[slot] as number) += 1;
+  }
+
+  /** A slot could not begin a sequence: one that is cut short before it has begun. */
+  miss(slot: number): void {
+    this.begin(slot);
+    this.#put(slot, last, 0, 1);
+  }
+
+  /** The environment of a slot has failed. */
+  fail(slot: number): void {
+    (this.#failures[slot] as number) += 1;
+  }
+
+  #put(slot: number, stepType: number, terminated: number, truncated: number): void {
+    this.#reward[slot] = 0;
+    this.#stepType[slot] = stepType;
+    this.#terminated[slot] = terminated;
+    this.#truncated[slot] = truncated;
+  }
+
+  /** Keeps the present observation of a slot as the last of its sequence. */
+  keepFinal(slot: number): void {
+    for (let i = 0; i < this.#finals.length; i++) {
+      (this.#finals[i] as Column).copyRow(this.#columns[i] as Column, slot);
+    }
+  }
+}
+
+/**
+ * The reward that an environment returned.
+ *
+ * @throws TensorError unless it is a number that a float32 can hold.
+ */
+export function rewardOf(reward: unknown): number {
+  if (reward === undefined) {
+    return 0;
+  }
+  if (typeof reward === "number" && Math.abs(reward) < 3.4e38) {
+    return reward;
+  }
+  return packFor(reward, rewardSpec, "reward").data[0] as number;
+}

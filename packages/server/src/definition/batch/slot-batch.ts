@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  isTensorError,
+  type Specs,
+  type Tensor,
+} from "@dm-env-rpc/tensor-codec";
+import { messageOf } from "@dm-env-rpc/transport/internal";
+import type { AgentId } from "../agent.ts";
+import { type Awaitable, isPromiseLike } from "../awaitable.ts";
+import type { ActionValues } from "../clock.ts";
+import { type Reseedable, reseedable, type SeededRandom } from "../random.ts";
+import { isStepRefusal } from "../refuse.ts";
+import { type SettingSpecs, type SettingValues, seedSetting } from "../settings.ts";
+import {
+  checkEnvironment,
+  type EnvironmentStep,
+  type UntypedEnvironment,
+} from "../single-agent.ts";
+import type { Picture, SequenceStart, UntypedWorld } from "../world.ts";
+import { ActionReader, type SlotActions } from "./actions.ts";
+import type { BatchHost, BatchRequest } from "./request.ts";
+import { Rows, rewardOf } from "./rows.ts";
+import { refuseBoth, seedsOf, seedsSetting } from "./settings.ts";
+import { SlotCalls } from "./slot-calls.ts";
+import type { SlotSeeds } from "./slot-seeds.ts";
+
+type Values = SettingValues<SettingSpecs>;
+
+/** What a batch of environments is made from. */
+export interface SlotBatchOptions {
+  readonly request: BatchRequest;
+  readonly host: BatchHost;
+  readonly actions: Specs;
+  /** Without the reward. */
+  readonly observations: Specs;
+  /** Makes the environment of a slot. */
+  make(joinSettings: Values, random: SeededRandom): Awaitable<UntypedEnvironment>;
+  readonly seeds: SlotSeeds;
+}
+
+/** One slot. */
+interface Slot {
+  readonly source: Reseedable;
+  /** Undefined once it has failed, until its next sequence begins. */
+  environment: UntypedEnvironment | undefined;
+  /** True if its sequence has ended and the next one has not begun. */
+  isOver: boolean;
+  /** What its environment's `validate` failed with. */
+  fault: unknown;
+}
+
+/**
+ * N environments behind one agent, each with a sequence, a seed and an end of its own (behaviours 70–72).
+ *
+ * The sequence of the world itself never ends by what its slots do.
+ */
+export class SlotBatch {
+  readonly #options: SlotBatchOptions;
+  readonly #rows: Rows;
+  readonly #slots: readonly Slot[];
+  readonly #reader: ActionReader;
+  readonly #calls: SlotCalls;
+  #joinSettings: Values = {};
+  /** What resets of the agent have changed since it joined. */
+  #changed: Values = {};
+  #isClosed = false;
+  /** The latest actions, read once for `validate` and `step`. */
+  #read: SlotActions | undefined;
+  // Slots that failed in the present transition.
+  #failed = 0;
+  #failedToBegin = 0;
+  #firstFailed = 0;
+  #firstError: Error | undefined;
+  readonly observe: UntypedWorld["observe"];
+  /** That of slot 0; undefined if its environment has none. */
+  picture?: () => Picture;
+
+  constructor(options: SlotBatchOptions) {
+    const { request, host, actions, observations, seeds } = options;
+    const { size, autoreset, observesDiscount } = request;
+    this.#options = options;
+    this.#rows = new Rows({
+      size,
+      specs: observations,
+      checks: host.checks,
+      keepsFinal: autoreset === "same-step",
+      observesDiscount,
+    });
+    this.observe = this.#rows.observers() as UntypedWorld["observe"];
+    this.#reader = new ActionReader(actions);
+    this.#calls = new SlotCalls(host);
+    this.#slots = Array.from({ length: size }, (_, slot) => ({
+      source: reseedable(seeds.of(slot)),
+      environment: undefined,
+      isOver: true,
+      fault: undefined,
+    }));
+  }
+
+  /** Makes an environment for each slot; where one cannot be made, none is. */
+  join(_agent: AgentId, settings: Values): Awaitable<void> {
+    this.#joinSettings = settings;
+    let failure: { readonly error: unknown } | undefined;
+    for (let slot = 0; slot < this.#slots.length && failure === undefined; slot++) {
+      this.#make(
+        slot,
+        () => {},
+        (error) => {
+          failure ??= { error };
+        },
+      );
+    }
+    return this.#calls.settled(() => {
+      if (failure !== undefined) {
+        this.#closeAll();
+        throw failure.error;
+      }
+      const [shown] = this.#slots;
+      if (shown?.environment?.picture !== undefined) {
+        this.picture = () => shown.environment?.picture?.() ?? "";
+      }
+    });
+  }
+
+  #make(slot: number, then: () => void, failed: (error: unknown) => void): void {
+    const { make, seeds } = this.#options;
+    const of = this.#slots[slot] as Slot;
+    this.#calls.call(() => make(seeds.inJoin(this.#joinSettings, slot), of.source.random), {
+      limit: "joinMs",
+      use: (created) => {
+        if (this.#isClosed) {
+          this.#close(slot, created);
+          return;
+        }
+        of.environment = checkEnvironment(created);
+        then();
+      },
+      failed,
+      late: (created) => this.#close(slot, created),
+    });
+  }
+
+  /** Ends what has been made. */
+  destroy(): void {
+    this.#isClosed = true;
+    this.#calls.stop();
+    this.#closeAll();
+  }
+
+  #closeAll(): void {
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      this.#drop(slot);
+    }
+  }
+
+  /** Closes the environment of a slot, if it has one. */
+  #drop(slot: number): void {
+    const of = this.#slots[slot] as Slot;
+    const { environment } = of;
+    of.environment = undefined;
+    if (environment !== undefined) {
+      this.#close(slot, environment);
+    }
+  }
+
+  /** Nobody waits for the end of an environment: what it fails with is reported. */
+  #close(slot: number, environment: UntypedEnvironment): void {
+    const report = (error: unknown): void =>
+      this.#options.host.onFailed({ count: 1, slot, error: errorOf(error) });
+    try {
+      environment.close?.()?.then(undefined, report);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  /** Settings of the agent's reset, for the sequences that begin at its next step. */
+  reset(_agent: AgentId, settings: Values): void {
+    const { seeds } = this.#options;
+    const { [seedsSetting]: list, ...others } = settings;
+    if (list !== undefined) {
+      refuseBoth(others);
+      seeds.use(seedsOf(list as Tensor<"uint64">, this.#slots.length));
+    } else if (others[seedSetting] !== undefined) {
+      seeds.derive();
+    }
+    this.#changed = { ...this.#changed, ...others };
+  }
+
+  /** Begins the sequence of every slot. */
+  start({ isReseeded }: SequenceStart<unknown>): Awaitable<void> {
+    const { seeds } = this.#options;
+    const isSeeded = seeds.areNew || isReseeded;
+    if (isReseeded && !seeds.areNew) {
+      seeds.derive();
+    }
+    if (isSeeded) {
+      for (let slot = 0; slot < this.#slots.length; slot++) {
+        (this.#slots[slot] as Slot).source.reseed(seeds.of(slot));
+      }
+    }
+    // A seed is for one sequence: the others go on with the numbers that follow.
+    const { [seedSetting]: seed, ...others } = this.#changed;
+    const isGiven = seed !== undefined || seeds.areNew;
+    seeds.areNew = false;
+    this.#changed = others;
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      this.#begin(slot, isGiven ? seeds.inReset(others, slot) : others, false);
+    }
+    return this.#over();
+  }
+
+  /** Refuses a step, of which no slot notices then. */
+  validate(_agent: AgentId, values: ActionValues): void {
+    const actions = this.#reader.read(values);
+    this.#read = actions;
+    if (actions.isResetAlone) {
+      return;
+    }
+    if (this.#options.request.autoreset === "disabled") {
+      this.#refuseOver(actions);
+    }
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      const of = this.#slots[slot] as Slot;
+      if (of.environment?.validate !== undefined && !this.#begins(slot, actions)) {
+        validateSlot(of, slot, of.environment, actions);
+      }
+    }
+  }
+
+  /** True if a slot begins a sequence in a step, and does not act. */
+  #begins(slot: number, { mask }: SlotActions): boolean {
+    return mask?.[slot] === 1 || (this.#slots[slot] as Slot).isOver;
+  }
+
+  #refuseOver({ mask }: SlotActions): void {
+    const over: number[] = [];
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      if ((this.#slots[slot] as Slot).isOver && mask?.[slot] !== 1) {
+        over.push(slot);
+      }
+    }
+    if (over.length === 0) {
+      return;
+    }
+    const named = over.slice(0, 16).join(", ") + (over.length > 16 ? ", …" : "");
+    throw new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      `cannot step slots whose sequence has ended: ${named}; name them in "reset_mask", or join with another "autoreset"`,
+    );
+  }
+
+  step(actions: ReadonlyMap<AgentId, ActionValues>): Awaitable<void> {
+    const [values = {}] = actions.values();
+    const read = this.#read?.values === values ? this.#read : this.#reader.read(values);
+    this.#read = undefined;
+    const { mask, isResetAlone } = read;
+    const { length } = this.#slots;
+    for (let slot = 0; slot < length; slot++) {
+      if (isResetAlone && mask?.[slot] !== 1) {
+        this.#rows.hold(slot);
+      } else if (this.#begins(slot, read)) {
+        this.#begin(slot, this.#changed, false);
+      } else {
+        this.#act(slot, read);
+      }
+    }
+    return this.#over();
+  }
+
+  /** @param isInStep True if the sequence before has ended in the present step, which is what is told of the slot. */
+  #begin(slot: number, settings: Values, isInStep: boolean): void {
+    const of = this.#slots[slot] as Slot;
+    const failed = (error: unknown): void => this.#failToBegin(slot, error, isInStep);
+    const reset = (): void => {
+      this.#calls.call(() => (of.environment as UntypedEnvironment).reset(settings), {
+        limit: "resetMs",
+        use: (observation) => {
+          this.#rows.observe(slot, observation);
+          of.isOver = false;
+          if (!isInStep) {
+            this.#rows.begin(slot);
+          }
+        },
+        failed,
+      });
+    };
+    if (of.environment === undefined) {
+      this.#make(slot, reset, failed);
+    } else {
+      reset();
+    }
+  }
+
+  #act(slot: number, actions: SlotActions): void {
+    const of = this.#slots[slot] as Slot;
+    try {
+      if (of.fault !== undefined) {
+        throw of.fault;
+      }
+      const stepped = (of.environment as UntypedEnvironment).step(actions.of(slot));
+      if (isPromiseLike(stepped)) {
+        this.#calls.wait(stepped, {
+          limit: "stepMs",
+          use: (step) => this.#acted(slot, step),
+          failed: (error) => this.#failStep(slot, error),
+        });
+      } else {
+        this.#acted(slot, stepped);
+      }
+    } catch (error) {
+      this.#failStep(slot, error);
+    }
+  }
+
+  /** @throws TensorError if what the environment returned does not fit its specs. */
+  #acted(slot: number, { observation, reward, state = "running" }: EnvironmentStep<Specs>): void {
+    const earned = rewardOf(reward);
+    this.#rows.observe(slot, observation);
+    this.#rows.step(slot, earned, state);
+    if (state !== "running") {
+      this.#end(slot);
+    }
+  }
+
+  #end(slot: number): void {
+    (this.#slots[slot] as Slot).isOver = true;
+    if (this.#options.request.autoreset === "same-step") {
+      this.#rows.keepFinal(slot);
+      this.#begin(slot, this.#changed, true);
+    }
+  }
+
+  /** The environment of a slot has failed: its sequence is cut short with its last observation (behaviour 72). */
+  #failStep(slot: number, error: unknown): void {
+    this.#fail(slot, error);
+    this.#rows.step(slot, 0, "interrupted");
+    this.#end(slot);
+  }
+
+  #failToBegin(slot: number, error: unknown, isInStep: boolean): void {
+    this.#fail(slot, error);
+    this.#failedToBegin += 1;
+    (this.#slots[slot] as Slot).isOver = true;
+    if (!isInStep) {
+      this.#rows.miss(slot);
+    }
+  }
+
+  #fail(slot: number, error: unknown): void {
+    const of = this.#slots[slot] as Slot;
+    of.fault = undefined;
+    this.#drop(slot);
+    this.#rows.fail(slot);
+    if (this.#failed === 0 || slot < this.#firstFailed) {
+      this.#firstFailed = slot;
+      this.#firstError = errorOf(error);
+    }
+    this.#failed += 1;
+  }
+
+  /** The transition is over once every slot is. */
+  #over(): Awaitable<void> {
+    return this.#calls.settled(() => {
+      const [failed, failedToBegin, error] = [this.#failed, this.#failedToBegin, this.#firstError];
+      if (error === undefined) {
+        return;
+      }
+      this.#failed = 0;
+      this.#failedToBegin = 0;
+      this.#firstError = undefined;
+      this.#options.host.onFailed({ count: failed, slot: this.#firstFailed, error });
+      if (failedToBegin === this.#slots.length) {
+        throw new Error(`no slot can begin a sequence: ${messageOf(error)}`, { cause: error });
+      }
+    });
+  }
+}
+
+/** @throws DmEnvRpcError naming the slot whose environment refuses the actions. */
+function validateSlot(
+  of: Slot,
+  slot: number,
+  environment: UntypedEnvironment,
+  actions: SlotActions,
+): void {
+  of.fault = undefined;
+  try {
+    environment.validate?.(actions.of(slot));
+  } catch (error) {
+    if (!isDmEnvRpcError(error) && !isTensorError(error)) {
+      of.fault = error;
+      return;
+    }
+    const code = isDmEnvRpcError(error) ? error.code : "INVALID_ARGUMENT";
+    throw new DmEnvRpcError(code, `slot ${slot}: ${error.message}`, { cause: error });
+  }
+}
+
+function errorOf(error: unknown): Error {
+  if (isStepRefusal(error)) {
+    return new Error(
+      `"step" refused its actions after other slots had stepped: ${error.message}; refuse them in "validate", which is called before any slot steps`,
+      { cause: error },
+    );
+  }
+  return error instanceof Error ? error : new Error(messageOf(error), { cause: error });
+}
