@@ -7,7 +7,7 @@ import {
   throttle,
 } from "@dm-env-rpc/client/realtime";
 import { defineWorld, realtime as realtimeClock, type Server, serve } from "@dm-env-rpc/server";
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 
 const ticksPerSecond = 50;
@@ -33,6 +33,11 @@ function runner(log: Log, length: number, answer: "next" | "newest") {
         start() {
           log.sequences++;
           tick = 0;
+        },
+        validate(_agent, { turn = 0, key = false }) {
+          if (turn < 0 && key) {
+            throw new DmEnvRpcError("INVALID_ARGUMENT", "release the key to turn back");
+          }
         },
         step(actions) {
           tick++;
@@ -168,6 +173,25 @@ describe.each(["next", "newest"] as const)(
       const { ticks, down } = world.log;
       while (world.log.ticks < ticks + 40) {
         await env.step([{ turn: 1 }]);
+      }
+      expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
+    });
+
+    it("behaviour 68: plays on after an action that the world refused, with what was in force", async () => {
+      await using world = await scene(1_000_000, answer);
+      const env = throttle(world.env, 5);
+      await blockingReset(env).reset();
+      await env.step([{ key: true }]);
+      const { ticks, down } = world.log;
+      const refused = await env.step([{ turn: -1 }]);
+      expect(refused.info.n[0]).toMatchObject({
+        status: "running",
+        failure: undefined,
+        refusal: { code: "INVALID_ARGUMENT", message: "release the key to turn back" },
+      });
+      while (world.log.ticks < ticks + 40) {
+        const played = await env.step([{ turn: 1 }]);
+        expect(played.info.n[0]).toMatchObject({ status: "running", refusal: undefined });
       }
       expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
     });

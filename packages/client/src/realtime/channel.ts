@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment/environment.ts";
 import type { TimeStep } from "../environment/time-step.ts";
+import { isRefusal } from "../stream/faults.ts";
 import { Lags } from "./lags.ts";
 import type { RealtimeInfo } from "./realtime-environment.ts";
 
@@ -53,6 +54,8 @@ export class Channel<Action, Observation> {
   readonly #lags: Lags;
   #isNew = true;
   #failure: Error | undefined;
+  /** Why the newest action that was refused since the last take was refused. */
+  #refusal: Error | undefined;
   /** Sequences that have ended, oldest first; at most one for each request in flight. */
   #ended: Untaken<Observation>[] = [];
   /** The sequence that is running; undefined while the next one has not begun. */
@@ -126,12 +129,14 @@ export class Channel<Action, Observation> {
       info: {
         status,
         failure: this.#failure,
+        refusal: this.#refusal,
         ...this.#lags.read(untaken),
         framesLost: untaken?.framesLost ?? 0,
         truncated,
         sequence: null,
       },
     };
+    this.#refusal = undefined;
     if (done) {
       this.#ended.shift();
       this.#goOn();
@@ -171,6 +176,7 @@ export class Channel<Action, Observation> {
     this.#ended = [];
     this.#running = undefined;
     this.#waitingAction = undefined;
+    this.#refusal = undefined;
   }
 
   #send(action: Action, givenAt: number | undefined): void {
@@ -186,8 +192,28 @@ export class Channel<Action, Observation> {
       .step(action)
       .finally(answered)
       // What `remoteTimeMs` throws fails the environment too: nobody else would be told.
-      .then((step) => this.#came(step, generation, sentAt, givenAt))
+      .then(
+        (step) => this.#came(step, generation, sentAt, givenAt),
+        (error: unknown) => this.#lost(error, generation, givenAt),
+      )
       .catch((error: unknown) => this.#failed(error));
+  }
+
+  /**
+   * A step has no observation. If it had an action that was refused, the environment plays on: whether more than that is
+   * wrong shows at the next poll.
+   */
+  #lost(error: unknown, generation: number, givenAt: number | undefined): void {
+    if (givenAt === undefined || !(isRefusal(error) || isTensorError(error))) {
+      this.#failed(error);
+      return;
+    }
+    if (this.#closed || generation !== this.#generation) {
+      return;
+    }
+    this.#refusal = error;
+    this.#options.onChange();
+    this.#goOn();
   }
 
   #came(

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { manualTime } from "@dm-env-rpc/transport/internal";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
 import { realtime } from "./index.ts";
 
@@ -36,4 +39,81 @@ test("acting or resetting after close is a clear error, and nothing is sent", as
   await expect(env.step([{}])).rejects.toThrow(/after close; make another/);
   await expect(env.reset()).rejects.toThrow(/after close; make another/);
   expect(server.requests).toHaveLength(sent);
+});
+
+describe("behaviour 68: an action that is refused", () => {
+  /** Refuses moves to 4. */
+  const refusing = (request: ProcessRequest): ProcessResponse | undefined => {
+    const isRefused =
+      request.case === "step" && request.value.actions.some(({ tensor }) => tensor.data[0] === 4);
+    const error = new DmEnvRpcError("INVALID_ARGUMENT", "there is a wall");
+    return isRefused ? { case: "error", value: packStatus(error) } : undefined;
+  };
+
+  test.each([
+    ["by the world", 4, { code: "INVALID_ARGUMENT", message: "there is a wall" }],
+    ["by its spec, before it is sent", 5, { name: "TensorError", specName: "move" }],
+  ])("%s is in the info once, and the environment plays on", async (_by, move, refusal) => {
+    const time = manualTime();
+    const { environment } = await joined({ answer: refusing, sequenceLength: 1_000 });
+    const env = realtime(environment, { time, pollIntervalMs: 10 });
+    await env.reset();
+    await env.next();
+    env.take();
+    env.act([{ move }]);
+    await env.next();
+    expect(env.failures()).toEqual([undefined]);
+    expect(env.take().info.n).toMatchObject([{ status: "running", refusal }]);
+    const { tick } = env.peek()[0] as { tick: number };
+    time.advance(10);
+    await env.next();
+    expect(env.peek()).toMatchObject([{ tick: tick + 1 }]);
+    env.act([{ move: 3 }]);
+    await env.next();
+    const { observationN, info } = env.take();
+    expect(observationN).toMatchObject([{ tick: tick + 2 }]);
+    expect(info.n).toMatchObject([{ status: "running", refusal: undefined, failure: undefined }]);
+    await env.close();
+  });
+
+  test("is forgotten by a reset, before and after its answer", async () => {
+    const { environment } = await joined({ answer: refusing, sequenceLength: 1_000 });
+    const env = realtime(environment, { time: manualTime() });
+    await env.reset();
+    await env.next();
+    const running = [{ status: "running", refusal: undefined }];
+    env.act([{ move: 4 }]);
+    await env.next();
+    await env.reset();
+    await env.next();
+    expect(env.take().info.n).toMatchObject(running);
+    env.act([{ move: 4 }]);
+    await env.reset();
+    await env.next();
+    expect(env.take().info.n).toMatchObject(running);
+    await env.close();
+  });
+
+  test("before a poll that is refused, too, is the end of the environment", async () => {
+    const time = manualTime();
+    let isLost = false;
+    const { environment } = await joined({
+      sequenceLength: 1_000,
+      answer: () => {
+        const error = new DmEnvRpcError("NOT_FOUND", "the world is gone");
+        return isLost ? { case: "error", value: packStatus(error) } : undefined;
+      },
+    });
+    const env = realtime(environment, { time, pollIntervalMs: 10 });
+    await env.reset();
+    await env.next();
+    isLost = true;
+    env.act([{ move: 1 }]);
+    await env.next();
+    expect(env.failures()).toEqual([undefined]);
+    time.advance(10);
+    await env.next();
+    expect(env.failures()).toMatchObject([{ code: "NOT_FOUND" }]);
+    expect(env.take().info.n).toMatchObject([{ status: "failed", refusal: undefined }]);
+  });
 });

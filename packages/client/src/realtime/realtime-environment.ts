@@ -7,6 +7,8 @@ export interface RealtimeInfo {
   readonly status: "resetting" | "running" | "over" | "failed";
   /** Why it failed; its observation stays null from then on. */
   readonly failure: Error | undefined;
+  /** Why the newest of the actions that were refused since the last take was refused; the environment plays on. */
+  readonly refusal: Error | undefined;
   /** How old the observation is: since it was made, as far as that can be known. Null without one. */
   readonly observationLagMs: number | null;
   /** From the last action that was answered being given to the world taking it, about. Null before one was. */
@@ -71,7 +73,8 @@ export interface RealtimeEnvironment<Action, Observation> extends AsyncDisposabl
   step(actions: readonly Action[]): Promise<RealtimeStep<Observation>>;
   /**
    * Sends an action to each environment, and waits for nothing. Those that reset or are over ignore it. More than the world
-   * takes at once replace each other.
+   * takes at once replace each other. An action that the world refuses, or that does not fit the specs, is reported as
+   * `refusal` in `info.n` of a later take.
    *
    * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset.
    */

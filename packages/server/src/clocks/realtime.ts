@@ -33,6 +33,11 @@ export interface RealtimeOptions {
  * enter it as `lateEntry` says, and the next one begins by itself (behaviour 65). Ticks that come too late by
  * a whole period are left out, counted and reported as `ticks-missed`; the others keep their times (behaviour 66).
  *
+ * The world's `validate` is given all actions that would be in force with those of a step; if it refuses them, the step is
+ * answered with the error and what was in force stays so. A step without actions is never refused. Held actions are
+ * validated again at each tick: those that the world refuses by then have no effect in that tick and stay in force,
+ * so that they have one again once the world accepts them.
+ *
  * @throws RangeError when the rate is not a finite number above 0.
  */
 export function realtime(options: RealtimeOptions): Clock {
@@ -116,6 +121,8 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       }
       arm();
     },
+    inForceWith: (seat, actions) =>
+      Object.keys(actions).length === 0 ? undefined : mergeActions(latest.get(seat), actions),
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
       const actions = mergeActions(latest.get(seat), seat.pending?.actions);

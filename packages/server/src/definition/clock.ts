@@ -49,6 +49,11 @@ export interface Clock extends DeadlineOptions {
 export interface ClockDriver {
   /** The sequence opened; seats in it with a first step outstanding wait for the answer. On most clocks, all have one. */
   opened(): void;
+  /**
+   * The actions that would be in force with those of a step, which the world validates (behaviour 68); undefined if the
+   * step changes none. Default: the actions of the step.
+   */
+  inForceWith?(seat: ClockSeat, actions: ActionValues): ActionValues | undefined;
   /** The first step of an agent in the open sequence is outstanding. */
   entered(seat: ClockSeat): void;
   /** The step of a RUNNING agent is outstanding. */

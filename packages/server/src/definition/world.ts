@@ -118,8 +118,12 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
    * Checks the actions of an agent's step when it arrives, before anything happens: throwing a DmEnvRpcError or a
    * TensorError refuses the step, of which nobody else notices. The agent is answered with the error and may step
    * again; its deadline runs on. Called for steps with no actions, too, and again for actions that wait while
-   * the world moves on or that a missed deadline repeats, which are left out if they are refused then. Not called for
-   * the first step of a sequence, whose actions are ignored.
+   * the world moves on or that a missed deadline repeats, which are left out if they are refused then: `step` is never
+   * given actions that are refused. Not called for the first step of a sequence, whose actions are ignored.
+   *
+   * On the clock `realtime` it is given all actions that would be in force with those of the step, and not called for a
+   * step without any. Actions in force that it refuses at a tick are left out of that tick, without an error for the
+   * agent until it steps with actions again: show in the observations what such rules depend on.
    */
   validate?(agent: AgentId, actions: ActionsOf<A>): void;
   /** One tick. Agents that have nothing to do in it are not in the map; actions that were not given are not in the record. */

@@ -323,7 +323,7 @@ export class Engine {
       reply(errorResponse(error));
       return;
     }
-    if (!first && !this.#isAccepted(seat, step)) {
+    if (state.kind === "running" && !first && !this.#isAccepted(state, step)) {
       return;
     }
     seat.missedMove = undefined;
@@ -349,9 +349,14 @@ export class Engine {
   }
 
   /** Has the world validate a step that arrived, and answers it if it is refused (behaviour 68). */
-  #isAccepted(seat: Seat, { actions, reply }: OutstandingStep): boolean {
+  #isAccepted(running: Running, { actions, reply }: OutstandingStep): boolean {
+    const { clock } = made(this.#play);
+    const proposed = clock.inForceWith ? clock.inForceWith(running, actions) : actions;
+    if (proposed === undefined) {
+      return true;
+    }
     try {
-      const refused = this.#validate(seat.agent, actions);
+      const refused = this.#validate(running.agent, proposed);
       if (refused !== undefined) {
         reply(errorResponse(refused));
       }
@@ -573,8 +578,9 @@ export class Engine {
   }
 
   /**
-   * Validates again the actions of a tick that were validated before the world last moved. Repeated actions that are
-   * refused are left out; a step that is refused is answered with the refusal.
+   * Validates again the actions of a tick that were validated before the world last moved. Actions that the clock
+   * repeats or holds in force are left out of the tick if they are refused; a step that is refused is answered with
+   * the refusal.
    *
    * @returns False if the tick is for one refused step alone: there is no tick then.
    */

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
+import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import type { Clock } from "../definition/clock.ts";
 import { defineEnvironment } from "../definition/environment.ts";
@@ -262,5 +263,81 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     await expect(moved.then(() => one.step({ field: 1 }))).rejects.toThrow(
       /^13: .*field 1 is taken/,
     );
+  });
+});
+
+describe("behaviour 68: validate on a real-time clock", () => {
+  /** A ship that cannot fire while it moves, nor without ammunition: one round, loaded again by every third tick. */
+  function ships(log: string[]) {
+    return defineWorld({
+      name: "ships",
+      clock: realtime({ ticksPerSecond: 10, answer: "newest" }),
+      actions: { thrust: t.int32(), fire: t.int32() },
+      observations: { at: t.int32(), shots: t.int32() },
+      create() {
+        let [at, shots, ticks, rounds] = [0, 0, 0, 1];
+        return {
+          validate(_agent, { thrust = 0, fire = 0 }) {
+            if (fire > 0 && thrust > 0) {
+              throw new DmEnvRpcError("INVALID_ARGUMENT", "stop to fire");
+            }
+            if (fire > 0 && rounds === 0) {
+              throw new DmEnvRpcError("FAILED_PRECONDITION", "no ammunition");
+            }
+          },
+          step(actions) {
+            ticks += 1;
+            log.push(JSON.stringify([...actions.values()]));
+            for (const { thrust = 0, fire = 0 } of actions.values()) {
+              at += thrust;
+              shots += fire;
+              rounds -= fire;
+            }
+            rounds = ticks % 3 === 0 ? 1 : rounds;
+          },
+          observe: { at: () => at, shots: () => shots },
+        };
+      },
+    });
+  }
+
+  async function launched() {
+    const log: string[] = [];
+    const { one, two, time } = await setUp(ships(log));
+    await one.step();
+    const tick = async (): Promise<void> => {
+      time.advance(100);
+      await quiet();
+    };
+    return { one, two, tick, log };
+  }
+
+  it("is given what would be in force, which a refusal leaves as it was", async () => {
+    const { one, two, tick, log } = await launched();
+    await one.step({ thrust: 1 });
+    await expect(one.step({ fire: 1 })).rejects.toThrow(/^3: stop to fire/);
+    await tick();
+    expect((await one.step({})).observations).toEqual({ at: 1, shots: 0 });
+    await one.step({ thrust: 0, fire: 1 });
+    await expect(one.step({ thrust: 2 })).rejects.toThrow(/^3: stop to fire/);
+    await tick();
+    expect((await one.step({})).observations).toEqual({ at: 1, shots: 1 });
+    expect(log).toEqual(['[{"thrust":1}]', '[{"thrust":0,"fire":1}]']);
+    expect((await two.step()).state).toBe("RUNNING");
+  });
+
+  it("leaves out held actions for as long as it refuses them; steps without actions are answered", async () => {
+    const { one, tick, log } = await launched();
+    await one.step({ thrust: 0, fire: 1 });
+    for (let ticks = 1; ticks <= 4; ticks++) {
+      await tick();
+      expect((await one.step({})).state).toBe("RUNNING");
+    }
+    const held = '[{"thrust":0,"fire":1}]';
+    expect(log).toEqual([held, "[]", "[]", held]);
+    await expect(one.step({ thrust: 0 })).rejects.toThrow(/^9: no ammunition/);
+    await one.step({ fire: 0, thrust: 1 });
+    await tick();
+    expect((await one.step({})).observations).toEqual({ at: 1, shots: 2 });
   });
 });

@@ -24,6 +24,8 @@ export interface Sequenced {
 export interface ClockModel {
   /** Whether the world runs on without its agents. */
   readonly isContinuous: boolean;
+  /** What would be in force after a step; undefined if it changes nothing. Only in real time more than the step's own. */
+  inForceWith?(agent: AgentModel, given: Actions): Actions | undefined;
   opened(): void;
   entered(agent: AgentModel): void;
   stepped(agent: AgentModel): void;
@@ -291,8 +293,11 @@ function realtimeModel(
       world.progress();
     });
   };
+  const inForceWith = (agent: AgentModel, given: Actions): Actions | undefined =>
+    Object.keys(given).length > 0 ? { ...latest.get(agent), ...given } : undefined;
   return {
     isContinuous: true,
+    inForceWith,
     opened() {
       answerWaiting(world);
       const { now } = world.alarm;
@@ -305,9 +310,9 @@ function realtimeModel(
     },
     entered: (agent) => world.answer(agent),
     stepped(agent) {
-      const given = agent.step?.actions ?? {};
-      if (Object.keys(given).length > 0) {
-        latest.set(agent, { ...latest.get(agent), ...given });
+      const actions = inForceWith(agent, agent.step?.actions ?? {});
+      if (actions !== undefined) {
+        latest.set(agent, actions);
       }
       if (newest) {
         world.answer(agent);

@@ -86,6 +86,13 @@ export class SequenceModel implements Sequenced {
     this.clock.entered(agent);
   }
 
+  /** Whether the author's code refuses a step that arrives. */
+  refusesStep(agent: AgentModel, given: Actions): boolean {
+    const { clock } = this;
+    const actions = clock.inForceWith ? clock.inForceWith(agent, given) : given;
+    return actions !== undefined && this.refuses(actions);
+  }
+
   refuses(actions: Actions): boolean {
     return this.#tally.refuses(actions);
   }

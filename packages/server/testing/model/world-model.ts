@@ -133,7 +133,7 @@ export class WorldModel implements SequenceHost {
   step(agent: AgentModel, request: Step): void {
     const bad = request.action === "out-of-range" || request.action === "unknown";
     const step = outstanding(request);
-    const refused = bad || this.#sequence.refuses(step.actions);
+    const refused = bad || this.#sequence.refusesStep(agent, step.actions);
     if (request.requested === "unknown" || (refused && agent.playing && agent.entered)) {
       agent.asker.answer({ kind: "error", code: codes.invalidArgument });
       return;
