@@ -26,6 +26,7 @@ import { Admission } from "./services/admission.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
 import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
+import { Presence } from "./services/presence.ts";
 import { registryService } from "./services/registry.ts";
 import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
@@ -195,6 +196,7 @@ async function start(
     newId,
   });
   const watch = new TicketWatch(replica);
+  const presence = new Presence(replica, settings, time, emit);
   const admission = new Admission(settings, time);
   const ended = new AbortController();
   const running = [followStore(store, replica, time, ended.signal, emit, onSynced)];
@@ -206,7 +208,7 @@ async function start(
   const end = async (): Promise<void> => {
     ended.abort();
     watch.close();
-    await Promise.all(running);
+    await Promise.all([...running, presence.close()]);
     director.stop();
     await director.settled();
     matchIndex.close();
@@ -227,7 +229,7 @@ async function start(
           admission.interceptor,
         ],
       });
-      const frontend = frontendService(shared, watch);
+      const frontend = frontendService(shared, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
       // A ticket that is a little too large is told so in our own words; what is larger is not even read.

@@ -61,6 +61,10 @@ export interface Ticket {
   /** Failures of a world's create that it has been through. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
+  /** Until when it waits unless somebody follows it, by a watch or by getting it. */
+  readonly aliveUntilMs?: number | undefined;
+  /** Its last watch has ended: it is not matched until it is followed again. */
+  readonly away?: boolean | undefined;
 }
 
 /** What a profile is kept as: the bytes of a MatchProfile. */

@@ -34,6 +34,8 @@ export interface MatchmakerServer extends AsyncDisposable {
 
 /** How long a request may stop in the middle: all of them are one message. */
 const stalledRequestMs = 10_000;
+/** How often each connection is asked whether it is there: the tickets of one that is not are not matched. */
+const pingIntervalMs = 10_000;
 /** How long a connection without calls is kept. */
 const idleConnectionMs = 60_000;
 
@@ -72,6 +74,7 @@ export async function serveMatchmaker(
       maxConnectionsPerAddress,
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
+      pingIntervalMs,
       onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(

@@ -24,6 +24,10 @@ class SettingTable {
   readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
   /** How long a ticket may wait, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
+  /** How long a ticket waits that nobody follows: a watch follows it, and so does each GetTicket of its creator. Default 60,000. */
+  readonly ticketLeaseMs: Limit = { default: 60_000, unit: "ms" };
+  /** How long a ticket whose watch has ended waits for another; it is not matched meanwhile. Default 10,000. */
+  readonly awayMs: Limit = { default: 10_000, unit: "ms" };
   /** How long a ticket that has ended is still known. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
   /** Creates that a world may fail by its own fault; then its tickets fail. Default 3. */

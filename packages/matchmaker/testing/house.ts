@@ -97,6 +97,8 @@ export class House implements AsyncDisposable {
       run: false,
       onEvent: (event) => events.push(event),
       ...options,
+      // Tests look at tickets, and follow few of them.
+      settings: { ticketLeaseMs: 86_400_000, ...options.settings },
     });
     return new House(time, servers, store, matchmaker, events);
   }

@@ -41,7 +41,10 @@ async function createWorld(
   if (profile === undefined || !mayCreate) {
     const what = profile === undefined ? "the profile was deleted" : "its server is gone";
     await unplace(context, world.id, (ticket) =>
-      requeued(ticket, { code: "UNAVAILABLE", message: `${what} before the world was created` }),
+      requeued(ticket, replica.now() + settings.awayMs, {
+        code: "UNAVAILABLE",
+        message: `${what} before the world was created`,
+      }),
     );
     return;
   }
@@ -200,7 +203,8 @@ async function createFailed(
       const text = `a world for profile "${profile.name}" could not be created in ${attempts} attempts: ${why}`;
       return ended({ ...ticket, attempts }, "failed", nowMs, fails(text));
     }
-    return requeued({ ...ticket, attempts }, { code: "UNAVAILABLE", message: why });
+    const reason = { code: "UNAVAILABLE", message: why } as const;
+    return requeued({ ...ticket, attempts }, nowMs + settings.awayMs, reason);
   });
   context.wake();
 }

@@ -48,7 +48,10 @@ async function destroyWorld(
     return worldEnded(replica, stored, (ticket) =>
       ticket.state === "joined"
         ? ended(ticket, "completed", nowMs)
-        : requeued(ticket, { code: "ABORTED", message: "its world was destroyed" }),
+        : requeued(ticket, nowMs + settings.awayMs, {
+            code: "ABORTED",
+            message: "its world was destroyed",
+          }),
     );
   });
   context.wake();

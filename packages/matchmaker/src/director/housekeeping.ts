@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Ticket } from "../model.ts";
 import { put, remove } from "../replica.ts";
+import type { MatchmakerSettings } from "../settings.ts";
 import type { Change } from "../store/store.ts";
 import { type DirectorContext, leading } from "./context.ts";
 import { ended } from "./outcomes.ts";
@@ -8,28 +10,31 @@ import { ended } from "./outcomes.ts";
 /** Tickets that are changed in one commit. */
 const batchSize = 500;
 
-/** Lets tickets fail that have waited too long, and forgets those that ended long ago. */
+/** Lets tickets fail that have waited too long or that nobody follows any more, and forgets those that ended long ago. */
 export async function keepTickets(context: DirectorContext): Promise<void> {
   const { replica, matchIndex, settings, emit } = context;
   const nowMs = replica.now();
-  const message = `no match was found within ${settings.maxWaitMs} ms; create another ticket, with wider search fields`;
   const late: string[] = [];
-  for (const { id, createdMs } of matchIndex.waiting.values()) {
-    if (nowMs - createdMs >= settings.maxWaitMs) {
-      late.push(id);
+  for (const waiting of [matchIndex.waiting, matchIndex.away]) {
+    for (const ticket of waiting.values()) {
+      if (overdue(ticket, settings, nowMs) !== undefined) {
+        late.push(ticket.id);
+      }
     }
   }
   const fail = (id: string): Change | undefined => {
     const ticket = replica.get("ticket", id);
-    if (ticket?.value.state !== "waiting") {
+    const message = ticket && overdue(ticket.value, settings, nowMs);
+    if (ticket?.value.state !== "waiting" || message === undefined) {
       return undefined;
     }
     const reason = { code: "DEADLINE_EXCEEDED", message } as const;
     return put("ticket", id, ticket, ended(ticket.value, "failed", nowMs, reason));
   };
-  await inBatches(context, late, fail, (ticketId) =>
-    emit({ kind: "ticket-ended", ticketId, state: "failed", reason: message }),
-  );
+  await inBatches(context, late, fail, (ticketId) => {
+    const reason = replica.get("ticket", ticketId)?.value.reason?.message;
+    emit({ kind: "ticket-ended", ticketId, state: "failed", reason });
+  });
   const old: string[] = [];
   for (const [id, { endedMs = 0 }] of matchIndex.ended) {
     if (nowMs - endedMs >= settings.retainMs) {
@@ -40,6 +45,23 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
     const ticket = replica.get("ticket", id);
     return ticket === undefined ? undefined : remove("ticket", id, ticket);
   });
+}
+
+/** Why a waiting ticket fails now; undefined while it may wait. */
+function overdue(
+  { createdMs, aliveUntilMs, away }: Ticket,
+  { maxWaitMs, ticketLeaseMs, awayMs }: MatchmakerSettings,
+  nowMs: number,
+): string | undefined {
+  if (nowMs - createdMs >= maxWaitMs) {
+    return `no match was found within ${maxWaitMs} ms; create another ticket, with wider search fields (limit: maxWaitMs)`;
+  }
+  if (aliveUntilMs === undefined || nowMs < aliveUntilMs) {
+    return undefined;
+  }
+  return away === true
+    ? `its watch ended, and nobody followed it within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
+    : `nobody watched it, or got it, for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
 /**

@@ -19,7 +19,10 @@ export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
   /** Waiting tickets by profile and pool. */
   readonly #pools = new Map<string, Map<string, Map<string, Ticket>>>();
+  /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
+  /** Tickets that wait, and that nobody follows now. */
+  readonly away: Map<string, Ticket> = new Map();
   /** Grows whenever a ticket begins or ceases to wait, or a profile changes. */
   ticketRevision = 0;
   /** Tickets that have ended, in the order in which that was learned. */
@@ -126,8 +129,8 @@ export class MatchIndex {
   }
 
   #onTicket(id: string, before: Ticket | undefined, after: Ticket | undefined): void {
-    const waited = before?.state === "waiting";
-    const waits = after?.state === "waiting";
+    const waited = before?.state === "waiting" && before.away !== true;
+    const waits = after?.state === "waiting" && after.away !== true;
     const hadSeat = before?.state === "assigned" || before?.state === "joined";
     if (hadSeat && after?.state === "cancelled" && before.matchId !== undefined) {
       this.abandoned.add(before.matchId);
@@ -148,6 +151,11 @@ export class MatchIndex {
       for (const profile of this.profiles.values()) {
         this.#sort(profile, after);
       }
+    }
+    if (after?.state === "waiting" && after.away === true) {
+      this.away.set(id, after);
+    } else {
+      this.away.delete(id);
     }
     if (after !== undefined && hasEnded(after)) {
       this.ended.set(id, after);

@@ -3,11 +3,19 @@ import { hasEnded, type Match, type Reason, type Ticket, type World } from "../m
 import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
 import { put, type Replica, remove } from "../replica.ts";
 import type { Change, Stored } from "../store/store.ts";
+import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./match-index.ts";
 
-/** A ticket that goes back to its pools, in its old place. */
-export function requeued(ticket: Ticket, reason?: Reason): Ticket {
-  return { ...ticket, state: "waiting", matchId: undefined, assignment: undefined, reason };
+/** A ticket that goes back to its pools, in its old place. It has until `untilMs` at least to be followed. */
+export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
+  return {
+    ...ticket,
+    state: "waiting",
+    matchId: undefined,
+    assignment: undefined,
+    reason,
+    aliveUntilMs: Math.max(ticket.aliveUntilMs ?? 0, untilMs),
+  };
 }
 
 /** A ticket whose story is over. */
@@ -112,12 +120,13 @@ export function worldEnded(
 
 /** What becomes of a ticket whose world was lost, as its profile says. */
 export function lostFate(
+  { replica, settings }: Pick<DirectorContext, "replica" | "settings">,
   profile: Profile | undefined,
-  nowMs: number,
   reason: Reason,
 ): (ticket: Ticket) => Ticket {
+  const nowMs = replica.now();
   return (ticket) =>
     profile?.whenLost === "fail"
       ? ended(ticket, "failed", nowMs, reason)
-      : requeued(ticket, reason);
+      : requeued(ticket, nowMs + settings.awayMs, reason);
 }

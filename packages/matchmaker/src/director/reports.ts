@@ -145,7 +145,7 @@ async function worldVanished(context: DirectorContext, world: World): Promise<vo
   const { replica, matchIndex } = context;
   const profile = profileOfWorld(matchIndex, replica, world);
   const message = `the world "${world.name}" ended on its server before the seat was taken`;
-  const fate = lostFate(profile, replica.now(), { code: "ABORTED", message });
+  const fate = lostFate(context, profile, { code: "ABORTED", message });
   await change(context, () => {
     const stored = replica.get("world", world.id);
     if (stored === undefined) {

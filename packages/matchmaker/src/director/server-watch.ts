@@ -117,7 +117,7 @@ export class ServerWatch {
             return [];
           }
           const profile = profileOfWorld(matchIndex, replica, world.value);
-          return worldEnded(replica, world, lostFate(profile, replica.now(), reason));
+          return worldEnded(replica, world, lostFate(this.#context, profile, reason));
         }),
       );
     }

@@ -20,6 +20,7 @@ import type { Change, Stored } from "../store/store.ts";
 import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { ticketMessage } from "./messages.ts";
+import type { Presence } from "./presence.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
@@ -39,6 +40,7 @@ const again = "create one first";
 export function frontendService(
   context: ServiceContext,
   watch: TicketWatch,
+  presence: Presence,
 ): ServiceImpl<typeof FrontendService> {
   const { replica } = context;
   const budget = new TicketBudget(replica);
@@ -56,18 +58,29 @@ export function frontendService(
     async getTicket(request, call) {
       const { ticketId } = request;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
-      return { ticket: ticketMessage(found(replica, ticketId, askerOf(call, request)).value) };
+      const asker = askerOf(call, request);
+      const { value } = found(replica, ticketId, asker);
+      if (!isOperator(asker.caller)) {
+        presence.got(value);
+      }
+      return { ticket: ticketMessage(value) };
     },
     async *watchTicket(request, call) {
       const { ticketId } = request;
       const { signal } = call;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
-      found(replica, ticketId, askerOf(call, request));
-      for await (const ticket of watch.follow(ticketId, signal)) {
-        yield { ticket: ticketMessage(ticket) };
-        if (hasEnded(ticket)) {
-          return;
+      const asker = askerOf(call, request);
+      found(replica, ticketId, asker);
+      const stopped = isOperator(asker.caller) ? () => {} : presence.watch(ticketId);
+      try {
+        for await (const ticket of watch.follow(ticketId, signal)) {
+          yield { ticket: ticketMessage(ticket) };
+          if (hasEnded(ticket)) {
+            return;
+          }
         }
+      } finally {
+        stopped();
       }
     },
     async cancelTicket(request, call) {
@@ -93,9 +106,13 @@ function askerOf(
   return { caller, key: callerKey(caller, peerOfCall(call.values)), secret };
 }
 
+function isOperator(caller: Caller | undefined): boolean {
+  return caller?.roles.includes("operator") === true;
+}
+
 /** Returns true for whoever created a ticket, and for operators. */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
-  if (caller?.roles.includes("operator") === true) {
+  if (isOperator(caller)) {
     return true;
   }
   return (owner === undefined || owner === caller?.identity) && isSecretOf(secretHash, secret);
@@ -127,12 +144,14 @@ async function createTicket(
     }
   }
   const { searchFields } = request;
+  const nowMs = replica.now();
   const ticket: Ticket = {
     id: request.ticketId === "" ? newId() : request.ticketId,
-    createdMs: replica.now(),
+    createdMs: nowMs,
+    aliveUntilMs: nowMs + settings.ticketLeaseMs,
     profile: request.profile,
     owner: asker.caller?.identity,
-    caller: asker.caller?.roles.includes("operator") === true ? undefined : asker.key,
+    caller: isOperator(asker.caller) ? undefined : asker.key,
     secretHash: hashOf(asker.secret),
     search: {
       doubles: { ...searchFields?.doubles },

@@ -73,7 +73,12 @@ export async function matchmake(
         worldType: "simulated",
       }),
     ],
-    settings: { serverLeaseMs: 3_600_000, maxWaitMs: 3_600_000, orphanMs: 3_600_000 },
+    settings: {
+      serverLeaseMs: 3_600_000,
+      maxWaitMs: 3_600_000,
+      orphanMs: 3_600_000,
+      ticketLeaseMs: 3_600_000,
+    },
     onEvent: (event) => {
       if (event.kind === "ticked") {
         largestTickMs = Math.max(largestTickMs, event.tookMs);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CallOptions } from "@connectrpc/connect";
+import type { Ticket } from "@dm-env-rpc/protocol/matchmaker";
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { afterAll, describe, expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import { stopStores, storeKinds } from "../../testing/stores.ts";
+import { memoryStore } from "../store/memory-store.ts";
+
+afterAll(stopStores);
+
+const settings = { ticketLeaseMs: 60_000, awayMs: 10_000 };
+
+/** Watches a ticket until it is told to stop. */
+async function follow(house: House, ticketId: string, options: CallOptions = {}) {
+  const ending = new AbortController();
+  const updates: (Ticket | undefined)[] = [];
+  const watch = house.frontend.watchTicket({ ticketId }, { ...options, signal: ending.signal });
+  const iterator = watch[Symbol.asyncIterator]();
+  updates.push((await iterator.next()).value?.ticket);
+  const reading = (async () => {
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      updates.push(next.value.ticket);
+    }
+  })().catch(() => {});
+  return {
+    updates,
+    async stop() {
+      ending.abort();
+      await reading;
+      // The matchmaker hears of it in a later turn, and collects what it hears.
+      await new Promise((resolve) => setImmediate(resolve));
+      await house.pass(1_000);
+    },
+  };
+}
+
+describe("a ticket whose watch has ended", () => {
+  it("is not matched, keeps its place, and is matched once it is watched again", async () => {
+    await using house = await House.open({ settings });
+    const [first = ""] = await house.tickets(1);
+    const watch = await follow(house, first);
+    await watch.stop();
+    await house.serve("a", { maxWorlds: 1 });
+    const others = await house.tickets(1);
+    await house.pass(5_000);
+    expect(await house.states(others)).toEqual(["WAITING"]);
+    await follow(house, first);
+    await house.pass(1_000);
+    expect(await house.states([first, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("fails after a while, and says why", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    await (await follow(house, id)).stop();
+    await house.pass(5_000);
+    const operator = house.admin;
+    const state = async () => (await operator.listTickets({})).tickets[0];
+    expect((await state())?.error).toBeUndefined();
+    await house.pass(6_000);
+    expect((await state())?.error?.message).toMatch(/its watch ended.*10000 ms.*limit: awayMs/);
+  });
+
+  it("goes on while another watch of it is open", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    const one = await follow(house, id);
+    await follow(house, id);
+    await one.stop();
+    await house.pass(200_000, 5_000);
+    await house.serve("a");
+    const others = await house.tickets(1);
+    await house.settle();
+    expect(await house.states([id, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("fails where its world is lost after it was assigned, and one that is watched waits again", async () => {
+    await using house = await House.open({ settings });
+    const [left = "", watched = ""] = await house.tickets(2);
+    const [one] = [await follow(house, left), await follow(house, watched)];
+    const server = await house.serve("a");
+    await house.settle();
+    await one.stop();
+    // That it was got while it was assigned does not tell that anybody follows it later.
+    await house.ticket(left);
+    server.isUp = false;
+    await house.pass(60_000);
+    const { tickets } = await house.admin.listTickets({});
+    const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
+    expect(reasons.get(left)).toMatch(/its watch ended/);
+    expect(reasons.get(watched)).toMatch(/the server at .* is gone/);
+  });
+});
+
+describe("a ticket without a watch", () => {
+  it("fails when nobody has got it for its lease, and goes on while its creator does", async () => {
+    await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
+    const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
+    // Two would be matched.
+    await house.admin.deleteProfile({ name: "any" });
+    for (let minute = 0; minute < 5; minute++) {
+      await house.pass(50_000, 5_000);
+      await house.frontend.getTicket({ ticketId: polled });
+    }
+    const { tickets } = await house.admin.listTickets({});
+    const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
+    expect(reasons.get(forgotten)).toMatch(/nobody watched it.*60000 ms.*limit: ticketLeaseMs/);
+    expect(reasons.get(polled)).toBeUndefined();
+  });
+
+  it("is not kept by an operator who looks at it", async () => {
+    await using house = await House.open({
+      settings,
+      authorize: ({ metadata }) => ({
+        identity: metadata.get("name"),
+        roles: metadata.has("name") ? ["agent"] : ["agent", "operator"],
+      }),
+    });
+    const [id = ""] = await house.tickets(1);
+    await follow(house, id);
+    for (let count = 0; count < 10; count++) {
+      await house.pass(10_000, 5_000);
+      await house.frontend.getTicket({ ticketId: id });
+    }
+    expect(await house.states([id])).toEqual(["FAILED"]);
+  });
+});
+
+describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,", (kind) => {
+  it("a watch that moves to another matchmaker goes on following its ticket", async () => {
+    await using place = await kind.place();
+    const [one, two] = [
+      await House.open({ time: place.time, store: await place.open(), settings }),
+      await House.open({ time: place.time, store: await place.open(), settings }),
+    ];
+    await using _one = one;
+    await using _two = two;
+    const [id = ""] = await one.tickets(1);
+    const watch = await follow(one, id);
+    await follow(two, id);
+    await watch.stop();
+    for (let count = 0; count < 30; count++) {
+      await one.pass(5_000, 5_000);
+      await two.settle(1);
+    }
+    const { tickets } = await one.admin.listTickets({});
+    expect(tickets[0]?.error).toBeUndefined();
+    await one.serve("a");
+    await one.tickets(1);
+    await one.settle();
+    await two.settle();
+    await one.settle();
+    expect(await one.states([id])).toEqual(["ASSIGNED"]);
+  });
+});
+
+it("tickets that end and matchmakers that close leave no timer behind", async () => {
+  const time = manualTime(startMs);
+  const house = await House.open({ time, store: memoryStore({ time }), profiles: [profile()] });
+  const [id = ""] = await house.tickets(1);
+  await follow(house, id);
+  await house[Symbol.asyncDispose]();
+  expect(time.timers).toBe(0);
+});

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
+import type { Emit } from "../events.ts";
+import { hasEnded, type Ticket } from "../model.ts";
+import { put, type Replica } from "../replica.ts";
+import type { MatchmakerSettings } from "../settings.ts";
+import type { Change } from "../store/store.ts";
+
+/** How long watches that end are collected before their tickets are changed together. */
+const collectMs = 50;
+/** Tickets that are changed in one commit. */
+const batchSize = 200;
+/** Looks for leases to renew in the time of one lease. */
+const looksPerLease = 8;
+
+/**
+ * Knows which tickets somebody follows: by a watch here, or by getting them. A followed ticket's lease is renewed before it
+ * runs out. A ticket whose last watch here has ended is away: it keeps its place and is not matched until it is followed again.
+ */
+export class Presence {
+  readonly #replica: Replica;
+  readonly #settings: MatchmakerSettings;
+  readonly #time: TimeSource;
+  readonly #emit: Emit;
+  /** Open watches by ticket. */
+  readonly #watches = new Map<string, number>();
+  /** Tickets to look at, and true for those that were got. */
+  readonly #due = new Map<string, boolean>();
+  readonly #stop: () => void;
+  #cancelFlush: (() => void) | undefined;
+  #cancelLook = (): void => {};
+  #flushing = Promise.resolve();
+  #isClosed = false;
+
+  constructor(replica: Replica, settings: MatchmakerSettings, time: TimeSource, emit: Emit) {
+    this.#replica = replica;
+    this.#settings = settings;
+    this.#time = time;
+    this.#emit = emit;
+    // Another matchmaker may have lost the watch that this one has now.
+    this.#stop = replica.onChange((change) => {
+      if (change.kind === "ticket" && change.after !== undefined && this.#watches.has(change.id)) {
+        this.#consider(change.after);
+      }
+    });
+    this.#look();
+  }
+
+  /** Counts a watch of a ticket until the function that it returns is called. */
+  watch(id: string): () => void {
+    this.#watches.set(id, (this.#watches.get(id) ?? 0) + 1);
+    const ticket = this.#replica.get("ticket", id)?.value;
+    if (ticket !== undefined) {
+      this.#consider(ticket);
+    }
+    return () => {
+      const left = (this.#watches.get(id) ?? 1) - 1;
+      if (left > 0) {
+        this.#watches.set(id, left);
+        return;
+      }
+      this.#watches.delete(id);
+      this.#add(id, false);
+    };
+  }
+
+  /** The ticket was got by its creator. Once is enough where it waits; of an agent that has a seat it tells nothing. */
+  got(ticket: Ticket): void {
+    if (ticket.state === "waiting" && this.#isStale(ticket)) {
+      this.#add(ticket.id, true);
+    }
+  }
+
+  /** Stops renewing leases: whoever watches a ticket here opens the watch elsewhere. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stop();
+    this.#cancelLook();
+    this.#cancelFlush?.();
+    await this.#flushing;
+  }
+
+  #consider(ticket: Ticket): void {
+    if (this.#isStale(ticket)) {
+      this.#add(ticket.id, false);
+    }
+  }
+
+  /** True for a ticket that its being followed changes something about. */
+  #isStale({ state, away, aliveUntilMs }: Ticket): boolean {
+    if (away === true) {
+      return true;
+    }
+    const leftMs = (aliveUntilMs ?? Number.POSITIVE_INFINITY) - this.#replica.now();
+    return state === "waiting" && leftMs < this.#settings.ticketLeaseMs / 2;
+  }
+
+  #look(): void {
+    for (const id of this.#watches.keys()) {
+      const ticket = this.#replica.get("ticket", id)?.value;
+      if (ticket !== undefined) {
+        this.#consider(ticket);
+      }
+    }
+    const everyMs = Math.max(1, this.#settings.ticketLeaseMs / looksPerLease);
+    this.#cancelLook = this.#time.after(everyMs, () => this.#look());
+  }
+
+  #add(id: string, isGot: boolean): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#due.set(id, isGot || this.#due.get(id) === true);
+    this.#cancelFlush ??= this.#time.after(collectMs, () => {
+      this.#cancelFlush = undefined;
+      this.#flushing = this.#flushing.then(() => this.#flush());
+    });
+  }
+
+  /** Writes what has changed. Never rejects. */
+  async #flush(): Promise<void> {
+    const due = [...this.#due];
+    this.#due.clear();
+    for (let start = 0; start < due.length && !this.#isClosed; start += batchSize) {
+      const batch = due.slice(start, start + batchSize);
+      try {
+        if (await this.#replica.commit(batch.flatMap(([id, isGot]) => this.#changeOf(id, isGot)))) {
+          continue;
+        }
+      } catch (error) {
+        this.#emit({ kind: "store-failed", error: toError(error) });
+      }
+      // Another change came between.
+      for (const [id, isGot] of batch) {
+        this.#add(id, isGot);
+      }
+    }
+  }
+
+  #changeOf(id: string, isGot: boolean): Change[] {
+    const stored = this.#replica.get("ticket", id);
+    if (stored === undefined || hasEnded(stored.value)) {
+      return [];
+    }
+    const { ticketLeaseMs, awayMs } = this.#settings;
+    const nowMs = this.#replica.now();
+    if (isGot || this.#watches.has(id)) {
+      if (!this.#isStale(stored.value)) {
+        return [];
+      }
+      const followed = { ...stored.value, away: undefined, aliveUntilMs: nowMs + ticketLeaseMs };
+      return [put("ticket", id, stored, followed)];
+    }
+    if (stored.value.away === true) {
+      return [];
+    }
+    const left: Ticket = { ...stored.value, away: true, aliveUntilMs: nowMs + awayMs };
+    return [put("ticket", id, stored, left)];
+  }
+}
