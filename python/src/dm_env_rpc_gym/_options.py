@@ -6,7 +6,7 @@ from typing import Any, TypedDict, TypeVar
 
 import grpc
 
-from ._io_thread import run
+from ._runner import Runner
 from ._stream import Host, Metadata
 from .errors import RemoteError, UsageError
 
@@ -48,11 +48,11 @@ class Options(TypedDict, total=False):
 
 
 class Caller:
-    """Calls a server from the environment's own thread, each call with a deadline.
+    """Calls a server, each call with a deadline.
 
     Raises:
         TypeError: An option is unknown.
-        UsageError: An option has a value that it cannot have.
+        UsageError: An option has a value that it cannot have, or the process was forked.
     """
 
     def __init__(self, options: Options) -> None:
@@ -70,6 +70,7 @@ class Caller:
             )
         self._options = options
         self._timeout = options.get("timeout", 60.0)
+        self._runner = Runner()
 
     def host(self, address: str) -> Host:
         """Where the streams to an address are opened."""
@@ -82,12 +83,12 @@ class Caller:
         )
 
     def call(self, coroutine: Coroutine[Any, Any, T], what: str) -> T:
-        """Runs a call on the shared loop, for at most `timeout`."""
-        return run(coroutine, what, self._timeout)
+        """Runs a call, for at most `timeout`."""
+        return self._runner.run(coroutine, what, self._timeout)
 
     def close(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Runs an end on the shared loop; what cannot be ended any more is left to the server."""
+        """Runs an end; what cannot be ended any more is left to the server."""
         try:
-            run(coroutine, "close", min(self._timeout, CLOSE_SECONDS))
+            self._runner.run(coroutine, "close", min(self._timeout, CLOSE_SECONDS))
         except RemoteError:
             return
