@@ -31,7 +31,7 @@ const named = [
 /** Mistakes that are made one by one in a copy of the server. */
 export const faults: Readonly<Record<string, Fault>> = {
   "a leave that is answered twice": {
-    replace: "if (!this.#send(response)) this.#full = true;",
+    replace: "if (!this.#send(response)) { this.#full = true; }",
     by: `if (response.case === "leaveWorld") this.#send(response);
          if (!this.#send(response)) this.#full = true;`,
     foundBy: "2.one-response-each",
@@ -109,7 +109,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a join while joined": {
-    replace: "if (this.#place !== undefined) throw joinedAlready(this.#place.world.name);",
+    replace: "if (this.#place !== undefined) { throw joinedAlready(this.#place.world.name); }",
     by: "",
     foundBy: "27.join-twice",
   },
@@ -119,8 +119,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "28.enough-agents",
   },
   "a leave that needs a join": {
-    replace: "if (place === undefined) done(undefined);",
-    by: 'if (place === undefined) done(notJoined("leave"));',
+    replace: "if (place === undefined) { done(undefined); }",
+    by: 'if (place === undefined) { done(notJoined("leave")); }',
     foundBy: "29.leave-not-joined",
     alsoBy: ["2.one-response-each"],
   },
@@ -142,8 +142,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["32.first-step-of-the-next", "38.ignores-the-next-action"],
   },
   "unknown actions left out": {
-    replace: 'if (action === undefined) throw unknownUid("action", uid, this.actions);',
-    by: "if (action === undefined) continue;",
+    replace: 'if (action === undefined) { throw unknownUid("action", uid, this.actions); }',
+    by: "if (action === undefined) { continue; }",
     foundBy: "34.unknown-action",
   },
   "an observation that must not be asked for twice": {
@@ -158,8 +158,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "36.observations-fit",
   },
   "ticks that do not wait for every agent": {
-    replace: "else if (sequence.waiting === sequence.running.size) tick();",
-    by: "else if (sequence.waiting > 0) tick();",
+    replace: "} else if (sequence.waiting === sequence.running.size) { tick();",
+    by: "} else if (sequence.waiting > 0) { tick();",
     foundBy: "37.all-together",
     alsoBy: ["44.releases-blocked-steps", "62.errors-are-no-arrival"],
   },
@@ -214,8 +214,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "steps that stay blocked in a reset of the world": {
-    replace: "if (pending !== undefined && !pending.first) {",
-    by: "if (pending !== undefined && !pending.first && state !== INTERRUPTED) {",
+    replace: "if (pending !== undefined && !pending.first) { const observations",
+    by: "if (pending !== undefined && !pending.first && state !== INTERRUPTED) { const observations",
     foundBy: "44.releases-blocked-steps",
   },
   "first steps that are no barrier": {
