@@ -7,50 +7,46 @@ export type PatientCall = "create" | "join" | "start" | "step";
 /** What becomes of a call of the author's code. */
 export type Fate = "succeeds" | "throws" | "rejects" | "hangs";
 
-/** Says what becomes of each call, before it is made. */
+/** Says what becomes of each call of one world, before it is made. */
 export type Oracle = (call: PatientCall) => Fate;
 
-/** One call that goes wrong: the one of its kind with this number, counted from 1. */
+/** The calls that go wrong: of each world the one of this kind with this number, counted from 1. */
 export interface Mishap {
   readonly call: PatientCall;
   readonly number: number;
   readonly fate: Exclude<Fate, "succeeds">;
 }
 
-/** An oracle that knows of one mishap. */
-export function oracleOf(mishap: Mishap | undefined): Oracle {
-  let calls = 0;
-  return (call) => {
-    if (mishap === undefined || call !== mishap.call) {
-      return "succeeds";
-    }
-    calls += 1;
-    return calls === mishap.number ? mishap.fate : "succeeds";
+/**
+ * Returns a function that makes the oracle of one more world. Each counts its own calls, since those of two worlds
+ * at one moment have no order; creations, which have, are counted together.
+ */
+export function oraclesOf(mishap: Mishap | undefined): () => Oracle {
+  let created = 0;
+  return () => {
+    let called = 0;
+    return (call) => {
+      if (mishap === undefined || call !== mishap.call) {
+        return "succeeds";
+      }
+      const number = call === "create" ? ++created : ++called;
+      return number === mishap.number ? mishap.fate : "succeeds";
+    };
   };
 }
 
 /** The same world, but each function that may answer with a promise does, and not all go well. */
 export function patient(
   definition: UntypedWorldDefinition,
-  oracle: Oracle,
+  openOracle: () => Oracle,
 ): UntypedWorldDefinition {
-  const soon = <T>(call: PatientCall, run: () => T | PromiseLike<T>): Promise<T> => {
-    const fate = oracle(call);
-    if (fate === "hangs") {
-      return new Promise(() => {});
-    }
-    if (fate === "throws") {
-      throw new Error(`${call} threw`);
-    }
-    if (fate === "rejects") {
-      return Promise.reject(new Error(`${call} rejected`));
-    }
-    return Promise.resolve().then(run);
-  };
   return {
     ...definition,
-    create: (context) =>
-      soon("create", async () => {
+    create: (context) => {
+      const oracle = openOracle();
+      const soon = <T>(call: PatientCall, run: () => T | PromiseLike<T>): Promise<T> =>
+        fated(call, oracle(call), run);
+      return soon("create", async () => {
         const world: UntypedWorld = await definition.create(context);
         return {
           ...world,
@@ -58,6 +54,21 @@ export function patient(
           start: (start) => soon("start", () => world.start?.(start)),
           step: (actions) => soon("step", () => world.step(actions)),
         } satisfies UntypedWorld;
-      }),
+      });
+    },
   };
+}
+
+/** Runs `run` with a promise of its result, unless the call is to fail. */
+function fated<T>(call: PatientCall, fate: Fate, run: () => T | PromiseLike<T>): Promise<T> {
+  if (fate === "hangs") {
+    return new Promise(() => {});
+  }
+  if (fate === "throws") {
+    throw new Error(`${call} threw`);
+  }
+  if (fate === "rejects") {
+    return Promise.reject(new Error(`${call} rejected`));
+  }
+  return Promise.resolve().then(run);
 }

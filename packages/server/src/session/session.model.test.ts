@@ -6,7 +6,7 @@ import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
 import { mishaps, type Scenario, scenarios } from "../../testing/model/operations.ts";
 import { clockOf, runScenario } from "../../testing/model/run.ts";
 import { callMs } from "../../testing/model/turns.ts";
-import { oracleOf, patient } from "../../testing/patient.ts";
+import { oraclesOf, patient } from "../../testing/patient.ts";
 import { type TallyEvent, tally } from "../../testing/tally.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
@@ -49,7 +49,7 @@ function tallyOf({ clock, ...policies }: Scenario["policies"], logs: TallyEvent[
 async function withPatience(scenario: Scenario): Promise<void> {
   const logs: TallyEvent[][] = [];
   const time = manualTime();
-  const worlds = [patient(tallyOf(scenario.policies, logs), oracleOf(scenario.mishap))];
+  const worlds = [patient(tallyOf(scenario.policies, logs), oraclesOf(scenario.mishap))];
   const server = createEnvironmentServer({ worlds, time, limits });
   await using carrier = memoryCarrier(server, true);
   await runScenario(scenario, { server, carrier, time, logs, oneByOne: true });

@@ -11,7 +11,7 @@ import { turns } from "../../src/clocks/turns.ts";
 import { wakeUp } from "../../src/clocks/wake-up.ts";
 import type { Clock } from "../../src/definition/clock.ts";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
-import { oracleOf } from "../patient.ts";
+import { oraclesOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";
 import { toAnswer, toMessage } from "./messages.ts";
@@ -93,7 +93,7 @@ class Run {
   constructor(scenario: Scenario, subject: Subject) {
     this.#scenario = scenario;
     this.#subject = subject;
-    this.#model = new ServerModel(scenario.policies, oracleOf(scenario.mishap));
+    this.#model = new ServerModel(scenario.policies, oraclesOf(scenario.mishap));
   }
 
   async prepare(): Promise<void> {

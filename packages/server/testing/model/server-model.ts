@@ -62,11 +62,11 @@ export class ServerModel {
   readonly #policies: Policies;
   readonly #surroundings: Surroundings;
 
-  constructor(policies: Policies, oracle: Oracle) {
+  constructor(policies: Policies, openOracle: () => Oracle) {
     this.#policies = policies;
     this.#surroundings = {
       alarm: this.timers,
-      oracle,
+      openOracle,
       openLog: () => {
         const log: string[] = [];
         this.logs.push(log);

@@ -14,7 +14,8 @@ type WorldStart = number | "none" | "bad";
 /** What a world shares with the others on its server. */
 export interface Surroundings {
   readonly alarm: Alarm;
-  readonly oracle: Oracle;
+  /** Makes the oracle of one more world. */
+  readonly openOracle: () => Oracle;
   /** Where a world notes what it is told. */
   readonly openLog: () => (event: string) => void;
   /** Told that an agent has no place any more, and the code of the reason. */
@@ -48,7 +49,9 @@ export class WorldModel implements SequenceHost {
     this.settings = settings;
     this.#surroundings = surroundings;
     this.log = surroundings.openLog();
-    this.#turns = new Turns(surroundings.alarm, surroundings.oracle, (code) => this.#fail(code));
+    this.#turns = new Turns(surroundings.alarm, surroundings.openOracle(), (code) =>
+      this.#fail(code),
+    );
     this.alarm = this.#turns;
     this.#sequence = new SequenceModel(policies.clock, settings, this);
     const { deadlineMs, policy } = { deadlineMs: undefined, policy: "wait", ...policies.clock };
