@@ -56,7 +56,7 @@ class RemoteVecEnv(VecEnv):
         """Begins a sequence in every slot, with the seeds and options given before."""
         if any(options != self._options[0] for options in self._options):
             raise UsageError(
-                f"set_options got options that differ between slots: {self._options}",
+                f"set_options received options that differ between slots: {self._options}",
                 "UNIMPLEMENTED",
                 "give one dict for all slots",
             )

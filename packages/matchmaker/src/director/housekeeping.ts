@@ -61,7 +61,7 @@ function overdue(
   }
   return away === true
     ? `its watch ended, and nobody followed it within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
-    : `nobody watched it, or got it, for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
+    : `nobody watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
 /**

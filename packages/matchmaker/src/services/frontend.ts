@@ -61,7 +61,7 @@ export function frontendService(
       const asker = askerOf(call, request);
       const { value } = found(replica, ticketId, asker);
       if (!isOperator(asker.caller)) {
-        presence.got(value);
+        presence.read(value);
       }
       return { ticket: ticketMessage(value) };
     },

@@ -83,7 +83,7 @@ describe("a ticket whose watch has ended", () => {
     const server = await house.serve("a");
     await house.settle();
     await one.stop();
-    // That it was got while it was assigned does not tell that anybody follows it later.
+    // That it was read while it was assigned does not tell that anybody follows it later.
     await house.ticket(left);
     server.isUp = false;
     await house.pass(60_000);
@@ -95,7 +95,7 @@ describe("a ticket whose watch has ended", () => {
 });
 
 describe("a ticket without a watch", () => {
-  it("fails when nobody has got it for its lease, and goes on while its creator does", async () => {
+  it("fails when nobody has read it for its lease, and goes on while its creator does", async () => {
     await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
     const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
     // Two would be matched.
@@ -106,7 +106,9 @@ describe("a ticket without a watch", () => {
     }
     const { tickets } = await house.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
-    expect(reasons.get(forgotten)).toMatch(/nobody watched it.*60000 ms.*limit: ticketLeaseMs/);
+    expect(reasons.get(forgotten)).toMatch(
+      /nobody watched or read it.*60000 ms.*limit: ticketLeaseMs/,
+    );
     expect(reasons.get(polled)).toBeUndefined();
   });
 

@@ -24,7 +24,7 @@ export class Presence {
   readonly #emit: Emit;
   /** Open watches by ticket. */
   readonly #watches = new Map<string, number>();
-  /** Tickets to look at, and true for those that were got. */
+  /** Tickets to look at, and true for those that were read. */
   readonly #due = new Map<string, boolean>();
   readonly #stop: () => void;
   #cancelFlush: (() => void) | undefined;
@@ -64,8 +64,8 @@ export class Presence {
     };
   }
 
-  /** The ticket was got by its creator. Once is enough where it waits; of an agent that has a seat it tells nothing. */
-  got(ticket: Ticket): void {
+  /** The ticket was read by its creator. Once is enough where it waits; of an agent that has a seat it tells nothing. */
+  read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {
       this.#add(ticket.id, true);
     }

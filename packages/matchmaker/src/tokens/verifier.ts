@@ -112,7 +112,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
   };
 }
 
-/** A token that somebody got who registered this server's id with another address, or that an agent got before. */
+/** A token issued to whoever registered this server's id with another address, or to an agent earlier. */
 class WrongAddress extends Error {}
 
 function refusal(error: unknown, nowMs: number): DmEnvRpcError {

@@ -63,10 +63,10 @@ function reasonOf(address: Address, cause: Error | undefined): string {
   if (code !== undefined && /^ERR_SSL_.*ALERT/.test(code)) {
     return `${at} refused the TLS handshake (${cause?.message}); it may ask for a client certificate: pass tls.cert and tls.key`;
   }
-  const got = cause === undefined ? "the connection was closed" : cause.message;
+  const received = cause === undefined ? "the connection was closed" : cause.message;
   return address.secure
-    ? `expected an HTTP/2 server on ${at}, received: ${got}; check the address`
-    : `expected an HTTP/2 server on ${at}, received: ${got}; check the address, and use https://${at} if it serves TLS`;
+    ? `expected an HTTP/2 server on ${at}, received: ${received}; check the address`
+    : `expected an HTTP/2 server on ${at}, received: ${received}; check the address, and use https://${at} if it serves TLS`;
 }
 
 function codeOf(cause: Error | undefined): string | undefined {

@@ -41,12 +41,12 @@ export const neverReads: Peer = {
     say({ case: "createWorld", value: {} });
     const created = await answer();
     if (created.case !== "createWorld") {
-      throw new Error(`expected a world, got ${created.case}`);
+      throw new Error(`expected a world, received ${created.case}`);
     }
     say({ case: "joinWorld", value: { worldName: created.value.worldName } });
     const joined = await answer();
     if (joined.case !== "joinWorld") {
-      throw new Error(`expected to join, got ${joined.case}`);
+      throw new Error(`expected to join, received ${joined.case}`);
     }
     const many = repeated(framesOf(load).request)(steps);
     return {
