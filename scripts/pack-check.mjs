@@ -76,8 +76,7 @@ function checkFiles(files) {
     }
   }
   for (const file of inside) {
-    // What packages/page builds is inside as it is.
-    if (file.startsWith("template/") || file.startsWith("dist/page/assets/")) {
+    if (file.startsWith("template/")) {
       continue;
     }
     if (/\.(test|test-d)\.|(^|\/)(testing|fuzz|golden|reports)\//.test(file)) {

@@ -10,7 +10,6 @@ describe("flags", () => {
       host: "127.0.0.1",
       port: 8980,
       allowInsecure: false,
-      page: false,
       tls: undefined,
       clock: "lockstep",
       deadlineMs: 10_000,

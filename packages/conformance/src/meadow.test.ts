@@ -31,11 +31,11 @@ function describeMeadow(
     policies = {},
     ...options
   }: {
-    protocol?: ProtocolName;
-    clock?: ClockName;
+    protocol?: ProtocolName | undefined;
+    clock?: ClockName | undefined;
     /** What is said of the server beside, or in place of, `meadowConfig`. */
-    config?: ConformanceConfig;
-    policies?: MeadowPolicies;
+    config?: ConformanceConfig | undefined;
+    policies?: MeadowPolicies | undefined;
   } & Pick<ServeOptions, "singleWorld" | "premade">,
 ): void {
   describeConformance({

@@ -46,14 +46,14 @@ export interface RunOptions {
   /** `host:port` of the server. */
   readonly address: string;
   /** What to speak. Default `grpc`. */
-  readonly protocol?: ProtocolName;
-  readonly config?: ConformanceConfig;
+  readonly protocol?: ProtocolName | undefined;
+  readonly config?: ConformanceConfig | undefined;
   /** Runs only the checks whose id or title has this in it. */
-  readonly filter?: string;
+  readonly filter?: string | undefined;
   /** Told of each check before it runs. */
-  readonly onCheck?: (check: CheckInfo, done: number, total: number) => void;
+  readonly onCheck?: ((check: CheckInfo, done: number, total: number) => void) | undefined;
   /** Told of each result as it comes. */
-  readonly onResult?: (result: CheckResult, done: number, total: number) => void;
+  readonly onResult?: ((result: CheckResult, done: number, total: number) => void) | undefined;
 }
 
 /** The checks that a filter lets through. */

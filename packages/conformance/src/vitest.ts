@@ -17,13 +17,13 @@ export interface ServerUnderTest {
 /** What to check, and how. */
 export interface DescribeOptions {
   /** What the suite is called. Default "conformance". */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Starts the server, before the first check. */
   readonly start: () => ServerUnderTest | Promise<ServerUnderTest>;
-  readonly config?: ConformanceConfig;
-  readonly protocol?: ProtocolName;
+  readonly config?: ConformanceConfig | undefined;
+  readonly protocol?: ProtocolName | undefined;
   /** Only checks whose id or title has this in it. */
-  readonly filter?: string;
+  readonly filter?: string | undefined;
 }
 
 /**

@@ -31,7 +31,7 @@ export function overloaded(
   {
     cause,
     retryAfterS = defaultRetryAfterS,
-  }: { readonly cause?: unknown; readonly retryAfterS?: number } = {},
+  }: { readonly cause?: unknown | undefined; readonly retryAfterS?: number | undefined } = {},
 ): ConnectError {
   const metadata = { "retry-after": String(retryAfterS) };
   return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);

@@ -29,7 +29,7 @@ export interface MatchmakerServer extends AsyncDisposable {
   readonly url: string;
   readonly matchmaker: Matchmaker;
   /** Stops: no new calls, then those that are open are cut off after `graceMs` (default 1,000). Idempotent. */
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
 /** How long a request may stop in the middle: all of them are one message. */

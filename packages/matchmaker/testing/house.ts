@@ -79,8 +79,8 @@ export class House implements AsyncDisposable {
 
   static async open(
     options: MatchmakerOptions & {
-      readonly time?: ManualTime;
-      readonly servers?: SimulatedServers;
+      readonly time?: ManualTime | undefined;
+      readonly servers?: SimulatedServers | undefined;
     } = {},
   ): Promise<House> {
     const time = options.time ?? manualTime(startMs);

@@ -25,10 +25,10 @@ export type TallyOptions = Partial<
     "onLeave" | "onReset" | "lateEntry" | "onDestroy" | "resetDeadlineMs" | "drainDeadlineMs"
   >
 > & {
-  readonly clock?: Clock;
-  readonly log?: TallyEvent[];
+  readonly clock?: Clock | undefined;
+  readonly log?: TallyEvent[] | undefined;
   /** The log of each world, as they are created. */
-  readonly logs?: TallyEvent[][];
+  readonly logs?: TallyEvent[][] | undefined;
 };
 
 /**

@@ -12,7 +12,6 @@ export type {
   ListenOptions,
   ListenTls,
   RouteCall,
-  ServedFile,
 } from "./listen/listen-options.ts";
 export type { Metadata } from "./open/metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open/open-connect-stream.ts";

@@ -16,7 +16,6 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
   create: [],
-  page: ["protocol", "tensor-codec"],
 };
 
 /** The rooms of a package's `src`, and the rooms that each imports (ARCHITECTURE.md). */
@@ -38,8 +37,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     properties: ["engine", "definition"],
     session: ["properties", "engine", "definition"],
     spectating: ["engine", "clocks", "definition"],
-    page: [],
-    host: ["page", "spectating", "session", "properties", "engine", "definition"],
+    host: ["spectating", "session", "properties", "engine", "definition"],
   },
   client: {
     stream: [],

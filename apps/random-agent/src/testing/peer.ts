@@ -9,7 +9,9 @@ export interface PeerOptions {
   readonly actions: Specs;
   readonly sequenceLength: number;
   /** Is told of every request; what it throws is the answer, "silence" is none. */
-  readonly onRequest?: (request: ProcessRequest, agent: number) => "silence" | undefined;
+  readonly onRequest?:
+    | ((request: ProcessRequest, agent: number) => "silence" | undefined)
+    | undefined;
 }
 
 /** A server of one world. */

@@ -129,8 +129,8 @@ export class EnvironmentState implements Environment, Stepper {
     return this.step({}, left());
   }
 
-  close(options: WaitOptions = {}): Promise<void> {
-    this.#closing ??= this.#close({ timeoutMs: defaultCloseTimeoutMs, ...options });
+  close({ timeoutMs = defaultCloseTimeoutMs, ...options }: WaitOptions = {}): Promise<void> {
+    this.#closing ??= this.#close({ ...options, timeoutMs });
     return this.#closing;
   }
 

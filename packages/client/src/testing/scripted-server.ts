@@ -26,15 +26,15 @@ import type { Connection } from "../environment/environment.ts";
 
 /** What a scripted server does: a small world of one agent, where the script says nothing else. */
 export interface Script {
-  readonly actions?: Specs;
+  readonly actions?: Specs | undefined;
   /** As a function: the specs after so many resets. */
-  readonly observations?: Specs | ((resets: number) => Specs);
+  readonly observations?: Specs | ((resets: number) => Specs) | undefined;
   /** Steps of a sequence after its first. Default 2. */
-  readonly sequenceLength?: number;
+  readonly sequenceLength?: number | undefined;
   /** How a sequence ends. */
-  readonly end?: EnvironmentStateType;
+  readonly end?: EnvironmentStateType | undefined;
   /** Whether it goes on as if nothing was when the client ends its side. */
-  readonly deaf?: boolean;
+  readonly deaf?: boolean | undefined;
   /** The value of an observation; `tick` counts from 0 in each sequence. Default: zeros, ticks for `tick`. */
   observe?(name: string, tick: number): unknown;
   /** Answers in the world's place: with a response, `silence`, or undefined to let the world answer. */

@@ -26,7 +26,7 @@ export interface RegistrableServer {
   /** The worlds that there are now. */
   worlds(): readonly ServedWorld[];
   /** Drains it for `graceMs`, then ends it. */
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
 /** How a server is served and registered. */
@@ -45,7 +45,7 @@ export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisp
    * reported as having left. Then gives up the place, with the worlds that somebody is still in, and cuts off who is left.
    * Further calls share the first one's end, and can only bring it nearer.
    */
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
 /** What is reported at once. */

@@ -17,12 +17,12 @@ export interface RealtimeOptions {
    * A step is answered with the observation after the `next` tick (default), or at
    * once with the `newest` one.
    */
-  readonly answer?: "next" | "newest";
+  readonly answer?: "next" | "newest" | undefined;
   /**
    * An agent that does not step before a tick keeps its latest actions (`repeat-last`,
    * default), or has none in that tick (`default-action`).
    */
-  readonly onMissedDeadline?: "repeat-last" | "default-action";
+  readonly onMissedDeadline?: "repeat-last" | "default-action" | undefined;
 }
 
 /**

@@ -10,13 +10,13 @@ export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "
 /** A deadline for slow agents. */
 export interface DeadlineOptions {
   /** Milliseconds from the moment that the first agent waits for the others. Default: none. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /**
    * The others `wait` for it (default, the miss is only counted, once a step); the world moves
    * on without its actions (`default-action`) or with those of its last step
    * (`repeat-last`); or it is taken out of the world (`leave`).
    */
-  readonly onMissedDeadline?: MissedDeadlinePolicy;
+  readonly onMissedDeadline?: MissedDeadlinePolicy | undefined;
 }
 
 /** An agent in the sequence as a clock sees it. One object for as long as the agent is in the sequence. */
@@ -35,12 +35,12 @@ export type TickActions = ReadonlyMap<AgentId, ActionValues>;
 export interface Clock extends DeadlineOptions {
   readonly name: string;
   /** Name of an action that the clock reads; the world must declare it. */
-  readonly action?: string;
+  readonly action?: string | undefined;
   /**
    * True if the world runs on without its agents (behaviours 54, 65): a sequence begins without those that have
    * not stepped, and the next one begins by itself. Default false.
    */
-  readonly continuous?: boolean;
+  readonly continuous?: boolean | undefined;
   /** Starts the clock of one world. */
   start(sequence: SequenceControl): ClockDriver;
 }

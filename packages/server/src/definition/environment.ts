@@ -35,34 +35,34 @@ export interface SingleAgentDefinition<
 > {
   /** Unique among the worlds of a server. */
   readonly name: string;
-  readonly description?: string;
-  readonly version?: string;
+  readonly description?: string | undefined;
+  readonly version?: string | undefined;
   /**
    * Settings of a create. Like a join, a reset of an agent and a reset of the world it also takes an optional uint64
    * `seed`, unless another is declared.
    */
-  readonly settings?: S;
+  readonly settings?: S | undefined;
   /** Settings of a join. */
-  readonly joinSettings?: J;
+  readonly joinSettings?: J | undefined;
   /** Settings of an agent's reset, all optional in the request; they hold for its sequences from then on. */
-  readonly resetSettings?: R;
+  readonly resetSettings?: R | undefined;
   readonly actions: A;
   /** What is observed beside `reward`, a float32, which is added. */
   readonly observations: O;
   /** How many agents may have an environment each. */
-  readonly agents?: FromSettings<AgentCounts, SettingValues<S>>;
+  readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
   /**
    * A destroy with agents joined is refused (`refuse`, default), waits for them to
    * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
    */
-  readonly onDestroy?: DestroyPolicy;
+  readonly onDestroy?: DestroyPolicy | undefined;
   /** Default 30,000. */
-  readonly drainDeadlineMs?: number;
+  readonly drainDeadlineMs?: number | undefined;
   /**
    * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
    * before it begins the next sequence without them. Default 10,000.
    */
-  readonly resetDeadlineMs?: number;
+  readonly resetDeadlineMs?: number | undefined;
   /** Makes the environment of an agent that joins; it has the hooks of an environment and no others. */
   create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }

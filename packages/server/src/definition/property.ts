@@ -11,7 +11,7 @@ import type { Awaitable } from "./awaitable.ts";
 /** What can be done with a property. */
 export interface PropertyAccess<T extends TensorSpec> {
   /** For people. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /**
    * The value now; without it the property cannot be read. A DmEnvRpcError that it
    * throws is told to the client. A property of a world gets the agent that asks.

@@ -4,11 +4,11 @@ import { optional, type SettingSpecs, seedSetting } from "./settings.ts";
 
 /** The part of a world's definition that seeds are declared in. */
 interface Seedable {
-  readonly perAgent?: boolean;
-  readonly settings?: SettingSpecs;
-  readonly joinSettings?: SettingSpecs;
-  readonly resetSettings?: SettingSpecs;
-  readonly resetWorldSettings?: SettingSpecs;
+  readonly perAgent?: boolean | undefined;
+  readonly settings?: SettingSpecs | undefined;
+  readonly joinSettings?: SettingSpecs | undefined;
+  readonly resetSettings?: SettingSpecs | undefined;
+  readonly resetWorldSettings?: SettingSpecs | undefined;
 }
 
 /**

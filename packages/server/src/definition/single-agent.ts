@@ -12,9 +12,9 @@ export interface EnvironmentStep<O extends Specs> {
   /** Every observation, kept until the next step and not copied. */
   readonly observation: PackablesOf<O>;
   /** Default 0. */
-  readonly reward?: number;
+  readonly reward?: number | undefined;
   /** `terminated` is a natural end, `interrupted` one that cuts the sequence short. Default `running`. */
-  readonly state?: SequenceState;
+  readonly state?: SequenceState | undefined;
 }
 
 /** A single-agent environment in dm_env's terms. */

@@ -87,7 +87,7 @@ export interface SequenceStart<Settings> {
   readonly settings: Settings;
   /** The agents of the sequence, in the order in which they joined. */
   readonly agents: readonly AgentId[];
-  /** The world's random source, the one that `create` got; a reset of the world with a `seed` seeds it anew. */
+  /** The world's random source, the one that `create` received; a reset of the world with a `seed` seeds it anew. */
   readonly random: SeededRandom;
   /** True if `random` has been seeded anew since the last sequence began. */
   readonly isReseeded: boolean;
@@ -146,9 +146,9 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
    */
   picture?(): Picture;
   /** Properties for the agents that have joined, beside those that every world has under `world`. */
-  readonly properties?: PropertyTree;
+  readonly properties?: PropertyTree | undefined;
   /** Extension messages of the agents that have joined. */
-  readonly extensions?: readonly Extension[];
+  readonly extensions?: readonly Extension[] | undefined;
   /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
   /**
@@ -161,9 +161,9 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
 /** How many agents a world has room for. */
 export interface AgentCounts {
   /** The first sequence begins when as many have joined. Default 1. */
-  readonly min?: number;
+  readonly min?: number | undefined;
   /** Past it a join is refused with RESOURCE_EXHAUSTED. Default 1,000. */
-  readonly max?: number;
+  readonly max?: number | undefined;
 }
 
 /** What specs that depend on settings are made from. */
@@ -210,20 +210,20 @@ export interface WorldRules<
   /** Unique among the worlds of a server. */
   readonly name: string;
   /** For people. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** The author's version of it, for clients to record (behaviour 59). */
-  readonly version?: string;
+  readonly version?: string | undefined;
   /**
    * Settings of a create. Like a reset of the world it also takes an optional uint64 `seed`, unless
    * another is declared here: it seeds `random`.
    */
-  readonly settings?: S;
+  readonly settings?: S | undefined;
   /** Settings of a join. */
-  readonly joinSettings?: J;
+  readonly joinSettings?: J | undefined;
   /** Settings of an agent's reset, all optional in the request. */
-  readonly resetSettings?: R;
+  readonly resetSettings?: R | undefined;
   /** Settings of a reset of the world, all optional in the request; they replace those of the create. */
-  readonly resetWorldSettings?: W;
+  readonly resetWorldSettings?: W | undefined;
   /**
    * What an agent can do; a function where it depends on the settings. Then `create` takes its parameter,
    * used or not: without one, the compiler infers no specs from functions.
@@ -236,34 +236,34 @@ export interface WorldRules<
    * create and a seed of its own; `agents.min` means nothing then. A join and a reset of
    * the agent take a `seed`, too. Default false.
    */
-  readonly perAgent?: boolean;
+  readonly perAgent?: boolean | undefined;
   /** When the world advances and who is answered. Default `lockstep()`. */
-  readonly clock?: Clock;
-  readonly agents?: FromSettings<AgentCounts, SettingValues<S>>;
+  readonly clock?: Clock | undefined;
+  readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
   /**
    * When an agent leaves the others `continue` (default); `block` until another
    * has joined; or their sequence is cut short, INTERRUPTED (`terminate`).
    */
-  readonly onLeave?: LeavePolicy;
+  readonly onLeave?: LeavePolicy | undefined;
   /**
    * A RUNNING agent's reset takes it out of the sequence at once (`respawn`,
    * default), or is answered when the sequence of the others is over (`wait`).
    */
-  readonly onReset?: "respawn" | "wait";
+  readonly onReset?: "respawn" | "wait" | undefined;
   /** An agent whose first step comes while others are in a sequence enters `now` (default), or with the `next-sequence`. */
-  readonly lateEntry?: "now" | "next-sequence";
+  readonly lateEntry?: "now" | "next-sequence" | undefined;
   /**
    * A destroy with agents joined is refused (`refuse`, default), waits for them to
    * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
    */
-  readonly onDestroy?: DestroyPolicy;
+  readonly onDestroy?: DestroyPolicy | undefined;
   /** Default 30,000. */
-  readonly drainDeadlineMs?: number;
+  readonly drainDeadlineMs?: number | undefined;
   /**
    * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
    * before it begins the next sequence without them. Default 10,000.
    */
-  readonly resetDeadlineMs?: number;
+  readonly resetDeadlineMs?: number | undefined;
 }
 
 /** A kind of world: its specs, its time, and how one is created. */

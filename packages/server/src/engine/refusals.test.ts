@@ -20,7 +20,7 @@ interface FieldsOptions {
   readonly clock: Clock;
   /** Where fields are looked at: before a step, or in it. */
   readonly checks: "validate" | "step" | "late step" | "unmarked step";
-  readonly log?: string[];
+  readonly log?: string[] | undefined;
 }
 
 /** Agents take fields of a board; no field can be taken twice. */

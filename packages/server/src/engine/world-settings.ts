@@ -17,7 +17,7 @@ export interface WorldSettingsOptions {
   /** Makes the seed of a world without a setting `seed`. */
   readonly randomSeed: () => bigint;
   /** Takes precedence over the setting `seed`. */
-  readonly seed?: bigint;
+  readonly seed?: bigint | undefined;
   readonly limits: { readonly maxElements: number };
 }
 
@@ -25,7 +25,7 @@ export interface WorldSettingsOptions {
 export class WorldSettings {
   values: Settings;
   readonly #source: Reseedable;
-  readonly counts: Required<AgentCounts>;
+  readonly counts: { readonly min: number; readonly max: number };
   /** The author's `agents.max`; undefined where the default holds. */
   readonly declaredMax: number | undefined;
   readonly #definition: UntypedWorldDefinition;
@@ -41,8 +41,9 @@ export class WorldSettings {
     this.values = readSettings(definition.settings ?? {}, settings, "create", false);
     this.#source = reseedable(seed ?? seedOf(this.values) ?? randomSeed());
     const { agents = {} } = definition;
-    const declared = typeof agents === "function" ? agents(this.values as never) : agents;
-    this.counts = { min: 1, max: 1000, ...declared };
+    const declared: AgentCounts =
+      typeof agents === "function" ? agents(this.values as never) : agents;
+    this.counts = { min: declared.min ?? 1, max: declared.max ?? 1000 };
     this.declaredMax = declared.max;
   }
 

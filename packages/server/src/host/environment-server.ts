@@ -29,9 +29,9 @@ import { WorldRegistry } from "./world-registry.ts";
 /** A world that a server comes with (behaviour 23). */
 export interface PremadeWorld {
   /** Which kind; the server's only one by default. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   /** Settings of its create, nested or not. */
-  readonly settings?: Settings;
+  readonly settings?: Settings | undefined;
 }
 
 /** How worlds are offered, with or without a network. */
@@ -39,21 +39,21 @@ export interface EnvironmentServerOptions {
   /** The kinds of world; where there are several, the create setting `world_type` chooses. */
   readonly worlds: readonly WorldDefinition[];
   /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
-  readonly singleWorld?: boolean;
+  readonly singleWorld?: boolean | undefined;
   /** Worlds that are there from the start. */
-  readonly premade?: readonly PremadeWorld[];
+  readonly premade?: readonly PremadeWorld[] | undefined;
   /** Properties of the server, beside `server`, `worlds` and `types`, which every server has. */
-  readonly properties?: PropertyTree;
+  readonly properties?: PropertyTree | undefined;
   /** Extension messages that every connection may send. */
-  readonly extensions?: readonly Extension[];
-  readonly limits?: Partial<ServerLimits>;
+  readonly extensions?: readonly Extension[] | undefined;
+  readonly limits?: Partial<ServerLimits> | undefined;
   /**
    * Whether what worlds return is held to the bounds of their specs; a violation is the
    * world's failure. Default `always`; `sampled` costs next to nothing with large observations.
    */
-  readonly checkObservations?: ObservationChecks;
+  readonly checkObservations?: ObservationChecks | undefined;
   /** Says what each connection may do. Default: every connection may do everything. */
-  readonly authorize?: Authorize;
+  readonly authorize?: Authorize | undefined;
   /**
    * Takes the seat that an agent shows a join token for. Nobody joins whom it refuses;
    * it may take as long as a world's join (limit `joinMs`). Default: every seat is free.
@@ -61,22 +61,22 @@ export interface EnvironmentServerOptions {
    * The join setting `join_token` is reserved for tokens, and no world sees it, with
    * this option or without: so an agent joins in the same way wherever it is sent.
    */
-  readonly joinToken?: JoinToken;
+  readonly joinToken?: JoinToken | undefined;
   /**
    * Told of what happens, for logs. Called at once, so it must be quick; the same events
    * are published on `node:diagnostics_channel` (see `channelName`).
    */
-  readonly onEvent?: (event: ServerEvent) => void;
+  readonly onEvent?: ((event: ServerEvent) => void) | undefined;
   /** Default: the machine's time. */
-  readonly time?: TimeSource;
+  readonly time?: TimeSource | undefined;
   /** Seeds of worlds that are given none. Default: from the machine's entropy. */
-  readonly randomSeed?: () => bigint;
+  readonly randomSeed?: (() => bigint) | undefined;
 }
 
 /** How long a close waits. */
 export interface CloseOptions {
   /** Milliseconds for agents to be told that their sequences are over. Default 0: whoever is still there is cut off. */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
 }
 
 /** Worlds that streams can be connected to. */

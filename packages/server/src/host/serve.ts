@@ -7,7 +7,6 @@ import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
-import { pageFiles } from "../page/page-files.ts";
 import {
   type CloseOptions,
   createEnvironmentServer,
@@ -23,30 +22,25 @@ import type { ServedWorld } from "./served-worlds.ts";
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
   /** Address to listen on, or `unix:/path` for a Unix domain socket. Default 127.0.0.1. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** Port to listen on; 0, the default, picks one. Has no meaning for a Unix domain socket. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Serves TLS, and with `clientCertificates` asks who calls (mTLS). Default: plain text. */
-  readonly tls?: ListenTls;
+  readonly tls?: ListenTls | undefined;
   /** Listens beyond this machine without TLS: whoever can read the wire reads along. Default false. */
-  readonly allowInsecure?: boolean;
+  readonly allowInsecure?: boolean | undefined;
   /**
    * Origins of the web pages that may use this server, such as `https://play.example.org`; `*` for all.
    * Default: none but pages of the server's own origin. Clients that are no pages are not affected.
    */
-  readonly allowedOrigins?: readonly string[];
-  /**
-   * Serves a page at `/` that shows the worlds live and lets people play them. It calls this server as any
-   * page would: with the role `spectator` to watch, `agent` to play. Default false.
-   */
-  readonly page?: boolean;
+  readonly allowedOrigins?: readonly string[] | undefined;
   /**
    * Adds further services to the port, for Connect, gRPC and gRPC-Web clients.
    * `authorize` is not asked about their calls.
    */
-  readonly routes?: (router: ConnectRouter) => void;
+  readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /** Files with the messages of extensions and PROTO tensors, for reflection to tell. */
-  readonly descriptors?: readonly DescFile[];
+  readonly descriptors?: readonly DescFile[] | undefined;
 }
 
 /** An environment server on the network. */
@@ -96,14 +90,12 @@ export async function serve(options: ServeOptions): Promise<Server> {
   let listener: Listener;
   try {
     await environments.ready;
-    const files = options.page === true ? await pageFiles() : undefined;
     listener = await listen({
       ...limits,
       host,
       port,
       tls,
       allowedOrigins: options.allowedOrigins,
-      files,
       // Of scalars worlds get the values, and requests that wait have their own.
       codecs: {
         request: createRequestCodec({ ...limits, borrowScalars: true }),

@@ -49,9 +49,9 @@ export type ErrorOrigin = "server" | "client" | "connection";
 /** Options of a DmEnvRpcError. */
 export interface DmEnvRpcErrorOptions extends ErrorOptions {
   /** Which party the error comes from. Default `server`, which is right in a world's code. */
-  readonly origin?: ErrorOrigin;
+  readonly origin?: ErrorOrigin | undefined;
   /** Packed messages that go with the status. */
-  readonly details?: readonly Any[];
+  readonly details?: readonly Any[] | undefined;
 }
 
 /**

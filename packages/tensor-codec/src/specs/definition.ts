@@ -29,7 +29,7 @@ export function exactBounds(
   dtype: DType,
   shape: readonly number[],
   bounds: Bounds<NumericDType> | undefined,
-): { min?: Ordered | TensorData; max?: Ordered | TensorData } {
+): { min?: Ordered | TensorData | undefined; max?: Ordered | TensorData | undefined } {
   const min = exact(dtype, shape, bounds?.min, "min");
   const max = exact(dtype, shape, bounds?.max, "max");
   return { ...(min !== undefined && { min }), ...(max !== undefined && { max }) };

@@ -71,6 +71,6 @@ export type PackablesOf<T extends Specs> = {
  * nested arrays. A side that is absent is not sent.
  */
 export interface Bounds<D extends NumericDType> {
-  readonly min?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>>;
-  readonly max?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>>;
+  readonly min?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>> | undefined;
+  readonly max?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>> | undefined;
 }

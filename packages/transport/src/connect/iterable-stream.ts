@@ -29,7 +29,7 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
   /** The error to tell of for one that an iterable threw. */
   readonly errorOf: (error: unknown) => Error;
   /** The error of a message above the limit, from what the incoming iterable threw; undefined for any other error. */
-  readonly tooLargeOf?: (error: unknown) => DmEnvRpcError | undefined;
+  readonly tooLargeOf?: ((error: unknown) => DmEnvRpcError | undefined) | undefined;
   /** The stream is done, in good order or not. */
   readonly onDone: (error: Error | undefined) => void;
   /** Whether the end of our side ends the call: yes for a server. */

@@ -11,9 +11,9 @@ export interface Limit {
   /** Milliseconds may be any number that a timer can wait; the others are whole, or Infinity. */
   readonly unit: "ms" | "bytes" | "count";
   /** What 0 means; without it a limit is at least 1. */
-  readonly zero?: "never";
+  readonly zero?: "never" | undefined;
   /** The most that it can be. Default: the most of its unit. */
-  readonly most?: number;
+  readonly most?: number | undefined;
 }
 
 /** The limits of a table, with the docstrings of its fields. */

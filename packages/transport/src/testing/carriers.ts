@@ -16,11 +16,11 @@ export interface Pair extends AsyncDisposable {
 }
 
 interface PairOptions {
-  readonly metadata?: ReadonlyMap<string, string>;
+  readonly metadata?: ReadonlyMap<string, string> | undefined;
   /** Limit of the server. */
-  readonly maxMessageBytes?: number;
+  readonly maxMessageBytes?: number | undefined;
   /** Limit of the client. */
-  readonly maxResponseBytes?: number;
+  readonly maxResponseBytes?: number | undefined;
 }
 
 /** Everything that carries a stream, by name. */

@@ -50,7 +50,7 @@ export interface RawCall extends AsyncDisposable {
 export function rawCall(
   address: string,
   headers: OutgoingHttpHeaders = {},
-  options: { readonly read?: boolean; readonly windowBytes?: number } = {},
+  options: { readonly read?: boolean | undefined; readonly windowBytes?: number | undefined } = {},
 ): RawCall {
   const [host, port] = address.split(":");
   const socket = connectTcp({ host: host ?? "", port: Number(port) });

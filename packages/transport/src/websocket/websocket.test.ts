@@ -29,7 +29,7 @@ function bare(
   {
     protocols = [subprotocol],
     headers = {},
-  }: { protocols?: string[]; headers?: Record<string, string> } = {},
+  }: { protocols?: string[] | undefined; headers?: Record<string, string> | undefined } = {},
 ): { readonly socket: WebSocket; readonly open: Promise<void>; readonly closed: Promise<Closed> } {
   const socket = new WebSocket(`ws://${server.address}${processPath}`, protocols, { headers });
   const texts: string[] = [];
