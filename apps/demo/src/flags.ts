@@ -12,7 +12,7 @@ export interface Flags {
 
 /** What `--help` prints. */
 export const help = `A matchmaker, two gridworld servers and eight random agents, playing over dm_env_rpc in
-this terminal.
+this terminal, and on a page whose address is the first line.
 
 usage: npm start -- [options]
 

@@ -13,6 +13,7 @@ import { boardObservations } from "./board.ts";
 import { createBoards } from "./boards.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
 import { boardProfile, operatorOf, tell } from "./matchmaking.ts";
+import { servePage } from "./page.ts";
 import { createScreen, type Screen } from "./screen.ts";
 import { startServer } from "./server-process.ts";
 
@@ -46,12 +47,16 @@ async function main(): Promise<void> {
     });
   }
   const screen = createScreen(process.stdout);
+  await using page = await servePage();
+  screen.say(`watch at ${page.url}`);
   const quiet = ["--log-level", "silent"];
   await using matchmaker = await startServer("matchmaker-server", quiet, ended.signal);
   screen.say(`matchmaker at ${matchmaker.address}: any agent can ask it for a match`);
-  const boards = ["--max-worlds", "1", "--matchmaker", matchmaker.address];
+  const boards = ["--page", "--max-worlds", "1", "--matchmaker", matchmaker.address];
   await using first = await startServer("gridworld-server", boards, ended.signal);
   await using second = await startServer("gridworld-server", boards, ended.signal);
+  page.add(first.address);
+  page.add(second.address);
   const lost = Promise.race([matchmaker, first, second].map((server) => server.lost));
   lost.catch((error: unknown) => ended.abort(error));
 

@@ -10,6 +10,7 @@ describe("flags", () => {
       host: "127.0.0.1",
       port: 8980,
       allowInsecure: false,
+      page: false,
       tls: undefined,
       clock: "lockstep",
       deadlineMs: 10_000,

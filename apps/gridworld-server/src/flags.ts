@@ -31,6 +31,7 @@ export interface Flags extends Pace {
   readonly host: string;
   readonly port: number;
   readonly allowInsecure: boolean;
+  readonly page: boolean;
   readonly tls: TlsFiles | undefined;
   readonly clock: ClockName;
   readonly destroy: (typeof destroyPolicies)[number];
@@ -56,6 +57,8 @@ where
   --tls-ca FILE          lets in only clients with a certificate of this authority, PEM
   --allow-insecure       listen beyond this machine without TLS, where everybody may
                          use the server
+  --page                 serves a page at the same address, where people watch the boards
+                         and, without --matchmaker, play; whoever reaches it may watch
 
 when
   --clock CLOCK          the board advances when every agent has stepped (lockstep, the
@@ -98,6 +101,7 @@ const options = {
   "tls-key": { type: "string" },
   "tls-ca": { type: "string" },
   "allow-insecure": { type: "boolean", default: false },
+  page: { type: "boolean", default: false },
   clock: { type: "string", default: "lockstep" },
   "deadline-ms": { type: "string" },
   "ticks-per-second": { type: "string" },
@@ -145,6 +149,7 @@ export function readFlags(args: readonly string[]): Flags {
     host: values.host,
     port: integer("--port", values.port, 0, 65_535),
     allowInsecure,
+    page: values.page,
     tls,
     clock,
     deadlineMs: integer("--deadline-ms", values["deadline-ms"] ?? "10000", 0, maxMs),

@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import type { ServeHooks } from "@dm-env-rpc/matchmaker/registration";
-import { type ListenTls, type Server, type ServerEvent, serve } from "@dm-env-rpc/server";
+import {
+  type Authorize,
+  type ListenTls,
+  type Server,
+  type ServerEvent,
+  serve,
+} from "@dm-env-rpc/server";
 import { clocks } from "./clocks.ts";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
 import { serveForMatchmaker } from "./matchmaking.ts";
@@ -37,20 +43,30 @@ async function main(): Promise<void> {
 
 /** @param hooks Where a matchmaker says who may do what. */
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
-  const { host, port, allowInsecure, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
+  const { host, port, allowInsecure, page, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
   return await serve({
     worlds: [gridworld(clocks[clock].make(flags), destroy)],
     host,
     port,
     allowInsecure,
+    page,
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
     limits: { maxWorlds, idleWorldMs },
     ...hooks,
+    ...(hooks !== undefined && page ? { authorize: withSpectators(hooks.authorize) } : {}),
     onEvent: (event) => {
       hooks?.onEvent(event);
       log(event);
     },
   });
+}
+
+/** Lets whoever may use the server watch it, too. */
+function withSpectators(authorize: Authorize): Authorize {
+  return async (peer) => {
+    const roles = await authorize(peer);
+    return roles && [...roles, "spectator"];
+  };
 }
 
 function readTls({ cert, key, ca }: TlsFiles): ListenTls {

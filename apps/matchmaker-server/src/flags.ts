@@ -14,6 +14,9 @@ export interface Flags {
   readonly operatorToken: string | undefined;
   readonly operatorCa: string | undefined;
   readonly serverToken: string | undefined;
+  readonly serverCa: string | undefined;
+  readonly agentTokens: string | undefined;
+  readonly agentCa: string | undefined;
   readonly settings: Partial<MatchmakerSettings>;
   readonly redis: string | undefined;
   readonly redisPrefix: string | undefined;
@@ -52,6 +55,10 @@ usage: dm-env-rpc-matchmaker-server [options]
   --operator-ca FILE     whose certificates make an operator, as PEM; goes with --tls-cert
   --server-token FILE    who sends the token in this file registers servers, and does nothing else (nobody
                          but operators)
+  --server-ca FILE       whose certificates make a server, as PEM; goes with --tls-cert
+  --agent-tokens FILE    only who sends a token in this file, or has a certificate of --agent-ca, asks for
+                         matches: a name and a token on each line (everybody)
+  --agent-ca FILE        whose certificates make an agent, as PEM; goes with --tls-cert
   --redis URL            keep the state in Redis 7 or later, for several matchmakers; rediss:// for TLS
                          (in memory)
   --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
@@ -79,6 +86,9 @@ const options = {
   "operator-token": { type: "string" },
   "operator-ca": { type: "string" },
   "server-token": { type: "string" },
+  "server-ca": { type: "string" },
+  "agent-tokens": { type: "string" },
+  "agent-ca": { type: "string" },
   ...Object.fromEntries([...settingFlags.values()].map((flag) => [flag, { type: "string" }])),
   redis: { type: "string" },
   "redis-prefix": { type: "string" },
@@ -140,8 +150,10 @@ export function readFlags(
   if ((tls[0] === undefined) !== (tls[1] === undefined)) {
     throw new Error("--tls-cert and --tls-key go together, received one of them; see --help");
   }
-  if (text("operator-ca") !== undefined && tls[0] === undefined) {
-    throw new Error("--operator-ca goes with --tls-cert and --tls-key, received none; see --help");
+  for (const flag of ["operator-ca", "server-ca", "agent-ca"]) {
+    if (text(flag) !== undefined && tls[0] === undefined) {
+      throw new Error(`--${flag} goes with --tls-cert and --tls-key, received none; see --help`);
+    }
   }
   const logLevel = text("log-level") ?? "info";
   const level = logLevels.find((known) => known === logLevel);
@@ -166,6 +178,9 @@ export function readFlags(
     operatorToken: text("operator-token"),
     operatorCa: text("operator-ca"),
     serverToken: text("server-token"),
+    serverCa: text("server-ca"),
+    agentTokens: text("agent-tokens"),
+    agentCa: text("agent-ca"),
     settings: readSettings(text),
     redis: text("redis"),
     redisPrefix: text("redis-prefix"),

@@ -167,6 +167,79 @@ describe("matchmaker-server", () => {
     },
   );
 
+  it("knows each agent by its token, and nobody without one", async () => {
+    await using files = await filesIn({
+      agents: "# those who play\nalice red-herring\n\nbob blue-whale\n",
+      server: "let-me-serve\n",
+    });
+    await using program = start([
+      ...["--port", "0", "--agent-tokens", files.at("agents")],
+      ...["--server-token", files.at("server")],
+    ]);
+    const transport = createGrpcTransport({ baseUrl: await program.says(/^listening on (\S+)\n/) });
+    const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    const frontend = createClient(FrontendService, transport);
+    await frontend.createTicket({ ticketId: "hers" }, as("red-herring"));
+    await frontend.getTicket({ ticketId: "hers" }, as("red-herring"));
+    await expect(frontend.getTicket({ ticketId: "hers" }, as("blue-whale"))).rejects.toThrow(
+      /not_found/,
+    );
+    await expect(frontend.createTicket({}, as("white-shark"))).rejects.toThrow(/unauthenticated/);
+    await expect(frontend.createTicket({})).rejects.toThrow(/unauthenticated/);
+    await expect(frontend.createTicket({}, as("let-me-serve"))).rejects.toThrow(
+      /permission_denied/,
+    );
+    const admin = createClient(AdminService, transport);
+    await expect(admin.listTickets({}, as("red-herring"))).rejects.toThrow(/permission_denied/);
+  });
+
+  it.skipIf(noOpenssl !== undefined)(
+    "knows operators, servers and agents by the authorities of their certificates",
+    async () => {
+      const [operators, servers, agents] = [
+        makeCertificates(),
+        makeCertificates(),
+        makeCertificates(),
+      ];
+      await using files = await filesIn({
+        operators: operators.authority,
+        servers: servers.authority,
+        agents: agents.authority,
+        cert: operators.server.cert,
+        key: operators.server.key,
+      });
+      await using program = start([
+        ...["--port", "0", "--tls-cert", files.at("cert"), "--tls-key", files.at("key")],
+        ...["--operator-ca", files.at("operators"), "--server-ca", files.at("servers")],
+        ...["--agent-ca", files.at("agents")],
+      ]);
+      const baseUrl = await program.says(/^listening on (https:\/\/\S+)\n/);
+      const as = (pair?: { readonly cert: string; readonly key: string }) => {
+        const transport = createGrpcTransport({
+          baseUrl,
+          nodeOptions: { ca: operators.authority, ...pair },
+        });
+        const frontend = createClient(FrontendService, transport);
+        const registry = createClient(RegistryService, transport);
+        const admin = createClient(AdminService, transport);
+        return Promise.all(
+          [
+            frontend.getTicket({ ticketId: "none" }),
+            registry.drainServer({ serverId: "none" }),
+            admin.getProfile({ name: "none" }),
+          ].map((call) => call.catch((error: unknown) => /\[(\w+)\]/.exec(String(error))?.[1])),
+        );
+      };
+      const [denied, missing] = ["permission_denied", "not_found"];
+      expect(await as(operators.operator)).toEqual([missing, missing, missing]);
+      expect(await as(servers.agent)).toEqual([denied, missing, denied]);
+      expect(await as(agents.agent)).toEqual([missing, denied, denied]);
+      const unknown = "unauthenticated";
+      expect(await as()).toEqual([unknown, unknown, unknown]);
+      expect(await as(makeCertificates().operator)).toEqual([unknown, unknown, unknown]);
+    },
+  );
+
   it.each([
     [["--port", "eighty"], /--port.*eighty/],
     [["--prot", "1"], /--prot/],
@@ -178,6 +251,9 @@ describe("matchmaker-server", () => {
     [["--operator-token", "/no/such/token"], /\/no\/such\/token/],
     [["--operator-ca", "ca.pem"], /--operator-ca.*--tls-cert/],
     [["--server-token", "/no/such/token"], /\/no\/such\/token/],
+    [["--server-ca", "ca.pem"], /--server-ca.*--tls-cert/],
+    [["--agent-ca", "ca.pem"], /--agent-ca.*--tls-cert/],
+    [["--agent-tokens", main], /main\.js: line \d+: expected a name and a token/],
     [["--server-lease-ms", "soon"], /--server-lease-ms takes a number, received "soon"/],
     [["--max-tickets", "0"], /maxTickets/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
-import { serveMatchmaker, signingKeyFromPem } from "@dm-env-rpc/matchmaker";
+import { type CallerRole, serveMatchmaker, signingKeyFromPem } from "@dm-env-rpc/matchmaker";
 import { redisStore } from "@dm-env-rpc/matchmaker/redis";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
 import type { ListenTls, OpenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
-import { authorizeBy } from "./authorize.ts";
+import { authorizeBy, readAgentTokens } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
 import { logEvent } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
@@ -39,16 +39,31 @@ async function main(): Promise<void> {
     const content = text(file);
     return content === undefined ? undefined : tokenIn(content, flag, file);
   };
+  const authorities = new Map<CallerRole, string>();
+  for (const [role, file] of [
+    ["operator", flags.operatorCa],
+    ["server", flags.serverCa],
+    ["agent", flags.agentCa],
+  ] as const) {
+    const authority = text(file);
+    if (authority !== undefined) {
+      authorities.set(role, authority);
+    }
+  }
   const profiles = readProfiles(text(flags.profiles) ?? "[]", flags.profiles ?? "");
   const server = await serveMatchmaker({
     host: flags.host,
     port: flags.port,
     allowInsecure: flags.allowInsecure,
-    listenTls: listenTls(flags),
+    listenTls: listenTls(flags, [...authorities.values()]),
     authorize: authorizeBy({
       operatorToken: token("--operator-token", flags.operatorToken),
       serverToken: token("--server-token", flags.serverToken),
-      certificates: flags.operatorCa !== undefined,
+      agentTokens:
+        flags.agentTokens === undefined
+          ? undefined
+          : readAgentTokens(readFileSync(flags.agentTokens, "utf8"), flags.agentTokens),
+      authorities,
     }),
     profiles,
     settings: flags.settings,
@@ -103,16 +118,17 @@ async function main(): Promise<void> {
   }
 }
 
-function listenTls({ tlsCert, tlsKey, operatorCa }: Flags): ListenTls | undefined {
+function listenTls(
+  { tlsCert, tlsKey }: Flags,
+  authorities: readonly string[],
+): ListenTls | undefined {
   if (tlsCert === undefined || tlsKey === undefined) {
     return undefined;
   }
   return {
     cert: readFileSync(tlsCert, "utf8"),
     key: readFileSync(tlsKey, "utf8"),
-    ...(operatorCa === undefined
-      ? {}
-      : { ca: readFileSync(operatorCa, "utf8"), clientCertificates: "optional" }),
+    ...(authorities.length === 0 ? {} : { ca: authorities, clientCertificates: "optional" }),
   };
 }
 

@@ -19,6 +19,7 @@ export type {
   SpecsSource,
 } from "./environment/definition.ts";
 export type {
+  BatchJoinOptions,
   Connection,
   Environment,
   JoinOptions,
@@ -39,6 +40,16 @@ export {
   type TimeStep,
   timeStep,
 } from "./environment/time-step.ts";
+export type {
+  AutoresetMode,
+  DynamicStacked,
+  SequenceInfo,
+  Stacked,
+  VectorBatch,
+  VectorCloseOptions,
+  VectorEnvironment,
+  VectorResetOptions,
+} from "./environment/vector.ts";
 export { type Extension, sendExtension } from "./properties/extension.ts";
 export {
   type Properties,

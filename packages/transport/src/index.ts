@@ -12,6 +12,7 @@ export type {
   ListenOptions,
   ListenTls,
   RouteCall,
+  ServedFile,
 } from "./listen/listen-options.ts";
 export type { Metadata } from "./open/metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open/open-connect-stream.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync } from "node:fs";
-import { type Browser, launch } from "puppeteer-core";
+import { type Browser, launch, type Page } from "puppeteer-core";
 
 /** A browser that a test can start. */
 export interface InstalledBrowser {
@@ -46,4 +46,26 @@ export function start({ name, path }: InstalledBrowser): Promise<Browser> {
           ]
         : [],
   });
+}
+
+/** A page in a browser of its own. */
+export interface OpenedPage extends AsyncDisposable {
+  readonly page: Page;
+  /** What the page complained of: uncaught errors, and what its policy refused. */
+  readonly errors: readonly string[];
+}
+
+/** Opens an address in a browser of its own. */
+export async function openPage(browser: InstalledBrowser, url: string): Promise<OpenedPage> {
+  const started = await start(browser);
+  const page = await started.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") {
+      errors.push(message.text());
+    }
+  });
+  await page.goto(url);
+  return { page, errors, [Symbol.asyncDispose]: () => started.close() };
 }

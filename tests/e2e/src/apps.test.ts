@@ -207,7 +207,7 @@ describe("npm start", () => {
     demo.process.kill(signal);
     expect(await demo.ended).toBe(status);
     expect(demo.stderr).toBe("");
-    expect(demo.stdout).toMatch(/^matchmaker at [^\n]+\n$/);
+    expect(demo.stdout).toMatch(/^watch at \S+\nmatchmaker at [^\n]+\n$/);
   });
 
   // Whose children are whose only Linux tells in a file.

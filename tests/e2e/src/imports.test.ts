@@ -16,6 +16,7 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
   create: [],
+  page: ["protocol", "tensor-codec"],
 };
 
 /** The rooms of a package's `src`, and the rooms that each imports (ARCHITECTURE.md). */
@@ -37,7 +38,8 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     properties: ["engine", "definition"],
     session: ["properties", "engine", "definition"],
     spectating: ["engine", "clocks", "definition"],
-    host: ["spectating", "session", "properties", "engine", "definition"],
+    page: [],
+    host: ["page", "spectating", "session", "properties", "engine", "definition"],
   },
   client: {
     stream: [],

@@ -7,19 +7,23 @@ import {
   LeaveWorldRequestSchema,
   ResetWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError, type Specs } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type Settings, type Specs } from "@dm-env-rpc/tensor-codec";
 import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { maxTimeoutMs } from "@dm-env-rpc/transport";
+import { BatchedEnvironment } from "../environment/batch/batched-environment.ts";
+import { batchSettings, underBatch } from "../environment/batch/join-batch.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
 import type {
+  BatchJoinOptions,
   Connection,
   Environment,
   JoinOptions,
   WorldOptions,
 } from "../environment/environment.ts";
 import { EnvironmentState } from "../environment/environment-state.ts";
-import { tablesOf } from "../environment/join-specs.ts";
+import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
+import type { VectorEnvironment } from "../environment/vector.ts";
 import type { ResponseTo } from "../stream/call.ts";
 import type { MessageObserver } from "../stream/pipeline.ts";
 import { type WaitOptions, waitFor } from "../stream/wait.ts";
@@ -74,22 +78,47 @@ export class ConnectionState implements Connection {
     await this.send({ case: "resetWorld", value }, options);
   }
 
-  async join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
+  join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
-    options: JoinOptions<A, O, N> = {},
-  ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
-    const settings = packSettings(options.settings ?? {}, options.as?.joinSettings);
+    options: BatchJoinOptions<A, O, N>,
+  ): Promise<VectorEnvironment<ActionOf<A>, ObservationOf<O, N>>>;
+  join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
+    world: string,
+    options?: JoinOptions<A, O, N>,
+  ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>>;
+  // The definition and the names asked for are the types; the view checks them against the specs.
+  async join(world: string, options: JoinOptions | BatchJoinOptions = {}): Promise<never> {
+    if (!("batch" in options)) {
+      const { environment } = await this.#join(world, options, options.settings, () => options);
+      return environment as never;
+    }
+    const { environment, tables } = await this.#join(
+      world,
+      options,
+      batchSettings(options),
+      (received) => underBatch(received, options),
+    );
+    return new BatchedEnvironment(environment, tables, options) as never;
+  }
+
+  async #join(
+    world: string,
+    { as, ...wait }: Pick<JoinOptions, "as" | "signal" | "timeoutMs">,
+    given: Settings | undefined,
+    optionsFor: (tables: SpecTables) => JoinOptions,
+  ): Promise<{ readonly environment: EnvironmentState; readonly tables: SpecTables }> {
+    const settings = packSettings(given ?? {}, as?.joinSettings);
     const value = create(JoinWorldRequestSchema, { worldName: world, settings });
-    const response = await this.#stream.call({ case: "joinWorld", value }, options);
+    const response = await this.#stream.call({ case: "joinWorld", value }, wait);
     try {
       const tables = tablesOf(response.value.specs);
-      const environment = new EnvironmentState(this.#stream.pipeline, world, tables, options, this);
+      const { pipeline } = this.#stream;
+      const environment = new EnvironmentState(pipeline, world, tables, optionsFor(tables), this);
       this.#environment = environment;
       this.#stream.joinedAgent = { request: value, environment };
-      // The definition and the names asked for are the types; the view checks them against the specs.
-      return environment as unknown as Environment<ActionOf<A>, ObservationOf<O, N>>;
+      return { environment, tables };
     } catch (error) {
-      await this.leave(options);
+      await this.leave(wait);
       throw error;
     }
   }

@@ -20,6 +20,7 @@ import type {
   ObservationOf,
 } from "./definition.ts";
 import type { AgentState, StepType, TimeStep } from "./time-step.ts";
+import type { AutoresetMode, VectorEnvironment } from "./vector.ts";
 
 /** What a reward or a discount of one's own is made from. */
 export interface SignalContext<Observation = DynamicObservation> {
@@ -70,6 +71,25 @@ export interface JoinOptions<
   readonly tensors?: "view" | "reuse" | "copy" | undefined;
   /** Whether closing the environment destroys its world too. Default false. */
   readonly destroyOnClose?: boolean | undefined;
+}
+
+/** How to join a world as a batch: N environments in slots behind one agent. */
+export interface BatchJoinOptions<
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+  N extends NameOf<O> = NameOf<O>,
+> extends Pick<
+    JoinOptions<A, O, N>,
+    "as" | "settings" | "observations" | "destroyOnClose" | "signal" | "timeoutMs"
+  > {
+  /** Number of slots. */
+  readonly batch: number;
+  /** Default `next-step`. */
+  readonly autoresetMode?: AutoresetMode | undefined;
+  /** Slot i is seeded with `seed` + i; or with an element of a list of its own. Default: seeds derived from the world's. */
+  readonly seed?: bigint | readonly bigint[] | undefined;
+  /** As in VectorizeOptions. Default `fresh`. */
+  readonly buffers?: "fresh" | "reuse" | undefined;
 }
 
 /** How to reset an environment. */
@@ -184,9 +204,15 @@ export interface Connection extends AsyncDisposable {
   /**
    * Joins a world as an agent. A connection is in one world at a time.
    *
+   * With `batch`, as that many environments in slots, which one message steps; closing them leaves the world.
+   *
    * @throws DmEnvRpcError NOT_FOUND for a world that is gone, and what else the server answers.
    * @throws TensorError `spec` when the server's specs are not those of `as`; the agent has left again then.
    */
+  join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
+    world: string,
+    options: BatchJoinOptions<A, O, N>,
+  ): Promise<VectorEnvironment<ActionOf<A>, ObservationOf<O, N>>>;
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
     options?: JoinOptions<A, O, N>,

@@ -29,6 +29,18 @@ test("a definition types actions and observations, without reward and discount",
   await environment.step({ move: "up" });
 });
 
+test("a batch has the types of its definition, stacked", async () => {
+  const batch = await connection.join("world", { as: definition, batch: 8 });
+  const { observation, timeSteps } = await batch.step({ move: Int8Array.of(1), arm: { turn: 0 } });
+  expectTypeOf(observation.view).toEqualTypeOf<Tensor<"uint8">>();
+  expectTypeOf(observation.self.health).toEqualTypeOf<Tensor>();
+  expectTypeOf(observation).not.toHaveProperty("reward");
+  expectTypeOf(timeSteps[0]?.observation.self.health).toEqualTypeOf<number | undefined>();
+  await batch.step([{ move: 1 }, { move: 2 }]);
+  // @ts-expect-error there is no such action
+  await batch.step({ jump: 1 });
+});
+
 test("names that are asked for are what there is", async () => {
   const environment = await connection.join("world", {
     as: definition,

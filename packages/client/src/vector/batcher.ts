@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DynamicObservation } from "../environment/definition.ts";
 import type { TimeStep } from "../environment/time-step.ts";
+import type { SequenceInfo, Stacked, VectorBatch } from "../environment/vector.ts";
 import type { Arrival } from "./slot.ts";
 import type { Stack, Stacker } from "./stacker.ts";
-import type { SequenceInfo, Stacked, VectorBatch } from "./vector-environment.ts";
 
 /** The arrays of a batch. */
 interface Columns {

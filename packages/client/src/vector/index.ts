@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Many environments as one. */
-export type { BackoffOptions } from "../stream/backoff.ts";
-export { type RemoteSlotOptions, remoteSlots } from "./remote-slots.ts";
+
 export type {
   AutoresetMode,
   DynamicStacked,
   SequenceInfo,
-  SlotFactory,
-  SlotRequest,
   Stacked,
-  Unstacked,
-  UnstackedOptions,
   VectorBatch,
   VectorCloseOptions,
   VectorEnvironment,
-  VectorizeOptions,
   VectorResetOptions,
-} from "./vector-environment.ts";
+} from "../environment/vector.ts";
+export type { BackoffOptions } from "../stream/backoff.ts";
+export { type RemoteSlotOptions, remoteSlots } from "./remote-slots.ts";
 export { vectorize } from "./vectorize.ts";
+export type {
+  SlotFactory,
+  SlotRequest,
+  Unstacked,
+  UnstackedOptions,
+  VectorizeOptions,
+} from "./vectorize-options.ts";

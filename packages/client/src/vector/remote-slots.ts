@@ -3,7 +3,7 @@ import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
 import { type ConnectOptions, connect, connectionCodecs } from "../connection/connect.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
 import type { JoinOptions } from "../environment/environment.ts";
-import type { SlotFactory, SlotRequest } from "./vector-environment.ts";
+import type { SlotFactory, SlotRequest } from "./vectorize-options.ts";
 
 /** How slots join worlds of servers. */
 export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>

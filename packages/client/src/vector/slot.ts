@@ -4,15 +4,11 @@ import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env
 import { toError } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment/environment.ts";
 import type { TimeStep } from "../environment/time-step.ts";
+import type { AutoresetMode, SequenceInfo, VectorCloseOptions } from "../environment/vector.ts";
 import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import { copied } from "../stream/copied.ts";
 import { timeLeft, type WaitOptions } from "../stream/wait.ts";
-import type {
-  AutoresetMode,
-  SequenceInfo,
-  SlotFactory,
-  VectorCloseOptions,
-} from "./vector-environment.ts";
+import type { SlotFactory } from "./vectorize-options.ts";
 
 const defaultCloseTimeoutMs = 2_000;
 

@@ -10,7 +10,7 @@ import {
   TensorError,
 } from "@dm-env-rpc/tensor-codec";
 import type { DynamicObservation } from "../environment/definition.ts";
-import type { DynamicStacked } from "./vector-environment.ts";
+import type { DynamicStacked } from "../environment/vector.ts";
 
 /** One observation and where it is nested. */
 interface Leaf {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { ActionStacker } from "../environment/batch/actions.ts";
 import type { Environment } from "../environment/environment.ts";
+import type {
+  AutoresetMode,
+  VectorBatch,
+  VectorCloseOptions,
+  VectorEnvironment,
+  VectorResetOptions,
+} from "../environment/vector.ts";
 import type { BackoffOptions } from "../stream/backoff.ts";
 import { type WaitOptions, watch } from "../stream/wait.ts";
 import { Batcher } from "./batcher.ts";
 import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";
-import type {
-  AutoresetMode,
-  SlotFactory,
-  VectorBatch,
-  VectorCloseOptions,
-  VectorEnvironment,
-  VectorResetOptions,
-} from "./vector-environment.ts";
+import type { SlotFactory } from "./vectorize-options.ts";
 
 /** What a vector is made from. */
 export interface VectorParts<Action, Observation> {
@@ -44,6 +45,8 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   readonly #parts: VectorParts<Action, Observation>;
   readonly #slots: readonly Slot<Action, Observation>[];
   #batcher: Batcher<Observation> | undefined;
+  /** Splits actions of all slots. */
+  #stacker: ActionStacker | undefined;
   #arrivals: Arrival<Observation>[] = [];
   #waiting: Waiting<Observation> | undefined;
   #misfit: Error | undefined;
@@ -108,11 +111,15 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     });
   }
 
-  async step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation>> {
+  async step(
+    given: readonly Action[] | Action,
+    options?: WaitOptions,
+  ): Promise<VectorBatch<Observation>> {
     if (this.#mode === "none") {
       throw refused("step before the first reset", "call reset() first");
     }
     this.#begin("all");
+    const actions = this.#listed(given);
     if (actions.length !== this.size) {
       throw wrongCount(`an action for each of ${this.size} slots`, actions.length);
     }
@@ -130,14 +137,13 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     }
   }
 
-  send(
-    actions: readonly Action[],
-    ids: readonly number[] = actions.map((_, index) => index),
-  ): void {
+  send(given: readonly Action[] | Action, some?: readonly number[]): void {
     if (this.#mode === "none") {
       throw refused("send before the first reset", "call sendReset() first");
     }
     this.#begin("some", "overlapping");
+    const actions = this.#listed(given);
+    const ids = some ?? actions.map((_, index) => index);
     if (ids.length !== actions.length) {
       throw wrongCount(`as many actions as ids, ${ids.length}`, actions.length);
     }
@@ -148,6 +154,16 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
         slot.step(actions[row] as Action, undefined);
       }
     });
+  }
+
+  /** An action for each slot, of one that is for all of them. */
+  #listed(given: readonly Action[] | Action): readonly Action[] {
+    if (Array.isArray(given)) {
+      return given;
+    }
+    const some = this.#slots.find(({ environment }) => environment !== undefined);
+    this.#stacker ??= new ActionStacker(some?.environment?.specs.actions ?? {}, this.size);
+    return this.#stacker.unstack(given as object) as Action[];
   }
 
   async recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment/environment.ts";
+import type { VectorEnvironment } from "../environment/vector.ts";
 import { limiter } from "./limiter.ts";
 import { slotChecker, uncheckedSlots } from "./slot-checker.ts";
+import { VectorState } from "./vector-state.ts";
 import type {
   SlotFactory,
   Unstacked,
   UnstackedOptions,
-  VectorEnvironment,
   VectorizeOptions,
-} from "./vector-environment.ts";
-import { VectorState } from "./vector-state.ts";
+} from "./vectorize-options.ts";
 
 const defaultMaxConcurrency = 32;
 

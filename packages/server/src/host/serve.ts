@@ -7,6 +7,7 @@ import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
+import { pageFiles } from "../page/page-files.ts";
 import {
   type CloseOptions,
   createEnvironmentServer,
@@ -34,6 +35,11 @@ export interface ServeOptions extends EnvironmentServerOptions {
    * Default: none but pages of the server's own origin. Clients that are no pages are not affected.
    */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /**
+   * Serves a page at `/` that shows the worlds live and lets people play them. It calls this server as any
+   * page would: with the role `spectator` to watch, `agent` to play. Default false.
+   */
+  readonly page?: boolean | undefined;
   /**
    * Adds further services to the port, for Connect, gRPC and gRPC-Web clients.
    * `authorize` is not asked about their calls.
@@ -90,12 +96,14 @@ export async function serve(options: ServeOptions): Promise<Server> {
   let listener: Listener;
   try {
     await environments.ready;
+    const files = options.page === true ? await pageFiles() : undefined;
     listener = await listen({
       ...limits,
       host,
       port,
       tls,
       allowedOrigins: options.allowedOrigins,
+      files,
       // Of scalars worlds get the values, and requests that wait have their own.
       codecs: {
         request: createRequestCodec({ ...limits, borrowScalars: true }),

@@ -28,6 +28,13 @@ export interface RouteCall {
   readonly peer: Peer;
 }
 
+/** A file that a listener serves. */
+export interface ServedFile {
+  /** Headers of its response, by lower-case name: its `content-type` and whatever else. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
 /** How a listener listens, and what it allows. */
 export interface ListenOptions extends Partial<ListenLimits> {
   /** Takes each Process stream, of any protocol. Called synchronously; it must not throw. */
@@ -53,6 +60,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
    * but pages that this server serves itself.
    */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /** Files that the listener serves to pages, by path, such as `/page.js`. Default: none. */
+  readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**

@@ -30,7 +30,7 @@ import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
-import type { ListenOptions } from "./listen-options.ts";
+import type { ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
 
 import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
@@ -53,6 +53,8 @@ export interface RoutesOptions {
   readonly idleCallMs: number;
   /** Admits a call before its request is read, or throws the error to refuse it with; calls of Process aside. */
   readonly onCall?: ListenOptions["onCall"] | undefined;
+  /** Files by path. */
+  readonly files: ReadonlyMap<string, ServedFile>;
   /** Decides whether the page that makes a request may. */
   readonly isAllowed: OriginCheck;
   /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
@@ -177,6 +179,12 @@ export function createRoutes(options: RoutesOptions): Routes {
       return;
     }
     setHeaders(response, corsHeaders(request.headers, options.isAllowed));
+    const file = isRead(request.method) ? options.files.get(pathOf(request.url)) : undefined;
+    if (file !== undefined) {
+      response.writeHead(200, headersOf(file));
+      response.end(request.method === "HEAD" ? undefined : file.body);
+      return;
+    }
     const handler = handlers.get(pathOf(request.url));
     const peer = peerOf(peerOfSocket(request.socket), request.headers);
     if (handler === undefined) {
@@ -233,6 +241,12 @@ export function createRoutes(options: RoutesOptions): Routes {
       if (headers[":method"] === "OPTIONS") {
         const preflight = preflightHeaders(headers, options.isAllowed);
         http2.respond({ ":status": 204, ...preflight }, { endStream: true });
+        return;
+      }
+      const file = isRead(headers[":method"]) && options.files.get(pathOf(headers[":path"]));
+      if (file) {
+        http2.respond({ ":status": 200, ...headersOf(file) });
+        http2.end(headers[":method"] === "HEAD" ? undefined : file.body);
         return;
       }
       const handler = handlers.get(pathOf(headers[":path"]));
@@ -295,6 +309,14 @@ async function* bodyOf(
   } finally {
     request.resume();
   }
+}
+
+function isRead(method: string | undefined): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+function headersOf({ headers, body }: ServedFile): Readonly<Record<string, string>> {
+  return { ...headers, "content-length": String(body.length) };
 }
 
 function setHeaders(

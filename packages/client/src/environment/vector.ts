@@ -1,29 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Scalar, Settings, Tensor } from "@dm-env-rpc/tensor-codec";
-import type { DynamicObservation } from "../environment/definition.ts";
-import type { Environment } from "../environment/environment.ts";
-import type { AgentState, TimeStep } from "../environment/time-step.ts";
-import type { BackoffOptions } from "../stream/backoff.ts";
 import type { WaitOptions } from "../stream/wait.ts";
-
-/** What a factory is told of the slot that it makes an environment for. */
-export interface SlotRequest {
-  /** From 0. */
-  readonly slot: number;
-  /** The vector's seed plus the slot's number; undefined where the vector has none. */
-  readonly seed: bigint | undefined;
-  /** 0 at first, then how often the slot was restarted. */
-  readonly restarts: number;
-  /** As the vector's options have it: with `reuse` nobody looks at a time step's tensors once the next step is made. */
-  readonly buffers: "fresh" | "reuse";
-  /** Aborted when the vector is closed. */
-  readonly signal: AbortSignal;
-}
-
-/** Makes the environment of a slot: connects and joins. The slot owns environment and connection. */
-export type SlotFactory<Action, Observation> = (
-  request: SlotRequest,
-) => Promise<Environment<Action, Observation>>;
+import type { DynamicObservation } from "./definition.ts";
+import type { AgentState, TimeStep } from "./time-step.ts";
 
 /**
  * What happens to a slot whose sequence has ended, in Gymnasium's words: its next step is the
@@ -31,32 +10,6 @@ export type SlotFactory<Action, Observation> = (
  * was observed last is in `finalObservation` (`same-step`); nothing, until it is reset (`disabled`).
  */
 export type AutoresetMode = "next-step" | "same-step" | "disabled";
-
-/** How to make many environments one. */
-export interface VectorizeOptions {
-  /** Default `next-step`, which is what an environment does by itself. */
-  readonly autoresetMode?: AutoresetMode | undefined;
-  /** How many slots `recv` waits for. Default: all. */
-  readonly batchSize?: number | undefined;
-  /**
-   * Whether every batch has arrays of its own (`fresh`, default), or the next batch overwrites them
-   * (`reuse`), and those of its `timeSteps` too.
-   */
-  readonly buffers?: "fresh" | "reuse" | undefined;
-  /**
-   * Whether observations are stacked into one tensor per name. Default true. Without it slots may
-   * differ and observations may be of variable shape; a batch has them in `timeSteps` alone.
-   */
-  readonly stack?: boolean | undefined;
-  /** Slots that are being made at once. Default 32. */
-  readonly maxConcurrency?: number | undefined;
-  /** Gives each slot a seed. */
-  readonly seed?: bigint | undefined;
-  /** How a slot that fails is made again; `never` leaves it out from then on. Default: see BackoffOptions. */
-  readonly restart?: BackoffOptions | "never" | undefined;
-  /** Ends making the slots. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** A sequence that has ended. */
 export interface SequenceInfo {
@@ -82,14 +35,6 @@ export type Stacked<Observation> = string extends keyof Observation
 export interface DynamicStacked {
   readonly [name: string]: Tensor | DynamicStacked;
 }
-
-/** How to make many environments one that need not be alike. */
-export interface UnstackedOptions extends VectorizeOptions {
-  readonly stack: false;
-}
-
-/** Where nothing is stacked. */
-export type Unstacked = Readonly<Record<never, never>>;
 
 /**
  * The steps of several slots, a row for each. Arrays of numbers and flags have an element for each row.
@@ -155,31 +100,37 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
   reset(options?: VectorResetOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
-   * Steps every slot, with an action for each.
+   * Steps every slot, with an action for each: a list of them, or one whose values have the slots as their first
+   * dimension (`{ push: Int32Array.of(0, 1, 1) }`), which a batch sends as it is. A scalar is the value of every slot.
    *
    * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset, while another step is
    * open, and in mode `disabled` for a slot whose sequence has ended.
-   * @throws TensorError for an action that does not fit; the other slots have stepped.
+   * @throws TensorError for an action that does not fit; the other slots have stepped, in a batch none.
    */
-  step(actions: readonly Action[], options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
+  step(
+    actions: readonly Action[] | Action,
+    options?: WaitOptions,
+  ): Promise<VectorBatch<Observation, Stack>>;
 
   /** Begins a new sequence in every slot, or in some, whose first steps `recv` gives. */
   sendReset(ids?: readonly number[]): void;
 
   /**
    * Steps some slots, by default as many as there are actions; `recv` gives what came of it, also one that
-   * is open already. An action for a slot that is being made again is left out.
+   * is open already. An action for a slot that is being made again is left out. A batch steps all its slots or none.
    */
-  send(actions: readonly Action[], ids?: readonly number[]): void;
+  send(actions: readonly Action[] | Action, ids?: readonly number[]): void;
 
   /** Waits for `batchSize` slots, and gives their steps in the order in which they came. */
   recv(options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
    * Takes some slots out for good: they leave their worlds, so that nobody there waits for them, and their
-   * connections are closed. The others go on; `size` and ids stay. A slot that has left is no error.
+   * connections are closed. The others go on; `size` and ids stay. A slot that has left is no error. Those of a batch
+   * leave together.
    *
-   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first.
+   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first; and for some of the
+   * slots of a batch.
    */
   leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void>;
 

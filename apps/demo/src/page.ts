@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout } from "node:timers/promises";
+import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { SpectatorService, type WatchWorldsResponse } from "@dm-env-rpc/protocol/spectator";
+import { pageFiles } from "@dm-env-rpc/server/page";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { listen } from "@dm-env-rpc/transport";
+
+/** A page that shows the worlds of several servers. */
+export interface FleetPage extends AsyncDisposable {
+  readonly url: string;
+  /** Shows the worlds of one more server. */
+  add(address: string): void;
+}
+
+type Servers = ReadonlyMap<string, Client<typeof SpectatorService>>;
+
+/** Between two lists of worlds. */
+const listMs = 500;
+
+/** Serves the page on a free port. It watches each server only while somebody watches the page. */
+export async function servePage(): Promise<FleetPage> {
+  const servers = new Map<string, Client<typeof SpectatorService>>();
+  const listener = await listen({
+    files: await pageFiles(),
+    onStream: (stream) =>
+      stream.abort(
+        new DmEnvRpcError("UNIMPLEMENTED", "agents join the servers of these worlds, not the page"),
+      ),
+    routes: (router) => {
+      router.service(SpectatorService, {
+        watchWorlds: (_request, { signal }) => allWorlds(servers, signal),
+        async *watchWorld(request, { signal }) {
+          const { service, world: name } = find(servers, request.world);
+          for await (const frame of service.watchWorld({ ...request, world: name }, { signal })) {
+            yield frame;
+          }
+        },
+      });
+    },
+  });
+  return {
+    url: listener.url,
+    add: (address) => {
+      const transport = createGrpcTransport({ baseUrl: `http://${address}` });
+      servers.set(address, createClient(SpectatorService, transport));
+    },
+    [Symbol.asyncDispose]: () => listener.close({ graceMs: 0 }),
+  };
+}
+
+/** The worlds of all servers, again and again. */
+async function* allWorlds(servers: Servers, signal: AbortSignal) {
+  const latest = new Map<string, WatchWorldsResponse>();
+  const followed = new Set<string>();
+  while (!signal.aborted) {
+    for (const [address, service] of servers) {
+      if (!followed.has(address)) {
+        followed.add(address);
+        void follow(service, signal, (response) => latest.set(address, response)).finally(() => {
+          followed.delete(address);
+          latest.delete(address);
+        });
+      }
+    }
+    const worlds = [...latest].flatMap(([address, response]) =>
+      response.worlds.map((world) => ({ ...world, name: nameOf(world.name, address) })),
+    );
+    yield { timeMs: Date.now(), worlds, worldCount: worlds.length };
+    await setTimeout(listMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** Resolves when the server, or whoever watches, is gone. */
+async function follow(
+  service: Client<typeof SpectatorService>,
+  signal: AbortSignal,
+  take: (response: WatchWorldsResponse) => void,
+): Promise<void> {
+  try {
+    for await (const response of service.watchWorlds({ maxRate: 1_000 / listMs }, { signal })) {
+      take(response);
+    }
+  } catch (error) {
+    if (!signal.aborted && ConnectError.from(error).code !== Code.Unavailable) {
+      throw error;
+    }
+  }
+}
+
+const separator = " at ";
+
+/** Servers may have worlds of one name. */
+function nameOf(world: string, address: string): string {
+  return `${world}${separator}${address}`;
+}
+
+function find(servers: Servers, name: string) {
+  const at = name.lastIndexOf(separator);
+  const service = servers.get(name.slice(at + separator.length));
+  if (at === -1 || service === undefined) {
+    throw new ConnectError(`there is no world "${name.slice(0, 200)}"`, Code.NotFound);
+  }
+  return { service, world: name.slice(0, at) };
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, equals, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { timeLeft, type WaitOptions, waitFor } from "../../stream/wait.ts";
+import type { DynamicAction, DynamicObservation } from "../definition.ts";
+import type { BatchJoinOptions, Environment } from "../environment.ts";
+import type { SpecTables } from "../join-specs.ts";
+import type {
+  AutoresetMode,
+  DynamicStacked,
+  VectorBatch,
+  VectorCloseOptions,
+  VectorEnvironment,
+  VectorResetOptions,
+} from "../vector.ts";
+import { ActionStacker } from "./actions.ts";
+import { ownNames, seedSettings, slotActions } from "./join-batch.ts";
+import { type Received, ReceivedBatch } from "./received-batch.ts";
+
+type Batch = VectorBatch<DynamicObservation, DynamicStacked>;
+
+const defaultCloseTimeoutMs = 2_000;
+
+/** The slots of a batch as one environment: each step is one message. */
+export class BatchedEnvironment
+  implements VectorEnvironment<DynamicAction, DynamicObservation, DynamicStacked>
+{
+  readonly size: number;
+  readonly batchSize: number;
+  readonly autoresetMode: AutoresetMode;
+  readonly #environment: Environment;
+  readonly #stacker: ActionStacker;
+  readonly #ids: readonly number[];
+  readonly #showsReward: boolean;
+  readonly #showsDiscount: boolean;
+  /** True after the first reset. */
+  #isReset = false;
+  /** True if the next step begins the sequence of every slot. */
+  #isFresh = true;
+  /** A step that was sent and not received. */
+  #sent: Promise<Batch> | undefined;
+  #isOpen = false;
+  #hasLeft = false;
+  #failures: ArrayLike<number> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** @param environment One whose observations are those of `underBatch`. */
+  constructor(environment: Environment, tables: SpecTables, options: BatchJoinOptions) {
+    const { batch, autoresetMode = "next-step" } = options;
+    this.size = batch;
+    this.batchSize = batch;
+    this.autoresetMode = autoresetMode;
+    this.#environment = environment;
+    this.#stacker = new ActionStacker(slotActions(tables), batch);
+    this.#ids = Array.from({ length: batch }, (_, slot) => slot);
+    const shown = ownNames(tables, options);
+    this.#showsReward = shown.includes("reward");
+    this.#showsDiscount = shown.includes("discount");
+  }
+
+  async reset(options: VectorResetOptions = {}): Promise<Batch> {
+    const { mask, settings: settingsOf, ...wait } = options;
+    this.#begin();
+    return await this.#open(async () => {
+      const left = timeLeft(wait);
+      const flags = mask && Uint8Array.from(this.#ids, (slot) => (mask[slot] === true ? 1 : 0));
+      const settings = settingsOf && this.#settings(settingsOf, mask);
+      if (settings !== undefined) {
+        return await this.#stepped(this.#environment.reset({ ...left(), settings }), flags);
+      }
+      return await this.#stepped(this.#resetSlots(flags, left()), flags);
+    });
+  }
+
+  /** Begins the sequences of slots; on a fresh environment those of all begin. */
+  #resetSlots(flags: Uint8Array | undefined, wait: WaitOptions | undefined) {
+    const action: DynamicAction = this.#isFresh
+      ? {}
+      : { reset_mask: flags ?? new Uint8Array(this.size).fill(1) };
+    return this.#environment.step(action, wait);
+  }
+
+  /**
+   * The settings of all slots; undefined if there are none.
+   *
+   * @throws DmEnvRpcError INVALID_ARGUMENT if more than a seed differs from slot to slot.
+   */
+  #settings(
+    of: (slot: number) => Settings | undefined,
+    mask: readonly boolean[] | undefined,
+  ): Settings | undefined {
+    const all = this.#ids.map((slot) => of(slot));
+    const [first] = all;
+    if (all.every((settings) => settings === undefined)) {
+      return undefined;
+    }
+    const seeds = all.flatMap((settings) => {
+      const seed = settings?.["seed"];
+      return typeof seed === "bigint" ? [BigInt.asUintN(64, seed)] : [];
+    });
+    const { seed: _seed, ...shared } = first ?? {};
+    const isSame = all.every((settings) => {
+      const { seed: _own, ...others } = settings ?? {};
+      return sameSettings(shared, others);
+    });
+    const isMasked = mask !== undefined && this.#ids.some((slot) => mask[slot] !== true);
+    if (!isSame || isMasked || (seeds.length > 0 && seeds.length !== this.size)) {
+      throw refused(
+        "INVALID_ARGUMENT",
+        `cannot reset slots of a batch with settings of their own; reset all of them with the same settings, in which only "seed", a bigint, differs`,
+      );
+    }
+    return { ...shared, ...(seeds.length > 0 && seedSettings(seeds)) };
+  }
+
+  async step(
+    actions: readonly DynamicAction[] | DynamicAction,
+    options?: WaitOptions,
+  ): Promise<Batch> {
+    this.#begin();
+    if (!this.#isReset) {
+      throw refused(
+        "FAILED_PRECONDITION",
+        "cannot step before the first reset; call reset() first",
+      );
+    }
+    return await this.#open(() => this.#step(actions, options));
+  }
+
+  #step(
+    actions: readonly DynamicAction[] | DynamicAction,
+    options: WaitOptions | undefined,
+  ): Promise<Batch> {
+    const stacked = isList(actions) ? (this.#stacker.stack(actions) as DynamicAction) : actions;
+    return this.#stepped(this.#environment.step(stacked, options), undefined);
+  }
+
+  async #open(call: () => Promise<Batch>): Promise<Batch> {
+    this.#isOpen = true;
+    try {
+      return await call();
+    } finally {
+      this.#isOpen = false;
+    }
+  }
+
+  /** @throws DmEnvRpcError FAILED_PRECONDITION unless a step may be made now. */
+  #begin(): void {
+    if (this.#hasLeft) {
+      throw refused("FAILED_PRECONDITION", "cannot step a vector that is closed; make another");
+    }
+    if (this.#isOpen || this.#sent !== undefined) {
+      throw refused(
+        "FAILED_PRECONDITION",
+        "cannot step while a step is open; await it, or recv() what was sent, first",
+      );
+    }
+  }
+
+  async #stepped(
+    step: ReturnType<Environment["step"]>,
+    mask: Uint8Array | undefined,
+  ): Promise<Batch> {
+    const { observation, state } = await step;
+    this.#isReset = true;
+    this.#isFresh = state !== "running";
+    const {
+      reward,
+      discount,
+      step_type: stepType,
+      terminated,
+      truncated,
+      episode_return: returns,
+      episode_length: lengths,
+      slot_failures: failures,
+      final,
+      ...others
+    } = observation;
+    const isSameStep = this.autoresetMode === "same-step";
+    const shown = {
+      ...others,
+      ...(this.#showsReward && { reward }),
+      ...(this.#showsDiscount && { discount }),
+      ...(!isSameStep && final !== undefined && { final }),
+    } as DynamicStacked;
+    if (mask?.includes(0)) {
+      clearRows(shown, mask);
+    }
+    if (this.#isFresh) {
+      cutShort(observation);
+    }
+    const received: Received = {
+      observation: shown,
+      final: isSameStep ? ((final ?? {}) as DynamicStacked) : undefined,
+      reward: dataOf<Float32Array>(reward),
+      discount: discount === undefined ? undefined : dataOf<Float32Array>(discount),
+      stepType: dataOf(stepType),
+      terminated: dataOf(terminated),
+      truncated: dataOf(truncated),
+      lengths: dataOf(lengths),
+      returns: dataOf(returns),
+      failed: this.#newFailures(dataOf(failures)),
+      mask,
+    };
+    return new ReceivedBatch(received, this.#ids);
+  }
+
+  #newFailures(failures: Uint32Array): Uint8Array | undefined {
+    const before = this.#failures;
+    let failed: Uint8Array | undefined;
+    for (let slot = 0; slot < failures.length; slot++) {
+      if (failures[slot] !== (before?.[slot] ?? 0)) {
+        failed ??= new Uint8Array(this.size);
+        failed[slot] = 1;
+      }
+    }
+    if (failed !== undefined) {
+      this.#failures = failures.slice();
+    }
+    return failed;
+  }
+
+  sendReset(ids: readonly number[] = this.#ids): void {
+    this.#begin();
+    this.#checkAll(ids);
+    this.#keep(this.#stepped(this.#resetSlots(undefined, undefined), undefined));
+  }
+
+  send(
+    actions: readonly DynamicAction[] | DynamicAction,
+    ids: readonly number[] = this.#ids,
+  ): void {
+    this.#begin();
+    if (!this.#isReset) {
+      throw refused("FAILED_PRECONDITION", "cannot send before the first reset; call sendReset()");
+    }
+    this.#checkAll(ids);
+    this.#keep(this.#step(actions, undefined));
+  }
+
+  #keep(sent: Promise<Batch>): void {
+    sent.catch(() => {}); // `recv` has it.
+    this.#sent = sent;
+  }
+
+  async recv(options?: WaitOptions): Promise<Batch> {
+    const sent = this.#sent;
+    if (sent === undefined) {
+      throw refused("FAILED_PRECONDITION", "cannot recv with nothing sent; send() first");
+    }
+    const batch = await waitFor(sent, `a step of ${this.size} slots`, options);
+    this.#sent = undefined;
+    return batch;
+  }
+
+  #checkAll(ids: readonly number[]): void {
+    const isAll = ids.length === this.size && new Set(ids).size === this.size;
+    if (!isAll || !ids.every((id, at) => id === at)) {
+      throw refused(
+        "INVALID_ARGUMENT",
+        `the slots of a batch go together: expected the ids 0 to ${this.size - 1} in order, received ${ids.length} ids; use a vector of streams to send to some`,
+      );
+    }
+  }
+
+  async leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void> {
+    if (ids.length === 0) {
+      return;
+    }
+    if (new Set(ids).size !== this.size) {
+      throw refused(
+        "FAILED_PRECONDITION",
+        `the slots of a batch leave together: expected all ${this.size}, received ${ids.length}`,
+      );
+    }
+    await this.close(options);
+  }
+
+  close(options: VectorCloseOptions = {}): Promise<void> {
+    this.#closing ??= this.#close(options);
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close({ timeoutMs = defaultCloseTimeoutMs }: VectorCloseOptions): Promise<void> {
+    this.#hasLeft = true;
+    await this.#environment.close({ timeoutMs });
+  }
+}
+
+function isList(
+  actions: readonly DynamicAction[] | DynamicAction,
+): actions is readonly DynamicAction[] {
+  return Array.isArray(actions);
+}
+
+/** The elements of an observation of each slot, which the server was found to have. */
+function dataOf<T>(value: unknown): T {
+  return (value as Tensor).data as T;
+}
+
+/** Every slot is cut short: the world was reset by another agent, or its server is closing. */
+function cutShort({ step_type: stepType, terminated, truncated }: DynamicObservation): void {
+  dataOf<Uint8Array>(stepType).fill(2);
+  dataOf<Uint8Array>(terminated).fill(0);
+  dataOf<Uint8Array>(truncated).fill(1);
+}
+
+/** Makes the rows zeros that a mask leaves out. */
+function clearRows(rows: DynamicStacked, mask: Uint8Array): void {
+  for (const value of Object.values(rows)) {
+    const { data, shape } = value as Tensor;
+    if (data === undefined) {
+      clearRows(value as DynamicStacked, mask);
+      continue;
+    }
+    const width = data.length / (shape[0] as number);
+    for (let i = 0; i < data.length; i++) {
+      if (mask[Math.floor(i / width)] === 0) {
+        data[i] = zeroLike(data[i]) as never;
+      }
+    }
+  }
+}
+
+function zeroLike(value: unknown): unknown {
+  switch (typeof value) {
+    case "bigint":
+      return 0n;
+    case "string":
+      return "";
+    case "number":
+      return 0;
+    default:
+      return value;
+  }
+}
+
+function sameSettings(a: Settings, b: Settings): boolean {
+  const [one, other] = [packSettings(a), packSettings(b)];
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => {
+      const [mine, theirs] = [one[name], other[name]];
+      return (
+        mine !== undefined &&
+        theirs !== undefined &&
+        equals(unpackTensor(mine), unpackTensor(theirs))
+      );
+    })
+  );
+}
+
+function refused(code: "FAILED_PRECONDITION" | "INVALID_ARGUMENT", message: string): DmEnvRpcError {
+  return new DmEnvRpcError(code, message, { origin: "client" });
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, type Tensor } from "@dm-env-rpc/tensor-codec";
+import type { DynamicObservation } from "../definition.ts";
+import { type TimeStep, timeStep } from "../time-step.ts";
+import type { DynamicStacked, SequenceInfo, VectorBatch } from "../vector.ts";
+import { rowOf } from "./actions.ts";
+
+/** What a server answered to a step of a batch. */
+export interface Received {
+  readonly observation: DynamicStacked;
+  readonly final: DynamicStacked | undefined;
+  readonly reward: ArrayLike<number>;
+  readonly discount: ArrayLike<number> | undefined;
+  readonly stepType: Uint8Array;
+  readonly terminated: Uint8Array;
+  readonly truncated: Uint8Array;
+  readonly lengths: BigInt64Array;
+  readonly returns: Float64Array;
+  /** 1 for each slot that has failed in this step; undefined for none. */
+  readonly failed: Uint8Array | undefined;
+  /** 1 for each slot that the step was for; undefined for all. */
+  readonly mask: Uint8Array | undefined;
+}
+
+const [firstStep, lastStep] = [0, 2];
+
+/** A batch as its server sent it: what is made slot by slot is made when it is looked at. */
+export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicStacked> {
+  readonly ids: readonly number[];
+  readonly observation: DynamicStacked;
+  readonly reward: Float64Array;
+  readonly discount: Float64Array;
+  readonly terminated: Uint8Array;
+  readonly truncated: Uint8Array;
+  readonly first: Uint8Array;
+  readonly valid: Uint8Array;
+  readonly #received: Received;
+  #timeSteps: readonly (TimeStep<DynamicObservation> | null)[] | undefined;
+  #finalObservation: readonly (DynamicObservation | null)[] | undefined;
+  #finalInfo: readonly (SequenceInfo | null)[] | undefined;
+  #failures: readonly (Error | null)[] | undefined;
+
+  constructor(received: Received, ids: readonly number[]) {
+    const { reward, discount, terminated, truncated, stepType, mask } = received;
+    const size = ids.length;
+    this.ids = ids;
+    this.observation = received.observation;
+    this.reward = Float64Array.from(reward);
+    this.discount = new Float64Array(size);
+    this.terminated = terminated;
+    this.truncated = truncated;
+    this.first = new Uint8Array(size);
+    this.valid = mask ?? new Uint8Array(size).fill(1);
+    for (let slot = 0; slot < size; slot++) {
+      const isFirst = stepType[slot] === firstStep;
+      // In mode `same-step` a slot whose sequence has ended has begun the next one.
+      const hasBegun = isFirst || (received.final !== undefined && stepType[slot] === lastStep);
+      this.first[slot] = hasBegun ? 1 : 0;
+      this.discount[slot] = isFirst ? 1 : (discount?.[slot] ?? 1 - (terminated[slot] as number));
+      if (this.valid[slot] !== 1) {
+        this.#leaveOut(slot);
+      }
+    }
+    this.#received = received;
+  }
+
+  /** The step was not for this slot. */
+  #leaveOut(slot: number): void {
+    this.reward[slot] = 0;
+    this.discount[slot] = 1;
+    this.terminated[slot] = 0;
+    this.truncated[slot] = 0;
+    this.first[slot] = 0;
+  }
+
+  get timeSteps(): readonly (TimeStep<DynamicObservation> | null)[] {
+    this.#timeSteps ??= this.ids.map((_, slot) => this.#timeStep(slot));
+    return this.#timeSteps;
+  }
+
+  #timeStep(slot: number): TimeStep<DynamicObservation> | null {
+    if (this.valid[slot] !== 1) {
+      return null;
+    }
+    const observation = rowsOf(this.observation, slot);
+    if (this.first[slot] === 1) {
+      return timeStep("first", "running", null, null, observation);
+    }
+    const [reward, discount] = [this.reward[slot] as number, this.discount[slot] as number];
+    return this.#hasEnded(slot)
+      ? timeStep("last", this.#state(slot), reward, discount, observation)
+      : timeStep("mid", "running", reward, discount, observation);
+  }
+
+  #state(slot: number): SequenceInfo["state"] {
+    return this.terminated[slot] === 1 ? "terminated" : "interrupted";
+  }
+
+  #hasEnded(slot: number): boolean {
+    return this.valid[slot] === 1 && this.#received.stepType[slot] === lastStep;
+  }
+
+  get finalObservation(): readonly (DynamicObservation | null)[] {
+    const { final } = this.#received;
+    this.#finalObservation ??= this.ids.map((_, slot) =>
+      final !== undefined && this.#hasEnded(slot) ? rowsOf(final, slot) : null,
+    );
+    return this.#finalObservation;
+  }
+
+  get finalInfo(): readonly (SequenceInfo | null)[] {
+    const { lengths, returns } = this.#received;
+    this.#finalInfo ??= this.ids.map((_, slot) =>
+      this.#hasEnded(slot)
+        ? {
+            state: this.#state(slot),
+            steps: Number(lengths[slot]),
+            return: returns[slot] as number,
+          }
+        : null,
+    );
+    return this.#finalInfo;
+  }
+
+  get failures(): readonly (Error | null)[] {
+    const { failed } = this.#received;
+    this.#failures ??= this.ids.map((_, slot) => (failed?.[slot] === 1 ? slotFailure(slot) : null));
+    return this.#failures;
+  }
+}
+
+/** What one slot has of some rows, in memory of its own. */
+function rowsOf(rows: DynamicStacked, slot: number): DynamicObservation {
+  return Object.fromEntries(
+    Object.entries(rows).map(([name, value]) => {
+      if (!isTensor(value)) {
+        return [name, rowsOf(value, slot)];
+      }
+      const { dtype, shape, data } = value;
+      const row = rowOf(data, dtype, shape.slice(1), slot);
+      return [name, isTensor(row) ? { ...row, data: row.data.slice() } : row];
+    }),
+  ) as DynamicObservation;
+}
+
+function isTensor(value: unknown): value is Tensor {
+  const isRecord = typeof value === "object" && value !== null;
+  return isRecord && "dtype" in value && typeof value.dtype === "string";
+}
+
+function slotFailure(slot: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INTERNAL",
+    `the environment of slot ${slot} failed, and the server makes it again; its events have the reason`,
+  );
+}

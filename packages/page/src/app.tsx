@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useState } from "preact/hooks";
+import type { Spectator } from "./spectator.ts";
+import { WorldPage } from "./world-page.tsx";
+import { WorldsPage } from "./worlds-page.tsx";
+
+/** Where in the page somebody is. */
+type Place = { readonly kind: "worlds" } | { readonly kind: "world"; readonly name: string };
+
+const worldPrefix = "#/world/";
+
+/** The address of a world in the page. */
+export function addressOf(world: string): string {
+  return worldPrefix + encodeURIComponent(world);
+}
+
+/** The page of a server. */
+export function App({ spectator }: { readonly spectator: Spectator }) {
+  const [place, setPlace] = useState(() => placeOf(location.hash));
+  useEffect(() => {
+    const change = (): void => setPlace(placeOf(location.hash));
+    addEventListener("hashchange", change);
+    return () => removeEventListener("hashchange", change);
+  }, []);
+  return place.kind === "world" ? (
+    <WorldPage key={place.name} spectator={spectator} name={place.name} />
+  ) : (
+    <WorldsPage spectator={spectator} />
+  );
+}
+
+function placeOf(hash: string): Place {
+  if (!hash.startsWith(worldPrefix)) {
+    return { kind: "worlds" };
+  }
+  try {
+    return { kind: "world", name: decodeURIComponent(hash.slice(worldPrefix.length)) };
+  } catch {
+    return { kind: "worlds" }; // A percent sign that encodes nothing.
+  }
+}

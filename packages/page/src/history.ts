@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Numbers of a world, or of all together, that only grow. */
+export interface Totals {
+  readonly steps: number;
+  readonly returns: number;
+  readonly returnSum: number;
+}
+
+const nothing: Totals = { steps: 0, returns: 0, returnSum: 0 };
+
+/** The totals of several worlds since each was seen first: a world that appears late or goes is no jump. */
+export class SharedTotals {
+  #sum: Totals = nothing;
+  #last: ReadonlyMap<string, Totals> = new Map();
+
+  /** Takes the totals of the worlds, by name, and returns those of all. */
+  add(worlds: ReadonlyMap<string, Totals>): Totals {
+    for (const [name, totals] of worlds) {
+      const last = this.#last.get(name);
+      if (last !== undefined && totals.steps >= last.steps) {
+        this.#sum = {
+          steps: this.#sum.steps + totals.steps - last.steps,
+          returns: this.#sum.returns + totals.returns - last.returns,
+          returnSum: this.#sum.returnSum + totals.returnSum - last.returnSum,
+        };
+      }
+    }
+    this.#last = worlds;
+    return this.#sum;
+  }
+}
+
+/** One moment of a history. */
+export interface Sample {
+  readonly timeMs: number;
+  readonly stepsPerSecond: number;
+  /** Mean return of the sequences that ended since the sample before; undefined if none did. */
+  readonly meanReturn: number | undefined;
+}
+
+const maxSamples = 300;
+
+/** Rates over time, from totals that are read now and then. */
+export class History {
+  #samples: readonly Sample[] = [];
+  #last: { readonly timeMs: number; readonly totals: Totals } | undefined;
+
+  get samples(): readonly Sample[] {
+    return this.#samples;
+  }
+
+  get latest(): Sample | undefined {
+    return this.#samples.at(-1);
+  }
+
+  /** The mean return of the last sample that has one. */
+  get latestReturn(): number | undefined {
+    return this.#samples.findLast(({ meanReturn }) => meanReturn !== undefined)?.meanReturn;
+  }
+
+  /** Adds a sample. Totals that shrink begin anew: those of another server, or of one that has other worlds. */
+  add(timeMs: number, totals: Totals): void {
+    const last = this.#last;
+    if (last !== undefined && timeMs <= last.timeMs) {
+      return;
+    }
+    this.#last = { timeMs, totals };
+    if (last === undefined || totals.steps < last.totals.steps) {
+      return;
+    }
+    const returns = totals.returns - last.totals.returns;
+    const sample: Sample = {
+      timeMs,
+      stepsPerSecond: ((totals.steps - last.totals.steps) * 1_000) / (timeMs - last.timeMs),
+      meanReturn: returns > 0 ? (totals.returnSum - last.totals.returnSum) / returns : undefined,
+    };
+    this.#samples = [...this.#samples.slice(1 - maxSamples), sample];
+  }
+}

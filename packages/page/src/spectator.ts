@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
+
+/** A server as the page sees it. */
+export interface Spectator {
+  readonly service: Client<typeof SpectatorService>;
+  /** Metadata of each call. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Where agents connect. */
+  readonly url: string;
+}
+
+/**
+ * Connects to the server that a page is from.
+ *
+ * @param fragment The fragment of the page's address. `#token=…` goes with every call as `authorization: Bearer`; a
+ * fragment is sent to no server by itself.
+ */
+export function createSpectator(origin: string, fragment: string): Spectator {
+  const token = new URLSearchParams(fragment.replace(/^#\/?/, "")).get("token");
+  const metadata: Record<string, string> =
+    token === null ? {} : { authorization: `Bearer ${token}` };
+  const withMetadata: Interceptor = (next) => (request) => {
+    for (const [name, value] of Object.entries(metadata)) {
+      request.header.set(name, value);
+    }
+    return next(request);
+  };
+  const transport = createConnectTransport({
+    baseUrl: origin,
+    useBinaryFormat: true,
+    interceptors: [withMetadata],
+  });
+  return {
+    service: createClient(SpectatorService, transport),
+    metadata,
+    url: origin.replace(/^http/, "ws"),
+  };
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  AgentState,
+  type AgentView,
+  type WatchWorldResponse,
+  type WorldInfo,
+} from "@dm-env-rpc/protocol/spectator";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { formatNumber, nameOf } from "./format.ts";
+import { History } from "./history.ts";
+import { Plot } from "./plot.tsx";
+import type { Spectator } from "./spectator.ts";
+import { Status } from "./status.tsx";
+import { useStream } from "./use-stream.ts";
+import { View } from "./view.tsx";
+import { Fact, totalsOf } from "./worlds-page.tsx";
+
+const sampleMs = 500;
+
+interface WorldPageProps {
+  readonly spectator: Spectator;
+  readonly name: string;
+}
+
+/** One world, live. */
+export function WorldPage({ spectator, name }: WorldPageProps) {
+  const [frame, setFrame] = useState<WatchWorldResponse>();
+  const [info, setInfo] = useState<WorldInfo>();
+  const [isPaused, setPaused] = useState(false);
+  const [agent, setAgent] = useState(0);
+  const history = useRef(new History());
+  const status = useStream(
+    JSON.stringify([name, agent]),
+    (signal) => spectator.service.watchWorld({ world: name, agent }, { signal }),
+    (response) => {
+      const { timeMs, world } = response;
+      if (world !== undefined && timeMs - (history.current.latest?.timeMs ?? 0) >= sampleMs) {
+        history.current.add(timeMs, totalsOf(world));
+      }
+      setInfo((known) => response.info ?? known);
+      setFrame(response);
+    },
+    isPaused,
+  );
+  useEffect(() => {
+    document.title = nameOf(name);
+  }, [name]);
+  const { samples } = history.current;
+  const [times, steps, returns] = useMemo(
+    () => [
+      samples.map(({ timeMs }) => timeMs),
+      samples.map(({ stepsPerSecond }) => stepsPerSecond),
+      samples.map(({ meanReturn }) => meanReturn),
+    ],
+    [samples],
+  );
+  return (
+    <>
+      <header>
+        <a href="#/">All worlds</a>
+        <h1>{nameOf(name)}</h1>
+        <Status status={status} />
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? "Go on" : "Pause"}
+        </button>
+      </header>
+      <main class="world">
+        {frame?.world !== undefined && info !== undefined && (
+          <>
+            <section class="view" aria-label="What the world looks like">
+              <View view={frame.view} world={nameOf(name)} />
+            </section>
+            <section class="side" aria-label="How the world goes">
+              {info.description !== "" && <p>{info.description}</p>}
+              <dl class="facts">
+                <Fact name="Sequence" value={formatNumber(Number(frame.world.sequences))} />
+                <Fact name="Tick" value={formatNumber(Number(frame.world.ticks))} />
+                <Fact name="Clock" value={clockOf(info)} />
+                {frame.missedDeadlines > 0n && (
+                  <Fact
+                    name="Missed deadlines"
+                    value={formatNumber(Number(frame.missedDeadlines))}
+                  />
+                )}
+                {frame.missedTicks > 0n && (
+                  <Fact name="Missed ticks" value={formatNumber(Number(frame.missedTicks))} />
+                )}
+              </dl>
+              <Agents
+                agents={frame.agents}
+                count={frame.world.agents}
+                shown={shownAgent(frame, info, agent)}
+                onShow={setAgent}
+              />
+              <Plot title="Steps a second" times={times} values={steps} />
+              <Plot title="Mean return" times={times} values={returns} />
+            </section>
+          </>
+        )}
+      </main>
+    </>
+  );
+}
+
+function clockOf({ clock }: WorldInfo): string {
+  if (clock === undefined) {
+    return "–";
+  }
+  const { name, deadlineMs } = clock;
+  return deadlineMs > 0 ? `${name}, ${formatNumber(deadlineMs / 1_000)} s` : name;
+}
+
+/** The agent that the view is of; undefined where it is of all. */
+function shownAgent(
+  { view, agents }: WatchWorldResponse,
+  { perAgent }: WorldInfo,
+  chosen: number,
+): number | undefined {
+  if (view.case === "observations") {
+    return view.value.agent;
+  }
+  return perAgent ? chosen || agents[0]?.agent : undefined;
+}
+
+interface AgentsProps {
+  readonly agents: readonly AgentView[];
+  readonly count: number;
+  readonly shown: number | undefined;
+  readonly onShow: (agent: number) => void;
+}
+
+function Agents({ agents, count, shown, onShow }: AgentsProps) {
+  return (
+    <div class="scrolls">
+      <table>
+        <caption>{count === 1 ? "1 agent" : `${formatNumber(count)} agents`}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Agent</th>
+            <th scope="col">State</th>
+            <th scope="col">Reward</th>
+            <th scope="col">Return</th>
+          </tr>
+        </thead>
+        <tbody>
+          {agents.map(({ agent, state, isWaiting, reward, return: total }) => (
+            <tr key={agent}>
+              <th scope="row">
+                {shown === undefined ? (
+                  agent
+                ) : (
+                  <button
+                    type="button"
+                    aria-pressed={shown === agent}
+                    onClick={() => onShow(agent)}
+                  >
+                    {agent}
+                  </button>
+                )}
+              </th>
+              <td>
+                {stateNames[state]}
+                {isWaiting && ", waits"}
+              </td>
+              <td>{formatNumber(reward)}</td>
+              <td>{formatNumber(total)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const stateNames: Readonly<Record<AgentState, string>> = {
+  [AgentState.UNSPECIFIED]: "–",
+  [AgentState.IDLE]: "idle",
+  [AgentState.RUNNING]: "running",
+  [AgentState.ENDED]: "ended",
+};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the pictures of the page that the docs show: node tests/browser/src/screenshots.ts
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { startApp } from "./apps.ts";
+import { installedBrowsers, openPage } from "./browsers.ts";
+
+const folder = join(import.meta.dirname, "../../../docs/screenshots");
+
+/** The page as a picture shows it. */
+const shots = [
+  { name: "worlds-light", theme: "light", width: 960, height: 560, isWorld: false },
+  { name: "world-light", theme: "light", width: 960, height: 720, isWorld: true },
+  { name: "world-dark", theme: "dark", width: 960, height: 720, isWorld: true },
+  { name: "world-phone", theme: "dark", width: 390, height: 844, isWorld: true },
+] as const;
+
+/** So long the plots have something to show. */
+const lookMs = 12_000;
+
+const chromium = installedBrowsers.find(({ name }) => name === "chrome");
+if (chromium === undefined) {
+  throw new Error("no Chromium on this machine: expected /usr/bin/chromium; install it");
+}
+await mkdir(folder, { recursive: true });
+await using demo = await startApp("demo", ["--forever"]);
+const url = demo.firstLine.replace("watch at ", "");
+for (const { name, theme, width, height, isWorld } of shots) {
+  await using opened = await openPage(chromium, url);
+  const { page } = opened;
+  await page.setViewport({ width, height });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+  await page.waitForSelector("tbody a", { timeout: 60_000 });
+  if (isWorld) {
+    await page.$eval("tbody a", (link) => link.click());
+    await page.waitForSelector("img.pixels");
+  }
+  await new Promise((resolve) => setTimeout(resolve, lookMs));
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+  process.stdout.write(`${name}.png\n`);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+import { connect, isRefusal, type VectorBatch } from "@dm-env-rpc/client";
+import { remoteSlots, type VectorizeOptions, vectorize } from "@dm-env-rpc/client/vector";
+import { defineEnvironment, defineWorld, type Server, serve } from "@dm-env-rpc/server";
+import { type Tensor, t, tensor } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+
+/** Ends at a drawn length, terminated or interrupted; `bet` 13 is an accident. */
+const dice = defineEnvironment({
+  name: "dice",
+  resetSettings: { offset: t.int32() },
+  actions: { bet: t.int32({ min: 0, max: 20 }), hand: { cards: t.uint8([2]) } },
+  observations: {
+    face: t.int32(),
+    table: { odds: t.float32([3]), open: t.bool() },
+    name: t.string(),
+  },
+  create({ random }) {
+    let left = 0;
+    let offset = 0;
+    const roll = () => ({
+      face: random.integer(1, 6) + offset,
+      table: { odds: [random.next(), 0, 1], open: random.next() < 0.5 },
+      name: `${left}`,
+    });
+    return {
+      reset(settings) {
+        offset = settings.offset ?? 0;
+        left = random.integer(1, 4);
+        return roll();
+      },
+      step({ bet = 1, hand }) {
+        if (bet === 13) {
+          throw new Error("an accident");
+        }
+        left -= 1;
+        const ended = random.next() < 0.5 ? "terminated" : "interrupted";
+        const reward = bet + (hand?.cards?.data[1] ?? 0);
+        return { observation: roll(), reward, state: left === 0 ? ended : "running" };
+      },
+    };
+  },
+});
+
+const size = 4;
+const modes = ["next-step", "same-step", "disabled"] as const;
+
+async function joined(server: Server, options: object = {}) {
+  const connection = await connect(server.url);
+  const world = await connection.createWorld();
+  return await connection.join(world, { as: dice, batch: size, seed: 3n, ...options });
+}
+
+/** The same slots on a stream each. */
+async function streams(server: Server, options: VectorizeOptions = {}) {
+  const slots = remoteSlots(server.url, {
+    as: dice,
+    joinSettings: ({ slot }) => ({
+      seed: tensor("uint64", [], BigUint64Array.of(3n + BigInt(slot))),
+    }),
+  });
+  return await vectorize(
+    Array.from({ length: size }, () => slots),
+    options,
+  );
+}
+
+/** A batch as plain values, without what a row that is not valid has no meaning for. */
+function plain(batch: VectorBatch<unknown, unknown>) {
+  const { ids, observation, reward, discount, terminated, truncated, first, valid } = batch;
+  const { timeSteps, finalObservation, finalInfo, failures } = batch;
+  return structuredClone({
+    ...{ ids, observation, reward, discount, terminated, truncated, first, valid },
+    timeSteps: timeSteps.map((step) => step && { ...step, first: 0, mid: 0, last: 0 }),
+    finalObservation,
+    finalInfo,
+    failures: failures.map((failure) => failure !== null),
+  });
+}
+
+describe("connection.join with batch", () => {
+  it.each(modes)(
+    "behaviour 70: gives in mode %s what a stream for each slot gives",
+    async (autoresetMode) => {
+      await using server = await serve({ worlds: [dice] });
+      await using batch = await joined(server, { autoresetMode });
+      await using vector = await streams(server, { autoresetMode });
+      expect(batch).toMatchObject({ size, batchSize: size, autoresetMode });
+      const both = async (call: (one: typeof batch) => Promise<unknown>) => {
+        const [mine, theirs] = await Promise.all([call(batch), call(vector as never)]);
+        expect(plain(mine as never)).toEqual(plain(theirs as never));
+        return theirs as Awaited<ReturnType<typeof batch.step>>;
+      };
+      let last = await both((one) => one.reset());
+      for (let i = 0; i < 40; i++) {
+        const ended = last.ids.map((slot) => last.finalInfo[slot] !== null);
+        if (autoresetMode === "disabled" && ended.includes(true)) {
+          last = await both((one) => one.reset({ mask: ended }));
+        } else if (i % 10 === 9) {
+          last = await both((one) => one.reset({ mask: [true, false, true, false] }));
+          last = await both((one) => one.reset());
+        } else if (i % 2 === 0) {
+          const bet = Int32Array.from({ length: size }, (_, slot) => (i + slot) % 7);
+          const cards = Uint8Array.from({ length: 2 * size }, (_, at) => at);
+          last = await both((one) => one.step({ bet, hand: { cards } }));
+        } else {
+          last = await both((one) =>
+            one.step(Array.from({ length: size }, (_, slot) => ({ bet: (i + slot) % 7 }))),
+          );
+        }
+      }
+    },
+  );
+
+  it("resets all slots with settings, and seeds of their own", async () => {
+    await using server = await serve({ worlds: [dice] });
+    await using batch = await joined(server);
+    const faces = ({ observation }: VectorBatch<unknown, { readonly face: Tensor }>) =>
+      Array.from<unknown>(observation.face.data).map(Number);
+    const begun = faces(await batch.reset());
+    await batch.step({ bet: 1 });
+    const seeded = await batch.reset({ settings: (slot) => ({ seed: 3n + BigInt(slot) }) });
+    expect(faces(seeded)).toEqual(begun);
+    const moved = await batch.reset({
+      settings: (slot) => ({ seed: 3n + BigInt(slot), offset: 100 }),
+    });
+    expect(faces(moved)).toEqual(begun.map((face) => face + 100));
+    await expect(batch.reset({ settings: (slot) => ({ offset: slot }) })).rejects.toThrow(
+      /settings of their own/,
+    );
+  });
+
+  it("refuses what slots of a batch cannot do, and what does not fit", async () => {
+    await using server = await serve({ worlds: [dice] });
+    await using batch = await joined(server, { autoresetMode: "disabled" });
+    await expect(batch.step({ bet: 1 })).rejects.toThrow(/before the first reset/);
+    await batch.reset();
+    const short = [{ bet: 1 }, { bet: 1 }];
+    await expect(batch.step(short)).rejects.toThrow(/each of 4 slots/);
+    const far = [{ bet: 1 }, { bet: 1 }, { bet: 21 }, { bet: 1 }];
+    await expect(batch.step(far)).rejects.toThrow(/bet/);
+    const uneven = [{ bet: 1 }, { bet: 1, hand: { cards: [1, 2] } }, { bet: 1 }, { bet: 1 }];
+    await expect(batch.step(uneven)).rejects.toThrow(/slot 1 .*hand.cards/);
+    await expect(batch.leave([1])).rejects.toThrow(/leave together/);
+    expect(() => batch.send({ bet: 1 }, [1, 2])).toThrow(/go together/);
+    const open = batch.step({ bet: 1 });
+    await expect(batch.step({ bet: 1 })).rejects.toThrow(/a step is open/);
+    await open;
+    batch.sendReset();
+    expect([...(await batch.recv()).first]).toEqual([1, 1, 1, 1]);
+    batch.send({ bet: 2 });
+    expect([...(await batch.recv()).reward]).toEqual([2, 2, 2, 2]);
+    await expect(batch.recv()).rejects.toThrow(/nothing sent/);
+    await batch.leave([0, 1, 2, 3]);
+    await expect(batch.reset()).rejects.toThrow(/closed/);
+  });
+
+  it("behaviour 72: tells of a slot that failed", async () => {
+    await using server = await serve({ worlds: [dice] });
+    await using batch = await joined(server);
+    await batch.reset();
+    const { failures, truncated } = await batch.step({ bet: Int32Array.of(0, 13, 0, 0) });
+    expect(failures[1]?.message).toMatch(/slot 1 failed/);
+    expect(failures.filter((failure) => failure !== null)).toHaveLength(1);
+    expect(truncated[1]).toBe(1);
+    expect((await batch.step({ bet: 0 })).failures[1]).toBeNull();
+  });
+
+  it("cuts every slot short where the world is reset by another", async () => {
+    await using server = await serve({ worlds: [dice] });
+    await using connection = await connect(server.url);
+    const world = await connection.createWorld();
+    await using batch = await connection.join(world, { as: dice, batch: size });
+    await batch.reset();
+    await using other = await connect(server.url);
+    const reset = other.resetWorld(world);
+    let interrupted = await batch.step({ bet: 0 });
+    while (interrupted.truncated.includes(0)) {
+      interrupted = await batch.step({ bet: 0 });
+    }
+    await reset;
+    expect([...interrupted.reward]).toEqual([0, 0, 0, 0]);
+    expect([...(await batch.step({ bet: 1 })).first]).toEqual([1, 1, 1, 1]);
+  });
+
+  it("is refused by a world that agents share", async () => {
+    const shared = defineWorld({
+      name: "shared",
+      actions: {},
+      observations: {},
+      create: () => ({ step() {}, observe: {} }),
+    });
+    await using server = await serve({ worlds: [shared] });
+    await using connection = await connect(server.url);
+    const world = await connection.createWorld();
+    const join = connection.join(world, { batch: 2 });
+    await expect(join).rejects.toSatisfy((error) => isRefusal(error));
+    await expect(join).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    await expect(connection.join(world, { batch: 0 })).rejects.toThrow(/at least 1/);
+  });
+});
