@@ -7,6 +7,7 @@ import { invalid, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";
+import { matchData } from "./match-data.ts";
 import { milliseconds } from "./profile.ts";
 
 const maxPools = 100;
@@ -46,6 +47,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
       throw invalid(`world_settings "${shorten(name)}"`, "a tensor", messageOf(error));
     }
   }
+  matchData(profile.data ?? {}, "data");
   if (profile.precreatedWorlds > maxPrecreated) {
     throw invalid(
       "precreated_worlds",

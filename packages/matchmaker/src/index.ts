@@ -27,6 +27,8 @@ export {
 } from "./matchmaker.ts";
 export type {
   Kind,
+  MatchData,
+  MatchDatum,
   Records,
   SearchFields,
   TicketExtension,

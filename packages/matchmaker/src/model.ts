@@ -31,8 +31,22 @@ export interface Reason {
   readonly message: string;
 }
 
+/** What a match tells its world and its agents, by name. */
+export type MatchData = Readonly<Record<string, MatchDatum>>;
+
+/** A value of match data. */
+export type MatchDatum = string | number | boolean | readonly MatchDatum[];
+
+/** What an agent plays as. */
+export interface Part {
+  readonly team: string;
+  /** Empty where the team has none. */
+  readonly role: string;
+  readonly data: MatchData;
+}
+
 /** Where a ticket's agent joins. */
-export interface Assignment {
+export interface Assignment extends Part {
   readonly address: string;
   readonly worldName: string;
   readonly joinToken: string;
@@ -159,6 +173,8 @@ export interface Match {
   /** `placed`: its world is being created. */
   readonly state: "placed" | "live";
   readonly teams: readonly Roster[];
+  /** What the match function added to the data of the profile. */
+  readonly data?: MatchData | undefined;
   /** Teams with an open seat, one entry a seat. */
   readonly vacancies: readonly string[];
   /**

@@ -11,7 +11,8 @@ import {
 import { type PoolFilter, poolFilter } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions, ProfileMatch } from "./functions/profile-function.ts";
-import type { ProfileRecord } from "./model.ts";
+import { matchData } from "./match-data.ts";
+import type { MatchData, ProfileRecord } from "./model.ts";
 
 /** How a world with agents in it is destroyed. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
@@ -44,6 +45,10 @@ export interface Profile {
   readonly seatMs: number;
   /** The pool that each team takes from, where teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
+  /** The role that each team plays, where teams have one. */
+  readonly roleOfTeam: ReadonlyMap<string, string>;
+  /** What worlds and agents of its matches are told. */
+  readonly data: MatchData;
 }
 
 const defaultDrainMs = 30_000;
@@ -62,6 +67,8 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     pools: message.pools.map((pool) => ({ name: pool.name, fits: poolFilter(pool) })),
     match: match.match,
     poolOfTeam: match.poolOfTeam,
+    roleOfTeam: match.roleOfTeam ?? new Map(),
+    data: matchData(message.data ?? {}, "data"),
     seats: message.seats > 0 ? message.seats : seats,
     worldType: message.worldType,
     settings: message.worldSettings,

@@ -45,6 +45,12 @@ export interface TicketAssignment {
   readonly joinToken: string;
   /** When the seat is given up unless it has been taken, in milliseconds since 1970 by the matchmaker's time. */
   readonly expiresMs: number;
+  /** The team that the agent plays in. */
+  readonly team: string;
+  /** The role of its team; empty where it has none. */
+  readonly role: string;
+  /** The data of the profile, with what the match function added. */
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** A ticket as it is now. */
@@ -306,6 +312,9 @@ function updateOf(ticket: Ticket | undefined): TicketUpdate {
       address: assignment.address,
       worldName: assignment.worldName,
       joinToken: assignment.joinToken,
+      team: assignment.team,
+      role: assignment.role,
+      data: assignment.data ?? {},
       expiresMs: assignment.expireTime === undefined ? 0 : timestampMs(assignment.expireTime),
     },
     error: error && unpackStatus(error),

@@ -13,15 +13,24 @@ export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: s
 export async function reserve(
   { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
+  match: Pick<Match, "id" | "teams" | "data"> | undefined,
   world: OpenWorld,
   tickets: readonly string[],
 ): Promise<Seats> {
   const nowMs = replica.now();
   const expiresMs = nowMs + profile.seatMs;
+  const data = { ...profile.data, ...match?.data };
+  const teamOf = new Map(
+    match?.teams.flatMap(({ name, tickets }) => tickets.map((id) => [id, name] as const)),
+  );
   const entries = await Promise.all(
     tickets.map(async (ticketId) => {
+      const team = teamOf.get(ticketId) ?? "";
+      const part = { team, role: profile.roleOfTeam.get(team) ?? "", data };
       const joinToken = await issuer.joinToken({
         ticketId,
+        matchId: match?.id ?? "",
+        part,
         serverId: world.serverId,
         address: world.address,
         worldName: world.name,
@@ -29,8 +38,8 @@ export async function reserve(
         nowMs,
         expiresMs,
       });
-      const assignment = { address: world.address, worldName: world.name, joinToken, expiresMs };
-      return [ticketId, assignment] as const;
+      const { address, name: worldName } = world;
+      return [ticketId, { address, worldName, joinToken, expiresMs, ...part }] as const;
     }),
   );
   return new Map(entries);

@@ -91,8 +91,6 @@ async function fill(
   }
   const { serverId, address, name } = world.value;
   const where = { serverId, address, name };
-  const ids = chosen.map(({ ticket }) => ticket.value.id);
-  const seats = await reserve(context, profile, where, ids);
   const vacancies = [...match.value.vacancies];
   for (const { team } of chosen) {
     vacancies.splice(vacancies.indexOf(team), 1);
@@ -108,6 +106,8 @@ async function fill(
       ],
     })),
   };
+  const ids = chosen.map(({ ticket }) => ticket.value.id);
+  const seats = await reserve(context, profile, filled, where, ids);
   const changes = chosen.flatMap(({ ticket }) => {
     const seat = seats.get(ticket.value.id);
     if (seat === undefined) {

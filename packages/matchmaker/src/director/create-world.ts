@@ -87,7 +87,7 @@ async function opened(
       const placed = world.matchId === undefined ? undefined : replica.get("match", world.matchId);
       const waiting = placed === undefined ? [] : ticketsOf(replica, placed.value);
       const ids = waiting.map(({ value }) => value.id);
-      const seats = await reserve(context, profile, world, ids);
+      const seats = await reserve(context, profile, placed?.value, world, ids);
       let outcome: { readonly match: Match; readonly tickets: Ticket[] } | undefined;
       const committed = await change(context, () => {
         const made = openedChanges(context, world, seats);

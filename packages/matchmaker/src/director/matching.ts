@@ -164,7 +164,7 @@ async function planInSpare(
   }
   const world = { serverId, address, name };
   const match = matchOf(context, proposal, { worldId, serverId, state: "live" });
-  const seats = await reserve(context, profile, world, rosterOf(match));
+  const seats = await reserve(context, profile, match, world, rosterOf(match));
   const tickets: Ticket[] = [];
   const changes: Change[] = [
     put("match", match.id, undefined, match),
@@ -244,7 +244,7 @@ export function newWorld(
 
 function matchOf(
   { replica, newId }: DirectorContext,
-  { profile, teams }: Proposal,
+  { profile, teams, data }: Proposal,
   where: Pick<Match, "worldId" | "serverId" | "state">,
 ): Match {
   return {
@@ -255,6 +255,7 @@ function matchOf(
       name,
       tickets: tickets.map(({ id }) => id),
     })),
+    data,
     vacancies: [],
     createdMs: replica.now(),
   };

@@ -49,6 +49,16 @@ describe("a match function that is no good", () => {
     ],
     ["proposes nothing that is a match", () => [JSON.parse("null")], /null/],
     [
+      "gives data that no join token has room for",
+      ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, data: { map: "x".repeat(1_100) } }],
+      /data of the match: expected at most 1024 bytes as JSON, received 1110 bytes/,
+    ],
+    [
+      "gives data that is no setting",
+      ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, data: untyped({ map: { a: 1 } }) }],
+      /data of the match "map": expected a string, .*, received \{"a":1\}/,
+    ],
+    [
       "gives a score that is no number",
       ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, score: JSON.parse('"best"') }],
       /expected a number as score, received best/,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { toError } from "@dm-env-rpc/transport/internal";
+import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import type { MatchFunction, MatchProposal } from "../functions/match-function.ts";
+import { matchData } from "../match-data.ts";
 import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext, Proposal } from "./context.ts";
@@ -77,7 +78,8 @@ export class Proposals {
       for (const { id } of Object.values(match.teams).flat()) {
         this.#used.add(id);
       }
-      this.made.push({ teams: match.teams, score: match.score, profile: this.#profile.name });
+      const { teams, score, data } = match;
+      this.made.push({ teams, score, data, profile: this.#profile.name });
       return;
     }
     this.#faults += 1;
@@ -99,7 +101,7 @@ export class Proposals {
     }
   }
 
-  #faultIn({ teams, score = 0 }: MatchProposal): string | undefined {
+  #faultIn({ teams, score = 0, data }: MatchProposal): string | undefined {
     const ids = Object.values(teams)
       .flat()
       .map(({ id }) => id);
@@ -112,6 +114,13 @@ export class Proposals {
     }
     if (new Set(ids).size < ids.length) {
       return "expected each ticket once, received one twice";
+    }
+    if (data !== undefined) {
+      try {
+        matchData({ ...this.#profile.data, ...data }, "data of the match");
+      } catch (error) {
+        return messageOf(error);
+      }
     }
     const taken = ids.find((id) => this.#used.has(id));
     if (taken !== undefined) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SearchFields, TicketExtension } from "../model.ts";
+import type { MatchData, SearchFields, TicketExtension } from "../model.ts";
 
 /** A ticket that waits. */
 export interface WaitingTicket {
@@ -28,6 +28,11 @@ export interface MatchProposal {
   readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
   /** Of two proposals with a ticket in common the higher one wins, then the one with the oldest ticket. Default 0. */
   readonly score?: number | undefined;
+  /**
+   * Told to the match's world and its agents, over the data of the profile: strings, finite numbers, booleans and lists of
+   * them, 1,024 bytes as JSON together with the profile's.
+   */
+  readonly data?: MatchData | undefined;
 }
 
 /**

@@ -37,6 +37,8 @@ export interface ProfileFunction {
   readonly seats: number;
   /** The pool of each team, where teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
+  /** The role of each team, where teams have one. */
+  readonly roleOfTeam?: ReadonlyMap<string, string>;
 }
 
 /** A kind of match function: a case of the protocol's `MatchFunction`. */

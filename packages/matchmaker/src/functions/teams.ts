@@ -68,5 +68,6 @@ export const readTeams: FunctionReader<"teams"> = ({ teams: sizes }, profile) =>
   const seats = sizes.reduce((sum, { size }) => sum + size, 0);
   checkCount("sum of the teams' sizes", seats);
   const poolOfTeam = new Map(sizes.map(({ name, pool }) => [name, pool]));
-  return { match: { isCustom: false, run: teams(sizes) }, seats, poolOfTeam };
+  const roleOfTeam = new Map(sizes.map(({ name, role }) => [name, role]));
+  return { match: { isCustom: false, run: teams(sizes) }, seats, poolOfTeam, roleOfTeam };
 };

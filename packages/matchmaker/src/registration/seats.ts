@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { MatchDatum } from "../model.ts";
 import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
 
 /** A seat that an agent has shown the token of. */
 export interface Seat {
   readonly claims: JoinClaims;
+  /** Join settings that the seat comes with: `team`, `role`, `match_id` and the data of the match. */
+  readonly settings: Readonly<Record<string, MatchDatum>>;
   /** The agent has left. Its token opens nothing any more. Idempotent. */
   leave(): void;
   /**
@@ -117,7 +120,13 @@ export function createSeats(
       const holder = { ticketId: claims.ticketId, isKnown, keptMs: undefined };
       inside.set(worldName, world.set(claims.seatId, holder));
       onChange();
-      return { claims, leave: () => leave(claims), giveBack: () => giveBack(claims) };
+      const { team, role, data } = claims.part;
+      return {
+        claims,
+        settings: { ...data, team, role, match_id: claims.matchId },
+        leave: () => leave(claims),
+        giveBack: () => giveBack(claims),
+      };
     },
     ticketsIn(worldName) {
       const nowMs = now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -59,8 +59,8 @@ export function ticketMessage(ticket: model.Ticket): Ticket {
     matchId: ticket.matchId ?? "",
   };
   if (assignment !== undefined) {
-    const { address, worldName, joinToken, expiresMs } = assignment;
-    message.assignment = { address, worldName, joinToken, expireTime: time(expiresMs) };
+    const { expiresMs, data, ...rest } = assignment;
+    message.assignment = { ...rest, data: jsonOf(data), expireTime: time(expiresMs) };
   }
   if (reason !== undefined) {
     message.error = { code: statusCodes[reason.code], message: reason.message };
@@ -78,7 +78,13 @@ export function matchMessage(replica: Replica, match: model.Match): Match {
     serverId: match.serverId,
     worldName: replica.get("world", match.worldId)?.value.name ?? "",
     createTime: time(match.createdMs),
+    data: jsonOf(match.data ?? {}),
   });
+}
+
+/** Match data as a Struct has it. */
+function jsonOf(data: model.MatchData): JsonObject {
+  return JSON.parse(JSON.stringify(data)) as JsonObject;
 }
 
 /** The open seats of a match on the wire. */

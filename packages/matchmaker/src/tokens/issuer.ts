@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { importJWK, SignJWT } from "jose";
+import type { Part } from "../model.ts";
 import { algorithm, type SigningKey } from "./keys.ts";
 
 /** Who issues the tokens, as their `iss` says. */
@@ -8,6 +9,9 @@ export const issuerName = "dm-env-rpc-matchmaker";
 /** What an agent's token is for. */
 export interface JoinGrant {
   readonly ticketId: string;
+  readonly matchId: string;
+  /** What the agent plays as. */
+  readonly part: Part;
   readonly serverId: string;
   /** The address that the server registered with. */
   readonly address: string;
@@ -55,15 +59,15 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   };
   await sign(new SignJWT());
   return {
-    joinToken: ({ ticketId, serverId, address, worldName, seatId, nowMs, expiresMs }) =>
+    joinToken: ({ ticketId, matchId, part, serverId, address, worldName, seatId, ...times }) =>
       sign(
-        new SignJWT({ role: "agent", world: worldName, address })
+        new SignJWT({ role: "agent", world: worldName, address, match: matchId, part: { ...part } })
           .setIssuer(issuerName)
           .setSubject(ticketId)
           .setAudience(serverId)
           .setJti(seatId)
-          .setIssuedAt(seconds(nowMs))
-          .setExpirationTime(seconds(expiresMs)),
+          .setIssuedAt(seconds(times.nowMs))
+          .setExpirationTime(seconds(times.expiresMs)),
       ),
     operatorToken: ({ id, address }, nowMs, expiresMs) =>
       sign(

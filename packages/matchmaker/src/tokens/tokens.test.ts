@@ -27,6 +27,8 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
     token: (over = {}) =>
       issuer.joinToken({
         ticketId: "ticket",
+        matchId: "match",
+        part: { team: "red", role: "scout", data: { level: 3 } },
         serverId: "server",
         address: "server.test:1",
         worldName: "world",
@@ -51,6 +53,8 @@ describe("a join token", () => {
       ticketId: "ticket",
       worldName: "world",
       seatId: "seat-1",
+      matchId: "match",
+      part: { team: "red", role: "scout", data: { level: 3 } },
       expiresMs: nowMs + 30_000,
     });
   });

@@ -4,6 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
 import { shorten } from "../errors.ts";
+import type { Part } from "../model.ts";
 import { issuerName } from "./issuer.ts";
 import { algorithm } from "./keys.ts";
 
@@ -13,6 +14,9 @@ export interface JoinClaims {
   readonly worldName: string;
   /** Unique: a seat is taken once. */
   readonly seatId: string;
+  readonly matchId: string;
+  /** What the agent plays as. */
+  readonly part: Part;
   /** When the token expires, by the matchmaker's time. */
   readonly expiresMs: number;
 }
@@ -45,6 +49,9 @@ export interface TokenVerifier {
    */
   operator(token: string | undefined): Promise<void>;
 }
+
+/** What tokens of an earlier release say. */
+const noPart: Part = { team: "", role: "", data: {} };
 
 /** Makes a verifier. */
 export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions): TokenVerifier {
@@ -84,7 +91,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
 
   return {
     async join(token, worldName) {
-      const { sub, jti, exp, role, world } = await claimsOf(token);
+      const { sub, jti, exp, role, world, match, part } = await claimsOf(token);
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
@@ -97,7 +104,14 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
           `this join token is for the world "${shorten(String(world))}", not for "${shorten(worldName)}"; join that one, or ask for another assignment`,
         );
       }
-      return { ticketId: sub, worldName, seatId: jti, expiresMs: exp * 1_000 };
+      return {
+        ticketId: sub,
+        worldName,
+        seatId: jti,
+        matchId: typeof match === "string" ? match : "",
+        part: { ...noPart, ...(part as Partial<Part> | undefined) },
+        expiresMs: exp * 1_000,
+      };
     },
     async operator(token) {
       const { role } = await claimsOf(token);

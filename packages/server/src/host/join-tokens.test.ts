@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
@@ -94,6 +94,41 @@ describe("a join token", () => {
     await connectPeer(server).join(world, { join_token: "abc", width: 3 });
     await bearer(server, "for-the-gateway").join(world, { join_token: "def" });
     expect(log).toEqual([`take abc of ${world}`, `take def of ${world}`]);
+  });
+
+  it("brings join settings, which replace the agent's own where the world declares them", async () => {
+    const joined: unknown[] = [];
+    const arena = defineWorld({
+      name: "arena",
+      joinSettings: { team: t.string(), level: t.int32(), name: t.string() },
+      actions: { wait: t.bool() },
+      observations: { reward: t.float32() },
+      create: () => ({
+        join: (_agent, settings) => void joined.push(settings),
+        step() {},
+        observe: { reward: () => 0 },
+      }),
+    });
+    const settings = { team: "red", level: 3, map: "night" };
+    const joinToken = (): TakenSeat => ({ settings, leave() {}, giveBack() {} });
+    const peer = connectPeer(createEnvironmentServer({ worlds: [arena], joinToken }));
+    await peer.join(await peer.createWorld(), { team: "blue", level: 9, name: "ann" });
+    expect(joined).toEqual([{ team: "red", level: 3, name: "ann" }]);
+  });
+
+  it.each([
+    ["a value that is no setting", { width: [[1], [2, 3]] }, /width of the join token/],
+    ["a value of another dtype", { width: "wide" }, /width/],
+  ])("with %s refuses the join, and its seat is given back", async (_, settings, message) => {
+    const log: string[] = [];
+    const joinToken = (): TakenSeat => ({
+      settings,
+      leave: () => log.push("leave"),
+      giveBack: () => log.push("back"),
+    });
+    const { server, world } = await start({ joinToken });
+    await expect(connectPeer(server).join(world, { join_token: "abc" })).rejects.toThrow(message);
+    expect(log).toEqual(["back"]);
   });
 
   it("is let pass where nobody checks it", async () => {

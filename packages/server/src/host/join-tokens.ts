@@ -84,6 +84,7 @@ function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat 
     }
   };
   return {
+    settings: seat.settings,
     leave: () => void call(() => seat.leave()),
     giveBack: () => void call(() => seat.giveBack()),
   };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
 import { joinTokenSetting } from "../definition/reserved-settings.ts";
 import type { Joined } from "../engine/hosted-world.ts";
 import type { Done } from "../engine/requests.ts";
+import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
 import { readJoinToken, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
@@ -46,6 +47,17 @@ export function joinWorld(
   return host.takeSeat(token, world.name, (taken) => {
     if (isDmEnvRpcError(taken)) {
       done(taken);
+      return;
+    }
+    try {
+      for (const [name, value] of Object.entries(taken.settings ?? {})) {
+        if (Object.hasOwn(world.definition.joinSettings ?? {}, name)) {
+          rest.set(name, pack(value, { name: `${name} of the join token` }));
+        }
+      }
+    } catch (error) {
+      taken.giveBack();
+      done(clientError(error));
       return;
     }
     world.join(rest, onLeft, (result) => {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type PackedTensor, type TensorSpec, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
+import {
+  type PackedTensor,
+  type PackValue,
+  type TensorSpec,
+  toValue,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
 import { joinTokenSetting } from "../definition/reserved-settings.ts";
 import type { Done } from "../engine/requests.ts";
@@ -9,6 +15,10 @@ import type { Done } from "../engine/requests.ts";
  * and what a promise of theirs rejects with, is reported by the event `seat-failed`.
  */
 export interface TakenSeat {
+  /**
+   * Join settings that the seat comes with. Those that the world declares replace the agent's own; the others are left out.
+   */
+  readonly settings?: Readonly<Record<string, PackValue>> | undefined;
   /** The agent was in the world and is out of it: it left, its stream ended, or the world did. */
   leave(): void;
   /** The agent never joined: the world refused it, or its stream ended before the answer. */

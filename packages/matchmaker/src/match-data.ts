@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { invalid, shorten } from "./errors.ts";
+import type { MatchData, MatchDatum } from "./model.ts";
+
+/** Bytes of the data of a match as JSON: a join token carries it in a header. */
+const maxDataBytes = 1_024;
+
+/** Join settings that a join token has besides the data. */
+const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
+
+/**
+ * Checks what a match tells its world and its agents.
+ *
+ * @param what What errors call it.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for what cannot be a join setting, or is too large.
+ */
+export function matchData(data: object, what: string): MatchData {
+  const checked: Record<string, MatchDatum> = {};
+  for (const [name, value] of Object.entries(data)) {
+    if (name === "" || ownNames.has(name)) {
+      throw invalid(what, "a name other than those of a seat's own settings", `"${name}"`);
+    }
+    if (!isDatum(value)) {
+      throw invalid(
+        `${what} "${shorten(name)}"`,
+        "a string, a finite number, a boolean or a list of them",
+        shorten(JSON.stringify(value) ?? "nothing"),
+      );
+    }
+    checked[name] = value;
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(checked));
+  if (bytes > maxDataBytes) {
+    throw invalid(what, `at most ${maxDataBytes} bytes as JSON`, `${bytes} bytes`);
+  }
+  return checked;
+}
+
+function isDatum(value: unknown): value is MatchDatum {
+  return (
+    typeof value === "string" ||
+    typeof value === "boolean" ||
+    (typeof value === "number" && Number.isFinite(value)) ||
+    (Array.isArray(value) && value.every(isDatum))
+  );
+}
