@@ -25,11 +25,21 @@ for (const { name, files } of packages) {
       join(import.meta.dirname, "ignore-prose.ts"),
     ],
     ignorers: ["prose"],
-    ignorePatterns: [".toolchain", "dist", "reports", "docs", "apps", "examples", "deploy"],
+    ignorePatterns: [
+      ".toolchain",
+      ".turbo",
+      ".venv*",
+      "dist",
+      "reports",
+      "docs",
+      "apps",
+      "examples",
+      "deploy",
+    ],
     // Code that runs once per import would need every test again for each mutant.
     ignoreStatic: true,
     // More than one test's own limit: only a mutant that blocks its process takes this long.
-    timeoutMS: 30_000,
+    timeoutMS: 10_000,
     dryRunTimeoutMinutes: 30,
     reporters: ["progress-append-only", "html", "json"],
     htmlReporter: { fileName: `tests/mutation/reports/${name}.html` },

@@ -19,34 +19,34 @@ interface Columns {
 /** Puts what came out of slots into batches, in fresh arrays or in the same again. */
 export class Batcher<Observation> {
   readonly #stacker: Stacker;
-  readonly #reuse: boolean;
-  readonly #columns = new Map<number, Columns>();
+  /** Arrays to use again, by their number of rows; undefined if each batch has fresh ones. */
+  readonly #columns: Map<number, Columns> | undefined;
 
   constructor(stacker: Stacker, reuse: boolean) {
     this.#stacker = stacker;
-    this.#reuse = reuse;
+    this.#columns = reuse ? new Map() : undefined;
   }
 
   /** Makes a batch with a row for each arrival. */
   batch(arrivals: readonly Arrival<Observation>[]): VectorBatch<Observation> {
     const rows = arrivals.length;
     const columns = this.#room(rows);
-    const ids = new Array<number>(rows);
-    const finalObservation = new Array<Observation | null>(rows);
-    const finalInfo = new Array<SequenceInfo | null>(rows);
-    const failures = new Array<Error | null>(rows);
-    const timeSteps = new Array<TimeStep<Observation> | null>(rows);
+    const ids: number[] = [];
+    const finalObservation: (Observation | null)[] = [];
+    const finalInfo: (SequenceInfo | null)[] = [];
+    const failures: (Error | null)[] = [];
+    const timeSteps: (TimeStep<Observation> | null)[] = [];
     for (let row = 0; row < rows; row++) {
       const { slot, step, final, info, failure } = arrivals[row] as Arrival<Observation>;
-      ids[row] = slot;
-      finalObservation[row] = final === undefined ? null : final.observation;
-      finalInfo[row] = info;
-      failures[row] = failure;
-      timeSteps[row] = step ?? null;
-      if (step !== undefined) {
-        this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
-      } else if (this.#reuse) {
+      ids.push(slot);
+      finalObservation.push(final === undefined ? null : final.observation);
+      finalInfo.push(info);
+      failures.push(failure);
+      timeSteps.push(step ?? null);
+      if (step === undefined) {
         this.#stacker.clear(columns.stack, row);
+      } else {
+        this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
       }
       columns.valid[row] = step === undefined ? 0 : 1;
       columns.first[row] = step?.stepType === "first" ? 1 : 0;
@@ -77,7 +77,7 @@ export class Batcher<Observation> {
     failed: boolean,
   ): void {
     const ended = outcome?.stepType === "last";
-    const terminated = ended && outcome?.state === "terminated";
+    const terminated = ended && outcome.state === "terminated";
     columns.reward[row] = outcome?.reward ?? 0;
     columns.discount[row] = outcome?.discount ?? 1;
     columns.terminated[row] = terminated ? 1 : 0;
@@ -85,7 +85,7 @@ export class Batcher<Observation> {
   }
 
   #room(rows: number): Columns {
-    const kept = this.#reuse ? this.#columns.get(rows) : undefined;
+    const kept = this.#columns?.get(rows);
     if (kept !== undefined) {
       return kept;
     }
@@ -98,9 +98,7 @@ export class Batcher<Observation> {
       first: new Uint8Array(rows),
       valid: new Uint8Array(rows),
     };
-    if (this.#reuse) {
-      this.#columns.set(rows, columns);
-    }
+    this.#columns?.set(rows, columns);
     return columns;
   }
 }

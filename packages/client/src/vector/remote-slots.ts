@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Settings, Specs } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type Settings, type Specs } from "@dm-env-rpc/tensor-codec";
 import { type ConnectOptions, connect, connectionCodecs } from "../connection/connect.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
 import type { JoinOptions } from "../environment/environment.ts";
@@ -21,6 +21,8 @@ export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends N
 /**
  * Makes slots of agents on one server or, in turns, on several: each with a connection, and by
  * default a world, of its own.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT without any address.
  */
 export function remoteSlots<
   A extends Specs = Specs,
@@ -31,12 +33,17 @@ export function remoteSlots<
   options: RemoteSlotOptions<A, O, N> = {},
 ): SlotFactory<ActionOf<A>, ObservationOf<O, N>> {
   const all = typeof addresses === "string" ? [addresses] : addresses;
+  if (all.length === 0) {
+    throw new DmEnvRpcError("INVALID_ARGUMENT", "expected at least one address, received none", {
+      origin: "client",
+    });
+  }
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
   // One codec for all slots: their messages share layouts.
   const codecs = connectionCodecs();
   return async (request) => {
     const { slot, signal, buffers } = request;
-    const connection = await connect(all[slot % all.length] ?? "", {
+    const connection = await connect(all[slot % all.length] as string, {
       codecs,
       ...connecting,
       signal,
@@ -50,7 +57,7 @@ export function remoteSlots<
           signal,
         }));
       return await connection.join<A, O, N>(world, {
-        tensors: buffers === "reuse" ? "reuse" : "view",
+        ...(buffers === "reuse" ? { tensors: buffers } : {}),
         ...join,
         settings: joinSettings?.(request),
         destroyOnClose: shared === undefined,

@@ -7,7 +7,7 @@ import type { TimeStep } from "../environment/time-step.ts";
 import type { AutoresetMode, SequenceInfo, VectorCloseOptions } from "../environment/vector.ts";
 import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import { copied } from "../stream/copied.ts";
-import { timeLeft, type WaitOptions } from "../stream/wait.ts";
+import { timeLeft } from "../stream/wait.ts";
 import type { SlotFactory } from "./vectorize-options.ts";
 
 const defaultCloseTimeoutMs = 2_000;
@@ -104,21 +104,13 @@ export class Slot<Action, Observation> {
   }
 
   /** Steps; the arrival comes later, or at once when there is nothing to step. */
-  step(action: Action, options: WaitOptions | undefined): void {
-    if (this.#arrivedAlready()) {
-      return;
-    }
-    this.#busy = true;
-    this.#environment?.step(action, options).then(this.#onStep, this.#onError);
+  step(action: Action): void {
+    this.#take((environment) => environment.step(action));
   }
 
   /** Begins a new sequence. */
-  reset(settings: Settings | undefined, options: WaitOptions | undefined): void {
-    if (this.#arrivedAlready()) {
-      return;
-    }
-    this.#busy = true;
-    this.#environment?.reset({ ...options, settings }).then(this.#onStep, this.#onError);
+  reset(settings: Settings | undefined): void {
+    this.#take((environment) => environment.reset({ settings }));
   }
 
   /** Ends it: it gives nothing any more, and is not made again. */
@@ -127,29 +119,28 @@ export class Slot<Action, Observation> {
     this.#environment = undefined;
     this.#left = true;
     this.held = undefined;
-    if (environment !== undefined) {
-      await dispose(environment, options);
-    }
+    await dispose(environment, options);
   }
 
-  /** A slot without an environment has nothing to wait for: it gives what there is. */
-  #arrivedAlready(): boolean {
-    if (this.held !== undefined) {
-      const { held } = this;
+  /** Takes a step from the environment. A slot without one has nothing to wait for: it gives what there is. */
+  #take(
+    stepOf: (environment: Environment<Action, Observation>) => Promise<TimeStep<Observation>>,
+  ): void {
+    const { held } = this;
+    if (held !== undefined) {
       this.held = undefined;
       this.#context.onArrival(held);
-      return true;
+    } else if (this.#environment === undefined) {
+      this.#context.onArrival(this.#arrival(undefined, this.#failure ?? null));
+    } else {
+      this.#busy = true;
+      stepOf(this.#environment).then(this.#onStep, this.#onError);
     }
-    if (this.#environment !== undefined) {
-      return false;
-    }
-    this.#context.onArrival(this.#arrival(undefined, this.#failure ?? null));
-    return true;
   }
 
   #stepped(step: TimeStep<Observation>): void {
     if (step.first()) {
-      this.#begins(step);
+      this.#begins();
     } else {
       this.#steps++;
       this.#return += step.reward ?? 0;
@@ -177,20 +168,15 @@ export class Slot<Action, Observation> {
     }
     const environment = this.#environment;
     this.#environment = undefined;
-    this.over = true;
-    const { restart, signal } = this.#context;
-    this.#making = restart !== "never" && !signal.aborted;
+    const { restart } = this.#context;
     if (restart === "never") {
       this.#failure = error;
-    }
-    this.#context.onArrival(this.#arrival(undefined, error));
-    if (restart === "never" || signal.aborted) {
-      if (environment !== undefined) {
-        void dispose(environment);
-      }
+      void dispose(environment);
     } else {
+      this.#making = true;
       void this.#makeAgain(environment, restart, error);
     }
+    this.#context.onArrival(this.#arrival(undefined, error));
   }
 
   async #create(): Promise<Environment<Action, Observation>> {
@@ -205,7 +191,6 @@ export class Slot<Action, Observation> {
       }),
     );
     try {
-      signal.throwIfAborted();
       this.#context.check(environment);
       return environment;
     } catch (error) {
@@ -220,9 +205,7 @@ export class Slot<Action, Observation> {
     lost: Error,
   ): Promise<void> {
     const { signal } = this.#context;
-    if (environment !== undefined) {
-      await dispose(environment);
-    }
+    await dispose(environment);
     let failure = lost;
     const { maxAttempts = defaultMaxAttempts } = restart;
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -235,25 +218,21 @@ export class Slot<Action, Observation> {
         }
         made = await this.#create();
         const first = await made.reset();
-        signal.throwIfAborted();
         if (this.#left) {
           throw new Error(`slot ${this.index} has left`);
         }
         this.#environment = made;
         this.#making = false;
-        this.#begins(first);
+        this.#begins();
+        this.over = first.last();
         this.#context.onReturn(this.#arrival(first, null));
         return;
       } catch (error) {
-        if (made !== undefined) {
-          await dispose(made);
-        }
-        if (signal.aborted || this.#left) {
+        await dispose(made);
+        if (this.#left) {
           return;
         }
-        if (error instanceof Error) {
-          failure = error;
-        }
+        failure = toError(error);
       }
     }
     this.#making = false;
@@ -261,8 +240,7 @@ export class Slot<Action, Observation> {
     this.#context.onReturn(this.#arrival(undefined, failure));
   }
 
-  #begins(step: TimeStep<Observation>): void {
-    this.over = step.last();
+  #begins(): void {
     this.#steps = 0;
     this.#return = 0;
   }
@@ -303,14 +281,17 @@ function isMisfit(error: Error, specs: Environment["specs"]): boolean {
 
 /** Gives back an environment and its connection, whatever state they are in. */
 async function dispose(
-  environment: Environment<never, unknown>,
+  environment: Environment<never, unknown> | undefined,
   { timeoutMs = defaultCloseTimeoutMs }: VectorCloseOptions = {},
 ): Promise<void> {
+  if (environment === undefined) {
+    return;
+  }
   const left = timeLeft({ timeoutMs });
   try {
     await environment.close(left());
   } catch {
     // Its connection is closed either way.
   }
-  await environment.connection.close({ timeoutMs: left()?.timeoutMs ?? timeoutMs });
+  await environment.connection.close(left());
 }

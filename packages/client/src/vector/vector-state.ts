@@ -104,7 +104,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return await this.#all(wait, (slot) => {
       if (mask === undefined || mask[slot.index] === true) {
         slot.held = undefined;
-        slot.reset(settings?.(slot.index), undefined);
+        slot.reset(settings?.(slot.index));
       } else {
         this.#arrived(nothing(slot.index));
       }
@@ -126,14 +126,14 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     if (this.autoresetMode === "disabled") {
       this.#refuseOver();
     }
-    return await this.#all(options, (slot) => slot.step(actions[slot.index] as Action, undefined));
+    return await this.#all(options, (slot) => slot.step(actions[slot.index] as Action));
   }
 
   sendReset(ids: readonly number[] = this.#present()): void {
     this.#begin("some", "overlapping");
     const slots = ids.map((id) => this.#slot(id));
     for (const slot of slots) {
-      slot.reset(undefined, undefined);
+      slot.reset(undefined);
     }
   }
 
@@ -151,7 +151,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     slots.forEach((slot, row) => {
       // One that is being made again gives its first step by itself.
       if (slot.environment !== undefined) {
-        slot.step(actions[row] as Action, undefined);
+        slot.step(actions[row] as Action);
       }
     });
   }
@@ -209,10 +209,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       const waiting: Waiting<Observation> = { count, resolve, reject, stop: undefined };
       this.#waiting = waiting;
       waiting.stop = watch(`${count} of ${this.size} slots`, options, (error) => {
-        // What arrives from now on is for whoever waits next.
-        if (this.#waiting === waiting) {
-          this.#waiting = undefined;
-        }
+        this.#waiting = undefined; // What arrives from now on is for the next call.
         reject(error);
       });
       this.#wake();
@@ -262,11 +259,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #somethingPending(): boolean {
     for (let i = 0; i < this.size; i++) {
       const index = (this.#lastPending + i) % this.size;
-      if (this.#slots[index]?.pending !== true) {
-        continue;
+      if ((this.#slots[index] as Slot<Action, Observation>).pending) {
+        this.#lastPending = index;
+        return true;
       }
-      this.#lastPending = index;
-      return true;
     }
     return false;
   }

@@ -65,7 +65,7 @@ export async function vectorize<Action, Observation>(
   if (options.signal?.aborted === true) {
     abort();
   }
-  options.signal?.addEventListener("abort", abort, { once: true });
+  options.signal?.addEventListener("abort", abort);
   const checker =
     options.stack === false ? uncheckedSlots() : slotChecker<Environment<Action, Observation>>();
   const state = new VectorState(factories, {

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as delay } from "node:timers/promises";
+import { EnvironmentStateType } from "@dm-env-rpc/protocol";
+import { tensor } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, test } from "vitest";
+import { type Script, status } from "../testing/scripted-server.ts";
+import { flags, moves, scripted } from "../testing/slots.ts";
+import { vectorize } from "./index.ts";
+
+/** Slot 1 is refused its first step after the reset, by a server that lives on. */
+const failing = (slot: number): Script => ({
+  sequenceLength: 100,
+  answer: (request, { requests }) =>
+    slot === 1 && request.case === "step" && requests.length === 3
+      ? status("NOT_FOUND", "the world is gone")
+      : undefined,
+});
+
+/** Fails to make slots again, and says why. */
+function onlyOnce(script: (slot: number) => Script = failing) {
+  const made = scripted(script);
+  const restarts: number[] = [];
+  const factory: typeof made.factory = async (request) => {
+    if (request.restarts === 0) {
+      return await made.factory(request);
+    }
+    restarts.push(request.restarts);
+    return await Promise.reject(`attempt ${request.restarts}`);
+  };
+  return { ...made, factory, restarts };
+}
+
+describe("a slot that has failed", () => {
+  test.each([["never"], [{ initialMs: 0 }]] as const)(
+    "leaves its world and closes its connection (restart: %j)",
+    async (restart) => {
+      const { factory, servers } = scripted(failing);
+      await using vector = await vectorize(2, factory, { restart });
+      await vector.reset();
+      expect((await vector.step(moves(2))).failures[1]).toMatchObject({ code: "NOT_FOUND" });
+      expect(await servers[1]?.closed).toBeUndefined();
+      expect(servers[1]?.requests.at(-1)?.case).toBe("leaveWorld");
+    },
+  );
+
+  test("is nothing to wait for where it may not be made again", async () => {
+    await using vector = await vectorize(2, scripted(failing).factory, {
+      batchSize: 1,
+      restart: "never",
+    });
+    vector.sendReset([1]);
+    await vector.recv();
+    vector.send(moves(1), [1]);
+    expect((await vector.recv()).failures).toMatchObject([{ code: "NOT_FOUND" }]);
+    await expect(vector.recv()).rejects.toThrow(/nothing sent/);
+  });
+
+  test("is waited for while it is made again, and by itself gives a first step", async () => {
+    await using vector = await vectorize(2, scripted(failing).factory, {
+      batchSize: 1,
+      restart: { initialMs: 0 },
+    });
+    vector.sendReset([1]);
+    await vector.recv();
+    vector.send(moves(1), [1]);
+    expect((await vector.recv()).failures).toMatchObject([{ code: "NOT_FOUND" }]);
+    const { ids, first, failures } = await vector.recv();
+    expect([ids, first, failures]).toEqual([[1], flags(1), [null]]);
+    await expect(vector.recv()).rejects.toThrow(/nothing sent/);
+  });
+
+  test("is given up after as many attempts as it may have, with the last one's reason", async () => {
+    const { factory, restarts } = onlyOnce();
+    await using vector = await vectorize(2, factory, {
+      batchSize: 1,
+      restart: { maxAttempts: 2, initialMs: 0 },
+    });
+    vector.sendReset([1]);
+    await vector.recv();
+    vector.send(moves(1), [1]);
+    expect((await vector.recv()).failures).toMatchObject([{ code: "NOT_FOUND" }]);
+    expect((await vector.recv()).failures).toMatchObject([{ message: "attempt 2" }]);
+    expect(restarts).toEqual([1, 2]);
+    await expect(vector.recv()).rejects.toThrow(/nothing sent/);
+  });
+
+  test("is not made again once it has left, and a recv does not wait for it", async () => {
+    const { factory, restarts } = onlyOnce();
+    await using vector = await vectorize(2, factory, {
+      batchSize: 1,
+      restart: { maxAttempts: 9, initialMs: 1, random: () => 0 },
+    });
+    vector.sendReset([1]);
+    await vector.recv();
+    vector.send(moves(1), [1]);
+    await vector.recv();
+    const waiting = expect(vector.recv()).rejects.toThrow(/nothing sent/);
+    await vector.leave([1]);
+    await waiting;
+    const before = restarts.length;
+    await delay(20);
+    expect(restarts.length - before).toBeLessThanOrEqual(1);
+  });
+
+  test("tells the environment that is being made when the vector closes", async () => {
+    let signal: AbortSignal | undefined;
+    const { factory } = scripted(failing);
+    const vector = await vectorize(
+      2,
+      (request) => {
+        if (request.restarts === 0) {
+          return factory(request);
+        }
+        signal = request.signal;
+        return new Promise<never>((_, reject) => {
+          request.signal.addEventListener("abort", () => reject(request.signal.reason));
+        });
+      },
+      { restart: { initialMs: 0 } },
+    );
+    await vector.reset();
+    while (signal === undefined) {
+      await vector.step(moves(2));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(signal.aborted).toBe(false);
+    await vector.close();
+    expect(signal.aborted).toBe(true);
+  });
+
+  test("because of what its server observed is no misfit of an action", async () => {
+    const wrong = tensor("float64", [], new Float64Array([1]));
+    const { factory } = scripted((slot) => ({
+      sequenceLength: 100,
+      answer: (request, { requests }) =>
+        slot === 1 && request.case === "step" && requests.length === 3
+          ? {
+              case: "step",
+              value: {
+                state: EnvironmentStateType.RUNNING,
+                observations: [{ uid: 101, tensor: wrong }],
+              },
+            }
+          : undefined,
+    }));
+    await using vector = await vectorize(2, factory, { restart: "never" });
+    await vector.reset();
+    const { valid, failures } = await vector.step(moves(2));
+    expect(valid).toEqual(flags(1, 0));
+    expect(failures).toMatchObject([null, { name: "TensorError", specName: "tick" }]);
+  });
+
+  test("and one that has left: the step rejects with the failure when no slot is there any more", async () => {
+    await using vector = await vectorize(2, scripted(failing).factory, { restart: "never" });
+    await vector.reset();
+    await vector.leave([0]);
+    await expect(vector.step(moves(2))).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+});
+
+describe("a slot that is back between two batches", () => {
+  test.each([
+    ["send", (vector: Awaited<ReturnType<typeof vectorize>>) => vector.send(moves(1), [0])],
+    ["sendReset", (vector: Awaited<ReturnType<typeof vectorize>>) => vector.sendReset([0])],
+  ] as const)("is in the next recv after a %s", async (_name, call) => {
+    const { factory, servers } = scripted(failing);
+    await using vector = await vectorize(2, factory, { restart: { initialMs: 0 } });
+    await vector.reset();
+    expect((await vector.step(moves(2))).failures[1]).toMatchObject({ code: "NOT_FOUND" });
+    while (servers[2]?.requests.filter(({ case: kind }) => kind === "step").length !== 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    call(vector as never);
+    const { ids, first } = await vector.recv();
+    expect([...ids].sort()).toEqual([0, 1]);
+    expect(first[ids.indexOf(1)]).toBe(1);
+  });
+});
+
+describe("recv", () => {
+  test("gives steps in the order in which they came, and none of slots that have left", async () => {
+    const { factory } = scripted(() => ({ sequenceLength: 100 }));
+    await using vector = await vectorize(3, factory);
+    vector.sendReset([2, 1, 0]);
+    expect((await vector.recv()).ids).toEqual([2, 1, 0]);
+    await using single = await vectorize(3, factory, { batchSize: 1 });
+    single.sendReset([2, 1, 0]);
+    expect((await single.recv()).ids).toEqual([2]);
+    await new Promise((resolve) => setImmediate(resolve));
+    await single.leave([1]);
+    expect((await single.recv()).ids).toEqual([0]);
+    await expect(single.recv()).rejects.toThrow(/nothing sent/);
+  });
+});
