@@ -83,6 +83,32 @@ function check(
   return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
 }
 
+it("looks for answers to the agents of a world alone, not to one that it took out", async () => {
+  const requested: readonly never[] = [];
+  // Agent 0 misses its deadline and is taken out; then the step hangs, and agent 1 goes while it does.
+  await withPatience({
+    policies: {
+      clock: { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
+      onLeave: "continue",
+      onReset: "respawn",
+      lateEntry: "now",
+      onDestroy: "refuse",
+      resetDeadlineMs: 1009,
+      drainDeadlineMs: 3023,
+    },
+    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
+    agents: 2,
+    operations: [
+      { do: "send", connection: 0, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
+      { do: "send", connection: 1, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
+      { do: "send", connection: 1, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
+      { do: "pass", ms: 150 },
+      { do: "drop", connection: 1 },
+    ],
+    mishap: { call: "step", number: 1, fate: "hangs" },
+  });
+});
+
 describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
   it("agrees with the server on random requests", { timeout }, async () => {
     await check(scenarios(kind), runs, overMemory);

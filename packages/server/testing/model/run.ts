@@ -18,6 +18,7 @@ import { toAnswer, toMessage } from "./messages.ts";
 import { connectionCount, type Draft, type Operation, type Scenario } from "./operations.ts";
 import { observationNames } from "./requests.ts";
 import { type ConnectionModel, type ModelRequest, ServerModel } from "./server-model.ts";
+import type { WorldModel } from "./world-model.ts";
 
 /** Longer than every deadline of a sequence, and than any call of the author's code may take. */
 const patienceMs = 2100;
@@ -162,7 +163,7 @@ class Run {
       ]);
     }
     const waiting = this.#model.living
-      .map((world) => ({ world, links: this.#all.filter(({ model }) => model.world === world) }))
+      .map((world) => ({ world, links: this.#linksOf(world) }))
       .filter(({ world: { stuck, agents }, links }) => {
         // An agent whose connection is gone leaves as soon as the world comes to it.
         const present = links.length > 0 && links.length === agents.length;
@@ -174,6 +175,13 @@ class Run {
       const moved = links.some(({ model }) => model.answers.length > (before.get(model) ?? 0));
       ok(moved, `the agents of ${world.name} all step, and nobody is answered`);
     }
+  }
+
+  /** The connections of a world's agents; that of one which was taken out has the world still, until it leaves. */
+  #linksOf({ agents }: WorldModel): Link[] {
+    return this.#all.filter(
+      ({ model: { agent } }) => agent !== undefined && agents.includes(agent),
+    );
   }
 
   async #connect(): Promise<Link> {
