@@ -77,7 +77,6 @@ export const notRewritten = [
   "packages/page/",
   "packages/protocol/",
   "packages/server/",
-  "packages/tensor-codec/",
   "packages/transport/",
   "proto/matchmaker/",
   "proto/spectator/",

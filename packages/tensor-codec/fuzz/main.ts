@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Feeds random and mutated bytes to the decoders until the time is over:
- * `npm run fuzz -- --seconds 600 --seed 1`. Exits with 1, and says the bytes, when
- * anything but a typed error or a message comes out, or when one input takes a second.
+ * Feeds random and mutated bytes to the decoders for a given time:
+ * `npm run fuzz -- --seconds 600 --seed 1`. Prints the bytes and exits with 1 if a decoder
+ * returns anything other than a message or a typed error, or takes a second for one input.
  */
 import { parseArgs } from "node:util";
 import { fuzzOne } from "../testing/fuzz.ts";
@@ -20,7 +20,7 @@ const slowMs = 1000;
 const maxKept = 4096;
 
 const random = seeded(Number(values.seed));
-// Mutants that are messages are mutated again, so that mutations add up.
+// Mutants that decode to a message are mutated again, so that mutations accumulate.
 const corpus = golden.map(({ bytes }) => bytes);
 const until = performance.now() + Number(values.seconds) * 1000;
 const counts = { message: 0, error: 0 };

@@ -31,7 +31,7 @@ def put(name, kind, message, **more):
 
 
 def meaning(value):
-  """What a tensor of a NumPy value means, in terms of this project."""
+  """Returns the dtype, shape and data that a packed NumPy value decodes to."""
   value = np.asarray(value)
   shape = list(value.shape)
   if value.dtype.kind == 'U':

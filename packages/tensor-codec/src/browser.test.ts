@@ -27,7 +27,7 @@ const flags = [
   "--disable-sync",
 ];
 
-/** What the page does: every golden message, decoded and encoded again, and a spec's values. */
+/** The page's script: decodes and re-encodes every golden message, and uses the values of a spec. */
 const page = `
   import { packFor, sample, t, unpack, validate } from "./index.ts";
   import { createRequestCodec, createResponseCodec, decodeTensor, encodeTensor } from "./wire/index.ts";

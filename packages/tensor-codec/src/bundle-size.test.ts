@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
 
-/** What a page imports, and the most that this may add to it: kilobytes, minified and compressed. */
+/** Imports of a page, each with the most kilobytes that it may add, minified and compressed. */
 const bars = [
   { imported: `export { t } from "./index.ts"`, most: 8 },
   { imported: `export { pack } from "./index.ts"`, most: 16 },

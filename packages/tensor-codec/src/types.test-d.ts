@@ -33,7 +33,7 @@ describe("builders", () => {
     expectTypeOf(t.discrete(4, "uint64")).toEqualTypeOf<TensorSpec<"uint64", readonly []>>();
   });
 
-  test("a shape that is not known is a shape", () => {
+  test("an unknown shape is a Shape", () => {
     const shape: number[] = [1, 2];
     expectTypeOf(t.float32(shape)).toEqualTypeOf<TensorSpec<"float32", number[]>>();
   });
@@ -75,7 +75,7 @@ test("values are scalars where the shape is empty, else tensors, nested as the s
   }>();
 });
 
-test("what can be packed for a spec is of its dtype", () => {
+test("values packed for a spec have its dtype", () => {
   type Packables = PackablesOf<typeof specs>;
   expectTypeOf<3>().toExtend<Packables["move"]>();
   expectTypeOf<bigint>().not.toExtend<Packables["move"]>();
@@ -89,7 +89,7 @@ test("what can be packed for a spec is of its dtype", () => {
 });
 
 describe("pack and unpack", () => {
-  test("the dtype is that of the value, or the one asked for", () => {
+  test("the dtype is the value's, or the given one", () => {
     expectTypeOf(pack(1)).toEqualTypeOf<Tensor<"float64">>();
     expectTypeOf(pack([[1n]])).toEqualTypeOf<Tensor<"int64">>();
     expectTypeOf(pack(true)).toEqualTypeOf<Tensor<"bool">>();
@@ -123,14 +123,14 @@ describe("pack and unpack", () => {
     expectTypeOf(pack(1, options)).toEqualTypeOf<PackedTensor<"int8">>();
   });
 
-  test("what is packed and unpacked for a spec has its dtype", () => {
+  test("a value packed and unpacked for a spec has its dtype", () => {
     expectTypeOf(packFor([1], t.float32([1]), "x")).toEqualTypeOf<PackedTensor<"float32">>();
     expectTypeOf(unpackFor({} as PackedTensor, t.uint8([1]), "x")).toEqualTypeOf<Tensor<"uint8">>();
     expectTypeOf(packFor(1, {} as TensorSpec, "x")).toEqualTypeOf<PackedTensor>();
     expectTypeOf(unpackFor({} as PackedTensor, {} as TensorSpec, "x")).toEqualTypeOf<Tensor>();
   });
 
-  test("what is unpacked keeps its dtype", () => {
+  test("an unpacked tensor keeps its dtype", () => {
     expectTypeOf(unpack(pack(1, { dtype: "int8" })).data).toEqualTypeOf<Int8Array>();
     expectTypeOf(toScalar(unpack(pack(1n)))).toEqualTypeOf<bigint>();
     expectTypeOf(toScalar(tensor("bool", [], new Uint8Array(1)))).toEqualTypeOf<boolean>();

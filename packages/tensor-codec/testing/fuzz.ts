@@ -12,7 +12,7 @@ import type { Malformed, MessageCodec } from "../src/wire/messages.ts";
 import type { UidTensor } from "../src/wire/steps/step.ts";
 import { bitsOf } from "./bits.ts";
 
-/** What fuzzing allows a tensor to cost. */
+/** Limits of a tensor while fuzzing. */
 const limits = { maxElements: 1000, maxStringBytes: 1000 };
 
 const requests = createRequestCodec(limits);

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { DType } from "../src/dtypes/dtype.ts";
 
-/** What Python says a tensor means: `data` is its memory in hex, or a list. */
+/** A tensor as Python decodes it: `data` is its memory in hex, or a list. */
 export interface Meaning {
   readonly dtype: DType;
   readonly shape: readonly number[];

@@ -54,7 +54,7 @@ function layArray(dtype: DType, data: TensorData, choose: Choices): number[][] {
   return parts;
 }
 
-/** What the protocol says of a dtype's `array`: a type of protobuf's, or nothing of messages. */
+/** Returns the protobuf type of a dtype's `array`; undefined for messages. */
 function scalarOf(dtype: DType): ScalarType | undefined {
   const isPayload = ({ number }: DescField) => number === dtypes[dtype].dataType;
   return TensorSchema.fields.find(isPayload)?.message?.field["array"]?.scalar;
@@ -154,7 +154,7 @@ function layDecoy(dtype: DType, choose: Choices): number[] {
   ];
 }
 
-/** Sometimes a field that nobody knows, of any wire type. */
+/** Returns nothing or, one time in fifteen, an unknown field of any wire type. */
 export function unknown(choose: Choices, from: number): number[] {
   if (choose.nat(14) !== 14) {
     return [];

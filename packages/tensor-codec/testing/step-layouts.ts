@@ -12,7 +12,7 @@ export interface Entry {
   readonly tensor: Tensor;
 }
 
-/** What goes into a step of either direction. */
+/** The content of a step of either direction. */
 export interface Step {
   readonly entries: readonly Entry[];
   /** Requested UIDs, or the states of a response, of which the last one counts. */

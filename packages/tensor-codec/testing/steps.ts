@@ -24,7 +24,7 @@ export function encode<T>(codec: MessageCodec<T>, message: T): Uint8Array {
   return bytes.slice(3, end);
 }
 
-/** What the generated code read, in the form in which `comparableOf` shows what we read. */
+/** Converts a message of the generated code to the same comparable form as `comparableOf`. */
 export function comparableOfGenerated(
   payload: EnvironmentRequest["payload"] | EnvironmentResponse["payload"],
 ): unknown {
@@ -41,7 +41,7 @@ export function comparableOfGenerated(
     : { case: "step", state: value.state, observations: mapOf(Object.entries(value.observations)) };
 }
 
-/** What we read, in a form that can be compared: UIDs as text, NaNs all alike. */
+/** Converts a decoded message to a comparable form: UIDs as text, all NaNs the same. */
 export function comparableOf(message: ProcessRequest | ProcessResponse): unknown {
   if (message.case !== "step") {
     return message;

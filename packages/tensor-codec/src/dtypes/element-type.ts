@@ -15,7 +15,7 @@ export interface ScalarOfKind {
 /** The kind of a dtype's elements in JavaScript. */
 export type Kind = keyof ScalarOfKind;
 
-/** The kinds that a dtype may have: a dtype that is not numeric has a kind of its own name. */
+/** The kinds that a dtype may have: a non-numeric dtype has the kind with its own name. */
 export type KindOf<D extends string> = D extends Exclude<Kind, NumericKind> ? D : NumericKind;
 
 /** The kinds whose elements can be ordered, and so have bounds. */
@@ -33,11 +33,11 @@ export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** That field's name in the generated code. */
   readonly payload: NonNullable<TensorMessage["payload"]["case"]>;
   readonly kind: K;
-  /** Bytes of one element in memory; 0 for what is not numbers. */
+  /** Bytes of one element in memory; 0 for strings and protos. */
   readonly bytes: number;
   /** The least and greatest value of an integer type; undefined for the others. */
   readonly range: { readonly min: ScalarOfKind[K]; readonly max: ScalarOfKind[K] } | undefined;
-  /** How a number is rounded to an element of a narrower float; undefined for every other dtype. */
+  /** Rounding of a number to an element of a narrower float; undefined for every other dtype. */
   readonly rounding: Rounding | undefined;
   /** Makes an array of `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): A;

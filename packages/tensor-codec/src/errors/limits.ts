@@ -48,7 +48,7 @@ export function tooManyEntries(maxEntries: number): TensorError {
 export function tooManyFields(maxFields: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `at most ${maxFields} numbers and fields in a message that is no step (16 for each of maxEntries)`,
+    expected: `at most ${maxFields} numbers and fields in a message other than a step (16 for each of maxEntries)`,
     received: "more",
     remedy: "send less or raise maxEntries",
   });

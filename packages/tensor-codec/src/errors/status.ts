@@ -31,7 +31,7 @@ const names = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code as number, name as StatusCode]),
 );
 
-/** Name of a status code's number; UNKNOWN for one that is not defined. */
+/** Returns the name of a status code's number; UNKNOWN for an undefined one. */
 export function statusCodeOf(number: number): StatusCode {
   return names.get(number) ?? "UNKNOWN";
 }
@@ -40,7 +40,7 @@ export function statusCodeOf(number: number): StatusCode {
  * Which party an error comes from:
  *
  * - `server`: the server refused the request, or ended the stream with a status.
- * - `client`: the caller misused the API, exceeded a limit of its own side, or gave the wait up.
+ * - `client`: the caller misused the API, exceeded a limit of its own side, or gave up waiting.
  * - `connection`: no answer will come, because the server cannot be reached, the stream was lost, or the
  *   peer broke the protocol.
  */
@@ -50,13 +50,13 @@ export type ErrorOrigin = "server" | "client" | "connection";
 export interface DmEnvRpcErrorOptions extends ErrorOptions {
   /** Which party the error comes from. Default `server`, which is right in a world's code. */
   readonly origin?: ErrorOrigin | undefined;
-  /** Packed messages that go with the status. */
+  /** Messages attached to the status, packed. */
   readonly details?: readonly Any[] | undefined;
 }
 
 /**
  * An error with a status code (overview.md, "Errors"). A server's code throws it to refuse a request, and every
- * call of a client rejects with it; `origin` tells a refusal from a misuse and from a lost connection.
+ * call of a client rejects with it; `origin` distinguishes a refusal, a misuse and a lost connection.
  */
 export class DmEnvRpcError extends Error {
   override readonly name = "DmEnvRpcError";
@@ -74,12 +74,12 @@ export class DmEnvRpcError extends Error {
   }
 }
 
-/** Whether a value is a DmEnvRpcError, of this copy of the package or of another. */
+/** Returns true for a DmEnvRpcError of any copy of this package. */
 export function isDmEnvRpcError(value: unknown): value is DmEnvRpcError {
   return value instanceof Error && value.name === "DmEnvRpcError" && "code" in value;
 }
 
-/** The Status that says an error on the wire. */
+/** Packs an error into its Status message. */
 export function packStatus(error: DmEnvRpcError): Status {
   return create(StatusSchema, {
     code: statusCodes[error.code],
@@ -88,7 +88,7 @@ export function packStatus(error: DmEnvRpcError): Status {
   });
 }
 
-/** The error that a Status says; codes that nobody defined become UNKNOWN. */
+/** Unpacks the error in a Status; undefined codes become UNKNOWN. */
 export function unpackStatus(status: Status): DmEnvRpcError {
   return new DmEnvRpcError(statusCodeOf(status.code), status.message, {
     details: status.details,

@@ -17,11 +17,11 @@ export interface TensorErrorFacts {
   readonly reason: TensorErrorReason;
   /** Name of the spec, setting or property, if there is one. */
   readonly name?: string | undefined;
-  /** The right value, as a noun phrase. */
+  /** The valid value, as a noun phrase. */
   readonly expected: string;
   /** The value received instead. */
   readonly received: string;
-  /** How to mend it. */
+  /** A way to fix it, as an imperative. */
   readonly remedy?: string | undefined;
 }
 

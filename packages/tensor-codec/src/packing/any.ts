@@ -3,7 +3,7 @@ import { fromBinary, type Message, type Registry, toBinary } from "@bufbuild/pro
 import type { Any } from "@bufbuild/protobuf/wkt";
 
 // `@bufbuild/protobuf/wkt` has both functions, but imports the descriptors of every well-known type:
-// 12 KB of a page, compressed.
+// 12 KB more for a page, compressed.
 
 /** Packs a message as an Any; undefined when the registry lacks its type. */
 export function packAny(message: Message, registry: Registry | undefined): Any | undefined {

@@ -52,10 +52,10 @@ describe("pack", () => {
     });
   });
 
-  test("behaviour 13: every tensor is what packing its nested arrays makes of it", () => {
+  test("behaviour 13: packing a tensor's nested arrays restores the tensor", () => {
     fc.assert(
       fc.property(tensors, (whole) => {
-        // Of a shape with a 0 in it nested arrays keep only what is before the 0.
+        // Nested arrays of a shape with a 0 lose the dimensions after the 0.
         fc.pre(!whole.shape.slice(0, -1).includes(0));
         const nested = toNested(whole as Tensor<"float64">) as PackValue;
         const packed = pack(nested, { dtype: whole.dtype });
@@ -68,7 +68,7 @@ describe("pack", () => {
     );
   });
 
-  test("rounds a number to float32 where that is asked for", () => {
+  test("rounds a number to float32 if float32 is given", () => {
     expect(pack(0.1, { dtype: "float32" }).data[0]).toBe(Math.fround(0.1));
     expect(pack(-0, { dtype: "float32" }).data[0]).toBe(-0);
     expect(pack(Number.POSITIVE_INFINITY, { dtype: "float32" }).data[0]).toBe(
@@ -91,9 +91,15 @@ describe("pack", () => {
     ["a lone surrogate", "a\ud800", "string", "value", "toWellFormed()"],
     ["a Float64Array as float32", new Float64Array(1), "float32", "dtype", "nothing is cast"],
     ["a Float32Array as float64", new Float32Array(1), "float64", "dtype", "a Float32Array of 1"],
-    ["a uint8 that is no bool", new Uint8Array([0, 2]), "bool", "value", "0 or 1 as element [1]"],
     [
-      "a tensor of a dtype that is none",
+      "a uint8 that is not a bool",
+      new Uint8Array([0, 2]),
+      "bool",
+      "value",
+      "0 or 1 as element [1]",
+    ],
+    [
+      "a tensor with an unknown dtype",
       { dtype: "toString", shape: [], data: [] } as never,
       undefined as never,
       "dtype",
@@ -121,7 +127,7 @@ describe("pack", () => {
     expect(() => pack(value)).toThrow(refusal("ragged", text));
   });
 
-  test("needs a dtype where the value has none", () => {
+  test("needs a dtype if the value does not determine one", () => {
     expect(() => pack([])).toThrow(refusal("dtype", "give a dtype"));
     expect(() => pack(new DataView(new ArrayBuffer(1)) as never)).toThrow(
       refusal("dtype", "give a dtype"),
@@ -142,7 +148,7 @@ describe("pack", () => {
     expect(pack(new Int8Array(2), { maxElements: 2 }).data).toHaveLength(2);
   });
 
-  test("behaviour 20: compress writes an all-equal tensor as one element, and no other", () => {
+  test("behaviour 20: compress writes only an all-equal tensor as one element", () => {
     const same = pack(new Float32Array(600).fill(0.5), { shape: [20, 30], compress: true });
     expect(same).toEqual({ dtype: "float32", shape: [20, 30], data: new Float32Array([0.5]) });
     expect(unpack(same).data).toEqual(new Float32Array(600).fill(0.5));
@@ -160,7 +166,7 @@ describe("pack", () => {
     );
   });
 
-  test("behaviour 19: messages travel as Any, by a registry or packed already", () => {
+  test("behaviour 19: messages are packed as Any with a registry, or packed already", () => {
     const struct = create(StructSchema, {
       fields: { health: { kind: { case: "numberValue", value: 1.5 } } },
     });
@@ -208,7 +214,7 @@ describe("the dimensions of a packed shape", () => {
 });
 
 describe("packFor", () => {
-  test("takes a Uint8ClampedArray for uint8 alone", () => {
+  test("accepts a Uint8ClampedArray only for uint8", () => {
     const clamped = Uint8ClampedArray.of(1, 255);
     expect(packFor(clamped, t.uint8([2]), "x").data).toEqual(Uint8Array.of(1, 255));
     expect(() => packFor(clamped, t.int8([2]), "x")).toThrow(
@@ -285,7 +291,7 @@ describe("packFor", () => {
   });
 
   test.each<[string, unknown, () => unknown]>([
-    ["a message that is no Any", create(StructSchema), () => t.proto()],
+    ["a message that is not an Any", create(StructSchema), () => t.proto()],
     ["nothing", undefined, () => t.float32()],
     ["null", null, () => t.float32()],
     ["a function", () => 1, () => t.float32()],

@@ -73,7 +73,7 @@ export type InferredDType<V, Depth extends readonly unknown[] = []> = V extends 
       : InferredDType<Row, readonly [...Depth, unknown]>
     : DTypeOfValue<V>;
 
-/** Tried in order: of types that look alike, the narrower one first. */
+/** Tried in order: of similar types, the narrower first. */
 type DTypeOfValue<V> = V extends number
   ? "float64"
   : V extends bigint
@@ -109,10 +109,10 @@ type ArrayDTypes = {
 /**
  * Packs a value into a tensor.
  *
- * Without a `dtype` it is that of the value's type, never of its magnitude: number → float64,
+ * Without a `dtype`, the value's type determines it, independent of the value: number → float64,
  * bigint → int64, boolean → bool, string → string, message → proto; a typed array has its own
  * (Uint8ClampedArray is uint8). Nothing is cast: a number is not packed as int64, nor 1.5 as int32, nor a
- * Float64Array as float32; only a JavaScript number is rounded to float32 where that is the `dtype`.
+ * Float64Array as float32; only a JavaScript number is rounded if the `dtype` is float32.
  *
  * The tensor borrows typed arrays and the data of tensors; nested arrays are copied.
  *
@@ -225,7 +225,7 @@ export function packFor(
   return { dtype, shape: resolved, data } as Tensor;
 }
 
-/** A scalar for a spec; for a spec of any other shape it fills it. */
+/** Packs a scalar for a spec; it fills a spec of any other shape. */
 function fromScalar(
   type: AnyElementType,
   value: unknown,
@@ -256,7 +256,7 @@ function fromScalar(
 const scalarShape: readonly number[] = Object.freeze([]);
 const noOptions = Object.freeze({});
 
-/** The shape of flat data for a spec: as many elements as the spec has, no broadcast. */
+/** Returns the shape of flat data for a spec: as many elements as the spec has, without a broadcast. */
 function resolveFlat(
   shape: readonly number[],
   length: number,
@@ -320,7 +320,7 @@ function fromValue(value: PackValue, options: PackOptions): PackedTensor {
   return { dtype, shape, data } as PackedTensor;
 }
 
-/** Puts messages into Anys; an Any stays what it is. */
+/** Packs messages as Anys and leaves Anys unchanged. */
 function packMessages(value: unknown, options: PackOptions): unknown {
   if (Array.isArray(value)) {
     return value.map((row) => packMessages(row, options));

@@ -83,7 +83,7 @@ describe("unpack", () => {
 });
 
 describe("unpackFor", () => {
-  test("gives the tensor that a spec describes", () => {
+  test("returns the tensor that a spec describes", () => {
     const whole = floats([2], 1, 2);
     expect(unpackFor(whole, t.float32([2]), "x")).toBe(whole);
     expect(unpackFor(whole, t.float32([-1]), "x")).toBe(whole);
@@ -134,7 +134,7 @@ describe("behaviour 17: one element for all is checked against every element's b
     expect(() => packFor(5, spec, "x")).toThrow(error);
   });
 
-  test("in no element out of bounds", () => {
+  test("and accepted within every element's bounds", () => {
     const spec = t.float32([3], { min: [0, 5, 0], max: [9, 9, 5] });
     expect(unpackFor(packed, spec, "x")).toEqual(floats([3], 5, 5, 5));
   });
@@ -151,7 +151,7 @@ describe("behaviour 16: the bounds of a variable-length spec hold", () => {
     expect(unpackFor({ ...packed, data: Int32Array.of(0, 5) }, spec, "x").shape).toEqual([1, 2]);
   });
 
-  test("none where there is none", () => {
+  test("no bound without a declaration", () => {
     const none = { dtype: "int32", shape: [0, 2], data: new Int32Array(0) } as const;
     expect(unpackFor(none, spec, "x")).toBe(none);
   });

@@ -22,7 +22,7 @@ const refusal = (reason: string, text: string) =>
   expect.objectContaining({ name: "TensorError", reason, message: expect.stringContaining(text) });
 
 describe("tensors and generated messages", () => {
-  test("a tensor is the same after it was a message", () => {
+  test("a tensor survives the round trip through a message", () => {
     fc.assert(
       fc.property(tensors, (tensor) => {
         const message = fromBinary(TensorSchema, toBinary(TensorSchema, packTensor(tensor)));
@@ -31,11 +31,11 @@ describe("tensors and generated messages", () => {
     );
   });
 
-  test("a message without payload is no tensor", () => {
+  test("a message without payload is not a tensor", () => {
     expect(() => unpackTensor(create(TensorSchema))).toThrow(refusal("dtype", "payload"));
   });
 
-  test("behaviour 13: a message that somebody filled badly is refused, not cast", () => {
+  test("behaviour 13: a message with invalid elements is refused, not cast", () => {
     const message = create(TensorSchema, {
       payload: { case: "int32s", value: { array: [1, 2.5] } },
     });
@@ -65,14 +65,14 @@ describe("settings", () => {
     expect(packSettings({ "a.b": 1 }, {}, { allowDots: true })).toHaveProperty(["a.b"]);
   });
 
-  test("may be called anything", () => {
+  test("may have any name", () => {
     const packed = packSettings(JSON.parse('{"__proto__": 1, "constructor": 2}'));
     expect(Object.keys(packed)).toEqual(["__proto__", "constructor"]);
   });
 });
 
 describe("specs and generated messages", () => {
-  test("a spec is the same after it was bytes", () => {
+  test("a spec survives the round trip through bytes", () => {
     const specs: Record<string, TensorSpec> = {
       plain: t.float32([2, 3]),
       variable: t.string([-1, 2]),
@@ -92,7 +92,7 @@ describe("specs and generated messages", () => {
     }
   });
 
-  test("behaviour 16: no bounds go out unless declared", () => {
+  test("behaviour 16: undeclared bounds are not sent", () => {
     const message = packSpec("x", t.int8());
     expect(message.min).toBeUndefined();
     expect(message.max).toBeUndefined();
@@ -108,7 +108,7 @@ describe("specs and generated messages", () => {
     expect(packSpec("x", t.float32({ max: 4 })).min).toBeUndefined();
   });
 
-  test("behaviour 16: what the builders refuse does not go out either, and the error names it", () => {
+  test("behaviour 16: a spec that the builders refuse is not packed, and the error names it", () => {
     const variable: TensorSpec = { dtype: "int8", shape: [-1], max: new Int8Array(2) };
     expect(() => packSpec("x", variable)).toThrow(
       refusal("spec", '"x": expected one max for all elements of shape [-1], received 2'),
@@ -157,7 +157,7 @@ describe("specs and generated messages", () => {
     expect(packSpec("x", t.int8({ min: 1, max: 2 })).min?.payload.case).toBe("int8s");
   });
 
-  test("a spec that cannot be understood is refused by its name", () => {
+  test("an unreadable spec is refused with its name", () => {
     const spec = (fields: object) => () =>
       unpackSpec(create(TensorSpecSchema, { name: "x", ...fields }));
     expect(spec({ dtype: DataType.INVALID_DATA_TYPE })).toThrow(
@@ -182,7 +182,7 @@ describe("specs and generated messages", () => {
     expect(unpackSpec(none).spec).toEqual({ dtype: "int32", shape: [3] });
   });
 
-  test("behaviour 18: tables of specs keep their UIDs, beyond 2^53 too", () => {
+  test("behaviour 18: tables of specs keep their UIDs, even beyond 2^53", () => {
     const actions = specTable({ move: t.discrete(4), "arm.grip": t.float32({ min: 0, max: 1 }) });
     const observations = tableOf([
       { uid: 2n ** 64n - 1n, name: "view", spec: t.uint8([4, 4]) },
@@ -194,7 +194,7 @@ describe("specs and generated messages", () => {
     expect(unpackSpecs(undefined).actions.entries).toEqual([]);
   });
 
-  test("behaviour 15: a name that comes twice within actions is refused by that name", () => {
+  test("behaviour 15: a duplicate name within actions is refused with that name", () => {
     const message = packSpecs({ actions: tableOf([]), observations: tableOf([]) });
     message.actions["1"] = packSpec("move", t.bool());
     message.observations["1"] = packSpec("move", t.bool());

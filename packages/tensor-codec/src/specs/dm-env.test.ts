@@ -49,7 +49,7 @@ test("behaviour 51: a side without a bound has the dtype's", () => {
   });
 });
 
-test("behaviour 51: a spec is the same after it was dm_env's", () => {
+test("behaviour 51: a spec survives the round trip through dm_env's", () => {
   for (const spec of [
     t.discrete(5),
     t.discrete(5, "uint64"),
@@ -90,7 +90,7 @@ test("behaviour 51: bounds that bind nothing are not declared", () => {
   ).toEqual(t.float32());
 });
 
-test("a dm_env spec that nobody can satisfy is refused by its name", () => {
+test("an unsatisfiable dm_env spec is refused with its name", () => {
   expect(() =>
     fromDmEnvSpec({ kind: "discreteArray", name: "x", dtype: "int32", shape: [], numValues: 0 }),
   ).toThrow(/"x": expected min at most max/);

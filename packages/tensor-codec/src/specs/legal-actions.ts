@@ -13,7 +13,7 @@ export const legalActionsName = "legal_actions";
 /** The spec of a mask over the values of a discrete action. */
 export type LegalActionsSpec = TensorSpec<"bool", readonly [number]>;
 
-/** True for an action that is one of so many values: a scalar integer with both bounds. */
+/** Returns true for a discrete action: a scalar integer with both bounds. */
 export function isDiscrete({ dtype, shape, min, max }: TensorSpec): boolean {
   const { kind } = dtypes[dtype];
   const isInteger = kind === "int" || kind === "bigint";
@@ -21,7 +21,7 @@ export function isDiscrete({ dtype, shape, min, max }: TensorSpec): boolean {
 }
 
 /**
- * Returns the spec of the observation that says which values of a discrete action are legal: bool, one element for
+ * Returns the spec of the observation that masks the legal values of a discrete action: bool, one element for
  * each value from `min` to `max`. Its name is {@link legalActionsName}.
  *
  * @throws TensorError `spec` if the action is not discrete.

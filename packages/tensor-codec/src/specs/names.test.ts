@@ -31,7 +31,7 @@ describe("behaviour 15: nested names", () => {
     ]);
   });
 
-  test("a dot in a key is an error, unless asked for", () => {
+  test("a dot in a key is an error, unless allowed", () => {
     expect(() => flattenSpecs({ a: { "b.c": t.bool() } })).toThrow(
       refusal('keys without "."', '"a.b.c"'),
     );
@@ -65,7 +65,7 @@ describe("behaviour 15: nested names", () => {
     expect(flattenValues({ a: whole })).toEqual({ a: whole });
   });
 
-  test("a name that comes twice is an error", () => {
+  test("a duplicate name is an error", () => {
     expect(() =>
       flattenSpecs({ a: { b: t.bool() }, "a.b": t.bool() }, { allowDots: true }),
     ).toThrow(refusal("unique", '"a.b" twice'));
@@ -99,7 +99,7 @@ describe("behaviour 15: nested names", () => {
     );
   });
 
-  test("tensors, arrays, messages and class instances are values; undefined is nothing", () => {
+  test("tensors, arrays, messages and class instances are values; undefined is left out", () => {
     const tensor = pack([1]);
     const any = { $typeName: "google.protobuf.Any", typeUrl: "", value: new Uint8Array(0) };
     const date = new Date(0);
@@ -113,7 +113,7 @@ describe("behaviour 15: nested names", () => {
     ).toEqual({ "a.tensor": tensor, "a.list": [1], any, date, none: null });
   });
 
-  test("a name from a stranger cannot reach a prototype", () => {
+  test("a hostile name cannot reach a prototype", () => {
     const nested = nestValues([
       ["__proto__.polluted", 1],
       ["constructor.x", 2],

@@ -15,8 +15,8 @@ export interface SampleOptions {
   /** Longest variable dimension and longest string. Default 8. */
   readonly maxLength?: number | undefined;
   /**
-   * Which values of a discrete action may be drawn: as many as there are from its `min` to its `max`, of which
-   * at least one is legal. Default: all.
+   * Mask over the values of a discrete action, from its `min` to its `max`; true for those that may be drawn, at
+   * least one. Default: all.
    */
   readonly legal?: Tensor<"bool"> | undefined;
 }
@@ -29,7 +29,7 @@ export interface SampleOptions {
  * deviation 1), with one bound exponential from there (mean 1). Booleans are a
  * fair coin, strings are of lowercase letters, protos empty Anys; a variable
  * dimension and a string's length are uniform from 0 to `maxLength`. With `legal`,
- * a discrete action is one of the legal values, each as likely.
+ * a discrete action is one of the legal values, uniformly.
  *
  * @throws TensorError if `legal` does not fit the spec, or nothing is legal.
  */
@@ -134,6 +134,6 @@ function drawFloat(
 function drawBigInt(min: bigint, max: bigint, random: Random): bigint {
   const word = () => BigInt(Math.floor(random() * 2 ** 32));
   const draw96 = (word() << 64n) | (word() << 32n) | word();
-  // 32 bits more than any span has: no value is likelier than another by more than 2^-32.
+  // 32 bits more than any span has: probabilities differ by at most 2^-32.
   return min + ((draw96 * (max - min + 1n)) >> 96n);
 }

@@ -44,7 +44,7 @@ const specs: fc.Arbitrary<TensorSpec> = fc
   });
 
 describe("sample, zeros and clamp", () => {
-  test("what is sampled is what the spec allows", () => {
+  test("samples are valid for the spec", () => {
     fc.assert(
       fc.property(specs, fc.nat(), (spec, seed) => {
         validate(sample(spec, seeded(seed)), spec, "x");
@@ -60,14 +60,14 @@ describe("sample, zeros and clamp", () => {
     );
   });
 
-  test("zeros are what the spec allows", () => {
+  test("zeros are valid for the spec", () => {
     fc.assert(fc.property(specs, (spec) => validate(zeros(spec), spec, "x")));
     expect(zeros(t.int8({ min: 2, max: 3 })).data[0]).toBe(2);
     expect(zeros(t.int64({ min: -3n, max: -2n })).data[0]).toBe(-2n);
     expect(zeros(t.float32([2, -1])).shape).toEqual([2, 0]);
   });
 
-  test("what is clamped is what the spec allows", () => {
+  test("clamped tensors are valid for the spec", () => {
     fc.assert(
       fc.property(specs, fc.nat(), (spec, seed) => {
         const { dtype, shape } = spec;
@@ -77,7 +77,7 @@ describe("sample, zeros and clamp", () => {
     );
   });
 
-  test("both ends of discrete values come, and nothing beyond", () => {
+  test("discrete samples reach both ends and stay within them", () => {
     const random = seeded(1);
     const seen = new Set(
       Array.from({ length: 200 }, () => sample(t.discrete(3), random).data[0] as number),
@@ -106,7 +106,7 @@ describe("sample, zeros and clamp", () => {
     }
   });
 
-  test("a variable dimension and strings are as long as asked for at most", () => {
+  test("a variable dimension and strings are at most maxLength long", () => {
     const random = seeded(3);
     for (let i = 0; i < 50; i++) {
       const words = sample(t.string([-1]), random, { maxLength: 2 });
@@ -146,7 +146,7 @@ describe("validate", () => {
     );
   });
 
-  test("a bool has only zeros and ones", () => {
+  test("the data of a bool is 0 or 1", () => {
     const odd = { dtype: "bool", shape: [2], data: new Uint8Array([1, 7]) } as const;
     expect(() => validate(odd, t.bool([2]))).toThrow(refusal("value", "0 or 1 as element [1]"));
   });

@@ -171,7 +171,7 @@ export function isUniform(data: TensorData): boolean {
   return true;
 }
 
-/** Typed data seen as integers of its width, so that comparing and copying touch no NaN. */
+/** Views typed data as integers of its width, so that comparing and copying preserve NaNs. */
 function bitsOf(data: TensorData) {
   if (Array.isArray(data)) {
     return data;

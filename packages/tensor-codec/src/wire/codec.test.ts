@@ -60,7 +60,7 @@ test("a step response reads back as it was written, and the generated code reads
   );
 });
 
-test("a step of one entry is the generated code's, byte for byte", () => {
+test("a step of one entry has the same bytes as the generated code's", () => {
   const move = pack(-3, { dtype: "int8" });
   const bytes = encode(requests, {
     case: "step",
@@ -149,7 +149,7 @@ test("other payloads are the generated messages", () => {
   expect(responses.read(bytes, 0, bytes.length)).toEqual(error);
 });
 
-test("behaviour 9: a request with no payload is a request with no payload", () => {
+test("behaviour 9: a request without a payload decodes to a request without a payload", () => {
   expect(requests.size({ case: undefined })).toBe(0);
   expect(requests.write({ case: undefined }, new Uint8Array(0), 0)).toBe(0);
   expect(requests.read(new Uint8Array(0), 0, 0)).toEqual({ case: undefined });
@@ -157,7 +157,7 @@ test("behaviour 9: a request with no payload is a request with no payload", () =
   expect(requests.read(unknown, 0, unknown.length)).toEqual({ case: undefined });
 });
 
-test("a message is read from the middle of its buffer, and nothing else is", () => {
+test("a message is read from the middle of a buffer without the bytes around it", () => {
   const message: ProcessRequest = {
     case: "step",
     value: { actions: [{ uid: 1, tensor: pack(new Float32Array(9)) }], requestedObservations: [2] },
@@ -206,7 +206,7 @@ test("behaviour 18: UIDs are exact beyond 2^53", () => {
   expect(requests.read(bytes, 0, bytes.length)).toEqual(message);
 });
 
-test("of a UID that comes twice only the last tensor is there, among many as among few", () => {
+test("of a duplicate UID only the last tensor remains, among many as among few", () => {
   for (const count of [3, 100]) {
     const few = Array.from({ length: count }, (_, uid) => ({ uid, tensor: pack(uid) }));
     const again = few.map(({ uid }) => ({ uid, tensor: pack(-uid - 1) }));
@@ -222,7 +222,7 @@ test("of a UID that comes twice only the last tensor is there, among many as amo
   }
 });
 
-test("settings with a cold payload keep what their maps had", () => {
+test("settings in a payload other than a step keep the entries of their maps", () => {
   const payload = {
     case: "createWorld" as const,
     value: create(CreateWorldRequestSchema, { settings: { a: packTensor(pack("x")) } }),

@@ -23,7 +23,7 @@ export const knownFieldsOnly: Readonly<{ readUnknownFields: boolean }> = {
   readUnknownFields: false,
 };
 
-/** A payload as a oneof has it. */
+/** A payload as generated code represents a oneof. */
 interface Payload {
   readonly case: string | undefined;
   readonly value?: unknown;

@@ -45,7 +45,7 @@ test.each(named("spec").filter(([name]) => !name.includes("one bound")))(
   },
 );
 
-test("behaviour 16: Python's specs are the ones that the builders make", () => {
+test("behaviour 16: Python's specs equal those of the builders", () => {
   const read = (name: string) =>
     unpackSpec(fromBinary(TensorSpecSchema, goldenBytes(`spec: ${name}`)));
   expect(read("discrete")).toEqual({ name: "move", spec: t.discrete(5, "int8") });
@@ -63,7 +63,7 @@ test("behaviour 16: Python's specs are the ones that the builders make", () => {
   expect(read("wide").spec).toEqual(t.uint64([2], { min: 1n, max: 2n ** 64n - 1n }));
 });
 
-test("behaviour 51: Python's dm_env specs are ours", () => {
+test("behaviour 51: Python's dm_env specs equal ours", () => {
   const read = (name: string) => {
     const bytes = goldenBytes(`dm_env: ${name}`);
     const named = unpackSpec(fromBinary(TensorSpecSchema, bytes));
@@ -108,7 +108,7 @@ test("behaviour 18: Python's UIDs are exact", () => {
   expect(observations.entries).toHaveLength(9);
 });
 
-test("behaviour 20: what we compress is what Python compresses", () => {
+test("behaviour 20: the same tensors are compressed as in Python", () => {
   const full = { dtype: "int32", shape: [20, 30], data: new Int32Array(600).fill(7) } as const;
   expect(encodeTensor(pack(full, { compress: true }))).toEqual(goldenBytes("tensor: compressed"));
 });

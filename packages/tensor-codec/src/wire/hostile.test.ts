@@ -87,9 +87,9 @@ test.each([
     "a multiple of 4",
   ],
   ["a shape that is cut", delimited(15, [0x80]), "a varint at byte 2"],
-  ["a string that is no UTF-8", delimited(strings, delimited(1, [0xc3, 0x28])), "UTF-8 at byte 4"],
+  ["a string that is not UTF-8", delimited(strings, delimited(1, [0xc3, 0x28])), "UTF-8 at byte 4"],
   ["a surrogate in UTF-8", delimited(strings, delimited(1, [0xed, 0xa0, 0x80])), "UTF-8"],
-  ["a type URL that is no UTF-8", delimited(protos, delimited(1, delimited(1, [0xff]))), "UTF-8"],
+  ["a type URL that is not UTF-8", delimited(protos, delimited(1, delimited(1, [0xff]))), "UTF-8"],
   ["a group without end", tag(20, 3), "a tag at byte 2"],
   ["an end without group", tag(20, 4), "the end of the group that is open"],
   ["another group's end", [...tag(20, 3), ...tag(21, 4)], "the end of the group that is open"],
@@ -98,14 +98,14 @@ test.each([
   expect(() => decode(bytes)).toThrow(refusal("malformed", text));
 });
 
-test("a ten-byte varint with junk above its 64 bits is what protobuf makes of it", () => {
+test("a ten-byte varint with junk above its 64 bits is read as protobuf reads it", () => {
   const junk = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
   expect(decode(delimited(int64s, delimited(1, junk))).data[0]).toBe(-1n);
   expect(decode(delimited(int64s, delimited(1, [1, ...junk]))).data[1]).toBe(-1n);
   expect(decode(delimited(int32s, delimited(1, junk))).data[0]).toBe(-1);
 });
 
-test("a million groups in each other end soon", () => {
+test("a million nested groups are refused soon", () => {
   const bytes = new Uint8Array(2_000_000);
   for (let i = 0; i < bytes.length; i += 2) {
     bytes.set(tag(20, 3), i);
@@ -140,13 +140,13 @@ test.each([
   expect(decode(bytes, { maxElements: 11 }).data).toHaveLength(11);
 });
 
-test("a longer string than maxStringBytes is refused by that name", () => {
+test("a string longer than maxStringBytes is refused with that name", () => {
   const bytes = delimited(strings, delimited(1, [65, 66, 67]));
   expect(() => decode(bytes, { maxStringBytes: 2 })).toThrow(refusal("limit", "(maxStringBytes)"));
   expect(decode(bytes, { maxStringBytes: 3 }).data).toEqual(["ABC"]);
 });
 
-test("more entries or requested UIDs than maxEntries are refused by that name", () => {
+test("more entries or requested UIDs than maxEntries are refused with that name", () => {
   const codec = createRequestCodec({ maxEntries: 2 });
   const entry = (uid: number) => delimited(1, varintField(1, uid));
   const read = (...fields: number[][]) => {
@@ -174,7 +174,7 @@ test("a map of a hundred thousand entries takes time in proportion", () => {
   expect(read.case === "step" && read.value.actions.length).toBe(100_000);
 });
 
-test("random and mutated bytes are messages or typed errors, never anything else", () => {
+test("random and mutated bytes decode to messages or typed errors", () => {
   const corpus = golden.map(({ bytes }) => bytes);
   const random = seeded(20260101);
   let messages = 0;

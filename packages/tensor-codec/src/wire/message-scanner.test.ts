@@ -34,7 +34,7 @@ const malformed = (text: string) => ({
   value: expect.objectContaining({ reason: "malformed", message: expect.stringContaining(text) }),
 });
 
-describe("a message that is no step is held to", () => {
+describe("a message other than a step is held to", () => {
   test.each<[string, (count: number) => Bytes]>([
     ["protos", (n) => create(array(protos, times(n - 1, delimited(1, []))))],
     ["strings", (n) => create(array(strings, times(n - 1, delimited(1, []))))],
@@ -94,7 +94,7 @@ describe("a message that is no step is held to", () => {
     expect(read(8)).toMatchObject({ case: "readProperty" });
   });
 
-  test("counts that begin anew with each message", () => {
+  test("counts that restart with each message", () => {
     const codec = createRequestCodec({ maxEntries: 8 });
     const bytes = Uint8Array.from(create(array(floats, delimited(1, times(100, [0, 0, 0, 0])))));
     for (let i = 0; i < 9; i++) {

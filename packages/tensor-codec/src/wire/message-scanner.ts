@@ -12,10 +12,10 @@ import {
   varintType,
 } from "./primitives/wire-type.ts";
 
-/** Messages in messages, at most; as protobuf's own readers have it. */
+/** Most nested messages, as in protobuf's own readers. */
 const maxMessageDepth = 100;
 
-/** Fields and numbers of one message, for each entry that it may have. */
+/** Allowed fields and numbers of one message for each allowed entry. */
 const fieldsPerEntry = 16;
 
 /** The cost of decoding one occurrence of a field. */
@@ -25,7 +25,7 @@ interface FieldCost {
   readonly packable: boolean;
   /** True if it adds an entry to a list or a map. */
   readonly repeated: boolean;
-  /** The fields of the message in it. */
+  /** The fields of the nested message. */
   readonly inner: (() => FieldCosts) | undefined;
 }
 
@@ -34,8 +34,8 @@ type FieldCosts = ReadonlyMap<number, FieldCost>;
 const known = new WeakMap<DescMessage, FieldCosts>();
 
 /**
- * Counts what generated code would make of a message, before it does: a few thousand bytes of
- * gzip can hold millions of empty messages, each of which is an object of hundreds of bytes.
+ * Counts the objects that generated code would allocate for a message, before it does: a few thousand
+ * bytes of gzip can hold millions of empty messages, each an object of hundreds of bytes.
  */
 export class MessageScanner {
   readonly #maxEntries: number;
@@ -52,7 +52,7 @@ export class MessageScanner {
   }
 
   /**
-   * Counts a message from the reader's position to its end, and adds it to what was counted before.
+   * Counts a message from the reader's position to its end, and adds it to the count so far.
    *
    * @throws TensorError `limit`, or `malformed` with the offset.
    */

@@ -33,8 +33,8 @@ export interface MessageCodec<T> {
   /**
    * Returns the size of a message in bytes.
    *
-   * @throws TensorError `value` for a string without a UTF-8 encoding; what the
-   * generated code throws for a message with fields of the wrong type.
+   * @throws TensorError `value` for a string without a UTF-8 encoding; the error of the
+   * generated code for a message with fields of the wrong type.
    */
   size(message: T): number;
   /** Writes a message of `size(message)` bytes into `target` at `offset`; returns the offset after it. */

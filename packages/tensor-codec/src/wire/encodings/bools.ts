@@ -4,7 +4,7 @@ import { readBytes, writeBytes } from "./bytes.ts";
 import type { PackedEncoding } from "./encoding.ts";
 import { checkVarints, countElements } from "./packed-varints.ts";
 
-/** `repeated bool`: varints, written as zeros and ones; read, whatever is not zero is one. */
+/** `repeated bool`: varints, written as 0 or 1; any varint other than 0 is read as 1. */
 export const bools: PackedEncoding<Uint8Array> = {
   packed: true,
   alone: varintType,

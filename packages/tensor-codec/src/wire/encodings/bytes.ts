@@ -4,12 +4,12 @@ import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
-/** Up to this many elements a loop costs less than a call that copies all of them. */
+/** Up to this many elements, a loop is faster than a call that copies all of them. */
 const maxLoopedElements = 4;
 
-// Two of a kind, written out: where they share code, what is a constant in each is a variable.
+// Duplicated on purpose: shared code would turn the constants of each into variables.
 
-/** `bytes`, an element each. */
+/** `bytes`: one byte per element. */
 export const unsignedBytes: PackedEncoding<Uint8Array> = {
   packed: true,
   alone: undefined,
@@ -29,7 +29,7 @@ export const unsignedBytes: PackedEncoding<Uint8Array> = {
   },
 };
 
-/** `bytes`, an element each, two's complement. */
+/** `bytes`: one byte per element, two's complement. */
 export const signedBytes: PackedEncoding<Int8Array> = {
   packed: true,
   alone: undefined,
@@ -69,7 +69,7 @@ export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos
   return pos + data.length;
 }
 
-/** The bytes from the reader's position to its end, an element each. */
+/** Reads the bytes from the reader's position to its end, one per element. */
 export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
   const { pos, end } = reader;
   const { maxElements, copy } = options;
@@ -79,7 +79,7 @@ export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
   return viewBytes(reader, pos, end, copy);
 }
 
-/** Bytes of the reader's source as they are: never a Buffer, whatever the source is. */
+/** Returns bytes of the reader's source as a Uint8Array, even if the source is a Buffer. */
 export function viewBytes(reader: Reader, start: number, end: number, copy: boolean): Uint8Array {
   const { buffer, byteOffset } = reader.source;
   return copy

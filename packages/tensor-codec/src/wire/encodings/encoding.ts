@@ -24,13 +24,13 @@ export interface PackedEncoding<A> {
   size(data: A): number;
   /** Writes elements of `size` bytes, without tag and length; returns the position after them. */
   write(data: A, size: number, target: Uint8Array, pos: number): number;
-  /** Checks that a field, one of several, ends where an element does. */
+  /** Checks that one of several fields ends at the end of an element. */
   check(reader: Reader, start: number, end: number): void;
   /** Reads the elements from the reader's position to its end into an array made by `allocate`. */
   read(reader: Reader, options: ReadOptions, allocate: (length: number) => A): A;
   /**
-   * Reads one element of `size` bytes into `data`. Returns false, having read nothing, unless it is
-   * encoded as nearly all encoders do.
+   * Reads one element of `size` bytes into `data`. Returns false, having read nothing, unless it has
+   * the encoding that nearly all encoders choose.
    */
   readOne(source: Uint8Array, pos: number, size: number, data: A): boolean;
 }

@@ -14,10 +14,10 @@ import type { Reader } from "../primitives/reader.ts";
 import { fixed32Type, fixed64Type } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
 
-/** Up to this many elements a loop costs less than a call that copies all of them. */
+/** Up to this many elements, a loop is faster than a call that copies all of them. */
 const maxLoopedElements = 4;
 
-// Two of a kind, written out: what is a constant in each is a variable, and slower, where they share code.
+// Duplicated on purpose: shared code would turn the constants of each into variables, which is slower.
 
 /** `repeated float`: four bytes each. */
 export const floats32: PackedEncoding<Float32Array> = {
@@ -95,7 +95,7 @@ export const floats64: PackedEncoding<Float64Array> = {
   },
 };
 
-/** The bits of a NaN do not survive as a number. */
+/** Returns true if there is a NaN, which must be copied as bytes: a number would lose its bits. */
 function hasNaN(data: FixedArray): boolean {
   for (let i = 0; i < data.length; i++) {
     if (Number.isNaN(data[i])) {

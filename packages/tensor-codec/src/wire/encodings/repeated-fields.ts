@@ -5,7 +5,7 @@ import type { Reader } from "../primitives/reader.ts";
 import { readUtf8 } from "../primitives/utf8.ts";
 import { arrayTag } from "../primitives/wire-type.ts";
 
-/** Moves to the next field `array`, passing over unknown ones; false at the end. */
+/** Moves to the next field `array` and skips unknown fields; returns false at the end. */
 export function nextElement(reader: Reader, count: number, { maxElements }: ReadOptions): boolean {
   while (reader.pos < reader.end) {
     const tag = reader.tag();
@@ -20,7 +20,7 @@ export function nextElement(reader: Reader, count: number, { maxElements }: Read
   return false;
 }
 
-/** Reads the string that begins with its length. */
+/** Reads a string that is preceded by its length. */
 export function readString(reader: Reader, options: ReadOptions): string {
   const stop = reader.delimited();
   const { source, pos } = reader;

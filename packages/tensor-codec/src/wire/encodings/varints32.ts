@@ -31,7 +31,7 @@ const encoding: PackedEncoding<IntegerArray> = {
   },
   readOne: (source, pos, size, data) => {
     const byte = source[pos] as number;
-    // Of a longer varint more bytes would follow.
+    // A longer varint continues with more bytes.
     if (size !== 1 || byte > 0x7f) {
       return false;
     }
@@ -40,7 +40,7 @@ const encoding: PackedEncoding<IntegerArray> = {
   },
 };
 
-/** `repeated int32` and `repeated uint32`: varints, of which what an element cannot hold is cut off. */
+/** `repeated int32` and `repeated uint32`: varints, truncated to the 32 bits of an element. */
 export function varints32<A extends IntegerArray>(): PackedEncoding<A> {
   // `allocate` makes the array that is read into.
   return encoding as PackedEncoding<A>;

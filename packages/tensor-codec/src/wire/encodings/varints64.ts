@@ -29,7 +29,7 @@ const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
   },
   readOne: (source, pos, size, data) => {
     const byte = source[pos] as number;
-    // Of a longer varint more bytes would follow.
+    // A longer varint continues with more bytes.
     if (size !== 1 || byte > 0x7f) {
       return false;
     }

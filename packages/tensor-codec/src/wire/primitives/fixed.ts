@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bits, highHalf, littleEndianHost, lowHalf, swapBytes } from "./bits.ts";
 
-/** Floats are on the wire what they are in the memory of a little-endian machine. */
+/** The wire has floats as a little-endian machine has them in memory. */
 export type FixedArray = Float32Array | Float64Array;
 
 interface FixedArrayConstructor<T extends FixedArray> {
@@ -10,8 +10,8 @@ interface FixedArrayConstructor<T extends FixedArray> {
 }
 
 /**
- * The floats in `byteLength` bytes from `start`: a view where alignment allows and
- * no copy is asked for, else one copy of the bytes. Every bit stays, also of a NaN.
+ * Returns the floats in `byteLength` bytes from `start`: a view where alignment allows and
+ * no copy is requested, else a copy. Preserves every bit, including those of a NaN.
  */
 export function readFixed<T extends FixedArray>(
   type: FixedArrayConstructor<T>,
@@ -50,7 +50,7 @@ export function writeFixed(
   return end;
 }
 
-/** One float32; undefined for a NaN, whose bits do not survive as a number. */
+/** Reads one float32; undefined for a NaN, whose bits a number would lose. */
 export function readFloat32(source: Uint8Array, pos: number): number | undefined {
   const word = readWord(source, pos);
   if ((word & 0x7f800000) === 0x7f800000 && (word & 0x007fffff) !== 0) {
@@ -60,7 +60,7 @@ export function readFloat32(source: Uint8Array, pos: number): number | undefined
   return bits.float32[0];
 }
 
-/** One float64; undefined for a NaN, whose bits do not survive as a number. */
+/** Reads one float64; undefined for a NaN, whose bits a number would lose. */
 export function readFloat64(source: Uint8Array, pos: number): number | undefined {
   bits.int32[lowHalf] = readWord(source, pos);
   bits.int32[highHalf] = readWord(source, pos + 4);
@@ -68,13 +68,13 @@ export function readFloat64(source: Uint8Array, pos: number): number | undefined
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** Writes one float32 that is no NaN. */
+/** Writes one float32 other than NaN. */
 export function writeFloat32(value: number, target: Uint8Array, pos: number): number {
   bits.float32[0] = value;
   return writeWord(bits.int32[0] as number, target, pos);
 }
 
-/** Writes one float64 that is no NaN. */
+/** Writes one float64 other than NaN. */
 export function writeFloat64(value: number, target: Uint8Array, pos: number): number {
   bits.float64[0] = value;
   const high = bits.int32[highHalf] as number;

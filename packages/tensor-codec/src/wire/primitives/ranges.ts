@@ -4,8 +4,8 @@
 export type Ranges = number[];
 
 /**
- * The bytes of several ranges, one after the other. Putting the parts of a message
- * side by side is how protobuf merges them.
+ * Returns the bytes of several ranges, concatenated. Protobuf merges the parts of a message by
+ * concatenation.
  */
 export function concatenate(source: Uint8Array, ranges: Ranges): Uint8Array {
   let length = 0;

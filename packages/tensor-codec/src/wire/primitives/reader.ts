@@ -10,10 +10,10 @@ import {
   varintType,
 } from "./wire-type.ts";
 
-/** Groups in groups that are skipped, at most; as protobuf's own readers have it. */
+/** Most nested groups that are skipped, as in protobuf's own readers. */
 const maxGroupDepth = 100;
 
-/** Unknown fields of one message that are skipped, at most: skipping is cheap, but not free. */
+/** Most unknown fields of one message that are skipped: skipping is cheap, but not free. */
 const maxSkippedFields = 2 ** 20;
 
 const noBytes = new Uint8Array(0);
@@ -26,13 +26,13 @@ export class Reader {
   source: Uint8Array = noBytes;
   pos = 0;
   end = 0;
-  /** Where the message begins, from which errors count. */
+  /** Position of the message's first byte; offsets in errors count from it. */
   #start = 0;
   /** True while the source is a merge of parts of the message. */
   #merged = false;
   /** Unknown fields that were skipped. */
   #skipped = 0;
-  /** The halves of what `varint64` read last; signed, as bit operations leave them. */
+  /** The halves of the last varint that `varint64` read; signed, as bit operations leave them. */
   low = 0;
   high = 0;
   /** The positions found while a step is read. */
@@ -52,7 +52,7 @@ export class Reader {
     this.#start = this.pos = this.end = this.#skipped = 0;
   }
 
-  /** A tag: field number times 8 plus wire type, both checked. */
+  /** Reads a tag, field number times 8 plus wire type, and checks both. */
   tag(): number {
     const at = this.pos;
     if (at < this.end) {
@@ -76,7 +76,7 @@ export class Reader {
     return tag;
   }
 
-  /** The end of the length-delimited field that begins here; `pos` is then its first byte. */
+  /** Reads a length and returns the end of the field; moves `pos` to the field's first byte. */
   delimited(): number {
     const at = this.pos;
     let length: number;
@@ -93,7 +93,7 @@ export class Reader {
     return stop;
   }
 
-  /** A varint of at most 32 bits and five bytes. */
+  /** Reads a varint of at most 32 bits and five bytes. */
   uint32(what: string): number {
     const { source, end } = this;
     const at = this.pos;
@@ -116,7 +116,7 @@ export class Reader {
     throw this.malformed(`${what} of at most 32 bits`, "a longer varint", at);
   }
 
-  /** A varint of at most 64 bits and ten bytes, into `low` and `high`; more bits are dropped. */
+  /** Reads a varint of at most 64 bits and ten bytes into `low` and `high`; drops further bits. */
   varint64(): void {
     const { source, end } = this;
     const at = this.pos;
@@ -147,7 +147,7 @@ export class Reader {
     throw this.malformed("a varint of at most ten bytes", "a longer one", at);
   }
 
-  /** The low 32 bits of a varint, signed: what protobuf makes of an int32 or an enum. */
+  /** Reads the low 32 bits of a varint, signed, as protobuf reads an int32 or an enum. */
   int32(): number {
     const at = this.pos;
     if (at < this.end) {
@@ -253,7 +253,7 @@ export class Reader {
     return new TensorError({ reason: "limit", expected, received });
   }
 
-  /** The error of bytes that are no message, with the offset in the message where they begin. */
+  /** Makes the error of undecodable bytes, with their offset in the message. */
   malformed(expected: string, received: string, at: number = this.pos): TensorError {
     return new TensorError({
       reason: "malformed",

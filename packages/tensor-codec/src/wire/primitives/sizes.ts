@@ -19,7 +19,7 @@ export class Sizes {
     return size;
   }
 
-  /** Keeps a place for a size that is known only when what is in it has been measured. */
+  /** Reserves a place for a size that is known only after its content has been measured. */
   reserve(): number {
     const place = this.#count++;
     if (place === this.#sizes.length) {

@@ -14,7 +14,7 @@ export class FixedBytes {
   readonly length: number;
   /** Pairs of positions from the message's beginning: a start and an end each, in their order. */
   readonly gaps: readonly number[];
-  /** Where the state is, one byte that may be any up to 127; -1 without. */
+  /** Position of the state, one byte of any value up to 127; -1 without a state. */
   readonly stateAt: number;
   readonly #positions: Int32Array;
   readonly #bytes: Uint8Array;
@@ -32,7 +32,7 @@ export class FixedBytes {
     this.#bytes = Uint8Array.from(positions, (position) => message[position] as number);
   }
 
-  /** Takes them from a message; undefined when there are too many. Positions count from its beginning. */
+  /** Copies the fixed bytes of a message; undefined if there are too many. Positions count from its beginning. */
   static of(message: Uint8Array, gaps: readonly number[], stateAt: number): FixedBytes | undefined {
     const positions: number[] = [];
     let position = 0;

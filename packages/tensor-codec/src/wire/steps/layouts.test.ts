@@ -89,7 +89,7 @@ test("behaviour 13: large arrays decode to the same bits, and to what the genera
   );
 });
 
-test("data that copy asked for is nobody else's", () => {
+test("copied data shares no memory with the message", () => {
   const bytes = encodeTensor({ dtype: "uint8", shape: [100], data: new Uint8Array(100) });
   const view = decodeTensor(bytes);
   const copy = decodeTensor(bytes, { copy: true });
