@@ -1,9 +1,9 @@
-const gravity = 9.8;
-const cartMass = 1;
-const poleMass = 0.1;
-const halfLength = 0.5;
-const force = 10;
-const secondsPerStep = 0.02;
+export const gravity = 9.8;
+export const cartMass = 1;
+export const poleMass = 0.1;
+export const halfLength = 0.5;
+export const force = 10;
+export const secondsPerStep = 0.02;
 
 /** A pole on a cart that is pushed left or right (Barto, Sutton & Anderson 1983). It knows no agents. */
 export class CartPole {

@@ -1,7 +1,9 @@
-// A simulation of one's own, wrapped as an environment with dm_env's reset and step.
+// A simulation of one's own, wrapped as an environment with dm_env's reset and step; and the same in arrays, for agents
+// that join many at once.
 import { defineEnvironment, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { CartPole } from "./cart-pole.ts";
+import { CartPoles } from "./cart-poles.ts";
 
 export const cartPole = defineEnvironment({
   name: "cart-pole",
@@ -33,6 +35,39 @@ export const cartPole = defineEnvironment({
             ? "interrupted"
             : "running";
         return { observation: observe(), reward: 1, state };
+      },
+    };
+  },
+  // Not needed: without it, a batch has an environment of `create` in each slot.
+  createBatch({ size, settings, random, observation, reward, terminated, interrupted }) {
+    const simulation = new CartPoles(size);
+    const steps = new Int32Array(size);
+    const observe = (slot: number) => {
+      observation.cart.position[slot] = simulation.position[slot] ?? 0;
+      observation.cart.velocity[slot] = simulation.velocity[slot] ?? 0;
+      observation.pole.angle[slot] = simulation.angle[slot] ?? 0;
+      observation.pole.velocity[slot] = simulation.angularVelocity[slot] ?? 0;
+    };
+    return {
+      reset(slots) {
+        for (const slot of slots) {
+          simulation.restart(slot, random[slot]?.next ?? Math.random);
+          steps[slot] = 0;
+          observe(slot);
+        }
+      },
+      step({ push }, slots) {
+        for (const slot of slots) {
+          simulation.push(slot, push?.[slot] === 1);
+          steps[slot] = (steps[slot] ?? 0) + 1;
+          reward[slot] = 1;
+          if (simulation.hasFallen(slot)) {
+            terminated[slot] = 1;
+          } else if (steps[slot] === settings.max_steps) {
+            interrupted[slot] = 1;
+          }
+          observe(slot);
+        }
       },
     };
   },

@@ -17,6 +17,12 @@ export type {
   SlotLimitsMs,
 } from "./definition/batch/request.ts";
 export type {
+  BatchActionsOf,
+  BatchArraysOf,
+  BatchContext,
+  BatchEnvironment,
+} from "./definition/batch-environment.ts";
+export type {
   ActionValues,
   Clock,
   ClockDriver,

@@ -7,3 +7,8 @@ export type Awaitable<T> = T | PromiseLike<T>;
 export function isPromiseLike<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value;
 }
+
+/** Goes on with a value: at once, or once it is there. */
+export function andThen<T, R>(value: Awaitable<T>, use: (value: T) => Awaitable<R>): Awaitable<R> {
+  return isPromiseLike(value) ? value.then(use) : use(value);
+}

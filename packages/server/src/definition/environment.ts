@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Specs, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
 import type { AgentId } from "./agent.ts";
-import { type Awaitable, isPromiseLike } from "./awaitable.ts";
+import { type Awaitable, andThen } from "./awaitable.ts";
 import { batchOf } from "./batch/batch-of.ts";
+import type { BatchContext, BatchEnvironment } from "./batch-environment.ts";
 import { namesOf, type OnlyNames, unknownName } from "./names.ts";
 import { withSeeds } from "./seed.ts";
 import { type SettingSpecs, type SettingValues, seedSetting } from "./settings.ts";
@@ -63,6 +64,18 @@ export interface SingleAgentDefinition<
    * before it begins the next sequence without them. Default 10,000.
    */
   readonly resetDeadlineMs?: number | undefined;
+  /**
+   * Makes the environments of an agent that joins as a batch, where they are simulated in arrays; without it, `create`
+   * makes each.
+   */
+  readonly createBatch?:
+    | {
+        /** Makes the environments. */
+        make(
+          context: BatchContext<SettingValues<S>, SettingValues<J>, O>,
+        ): Awaitable<BatchEnvironment<A, Partial<SettingValues<R>>>>;
+      }["make"]
+    | undefined;
   /** Makes the environment of an agent that joins; it has the hooks of an environment and no others. */
   create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }
@@ -80,6 +93,7 @@ const options = namesOf<SingleAgentDefinition<never, never, never, Specs, Specs>
   onDestroy: true,
   drainDeadlineMs: true,
   resetDeadlineMs: true,
+  createBatch: true,
   create: true,
 });
 
@@ -118,12 +132,12 @@ export function defineEnvironment(
   if (wrong !== undefined) {
     throw new Error(`the environment "${definition.name}": ${wrong}`);
   }
-  const { create, observations, ...rest } = definition;
+  const { create, createBatch, observations, ...rest } = definition;
   return withSeeds({
     ...rest,
     observations: { ...observations, reward: t.float32() },
     perAgent: true,
-    batched: batchOf(create),
+    batched: batchOf(create, createBatch),
     create: ({ settings, random }) =>
       worldOf(observations, (joinSettings) => create({ settings, joinSettings, random })),
   });
@@ -159,7 +173,7 @@ function worldOf(
   };
   const world: World<object, Values, Partial<Values>, Specs, Specs> = {
     join: (_agent, joinSettings) =>
-      then(make(joinSettings), (created) => {
+      andThen(make(joinSettings), (created) => {
         environment = checkEnvironment(created);
         if (created.validate !== undefined) {
           world.validate = (_agent, action) => created.validate?.(action);
@@ -181,11 +195,11 @@ function worldOf(
       // A seed is for one sequence: the others go on with the numbers that follow.
       const { [seedSetting]: _seed, ...others } = changed;
       changed = others;
-      return then(made().reset(settings), (observation) => keep({ observation }));
+      return andThen(made().reset(settings), (observation) => keep({ observation }));
     },
     step(actions) {
       const [action] = actions.values();
-      return then(made().step(action ?? {}), keep);
+      return andThen(made().step(action ?? {}), keep);
     },
     status: () => latest?.state ?? "running",
     observe: observers as Observers<Specs>,
@@ -202,8 +216,4 @@ function observersOf(specs: Specs, latest: () => unknown): Record<string, unknow
       return [name, isSpec ? (_agent: AgentId) => pick() : observersOf(spec as Specs, pick)];
     }),
   );
-}
-
-function then<T, R>(value: Awaitable<T>, use: (value: T) => Awaitable<R>): Awaitable<R> {
-  return isPromiseLike(value) ? value.then(use) : use(value);
 }

@@ -304,6 +304,8 @@ export interface WorldDefinition<
 /** A kind of world as one agent's batch: what differs from the world of one. */
 export interface BatchedWorld
   extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
+  /** True if it checks its observations against the bounds of their specs by itself. */
+  readonly checksObservations: boolean;
   create(context: WorldContext<SettingValues<SettingSpecs>>): Awaitable<UntypedWorld>;
 }
 

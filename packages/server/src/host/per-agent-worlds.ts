@@ -176,19 +176,17 @@ export class PerAgentWorlds implements HostedWorld {
     const { joinMs, resetMs, stepMs } = limits;
     // A step of a batch may make, begin and step environments. The limits of each call are the batch's own concern.
     const wholeMs = 2 * (joinMs + resetMs + stepMs);
+    const batched = definition.batched?.(definition, request, {
+      checks: checkObservations,
+      maxElements: limits.maxElements,
+      limits,
+      after: (delayMs, callback) => time.after(delayMs, callback),
+      onFailed: (failures) => this.#report(agent, { kind: "slots-failed", agent, ...failures }),
+    });
     return {
-      definition: {
-        ...definition,
-        ...definition.batched?.(definition, request, {
-          checks: checkObservations,
-          maxElements: limits.maxElements,
-          limits,
-          after: (delayMs, callback) => time.after(delayMs, callback),
-          onFailed: (failures) => this.#report(agent, { kind: "slots-failed", agent, ...failures }),
-        }),
-      },
+      definition: { ...definition, ...batched },
       limits: { ...limits, joinMs: wholeMs, resetMs: wholeMs, stepMs: wholeMs },
-      checkObservations: "off",
+      checkObservations: batched?.checksObservations === true ? "off" : checkObservations,
     };
   }
 

@@ -45,7 +45,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     const size = ids.length;
     this.ids = ids;
     this.observation = received.observation;
-    this.reward = Float64Array.from(reward);
+    this.reward = new Float64Array(reward);
     this.discount = new Float64Array(size);
     this.terminated = terminated;
     this.truncated = truncated;

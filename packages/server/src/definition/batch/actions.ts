@@ -34,7 +34,9 @@ export interface SlotActions {
   readonly mask: Uint8Array | undefined;
   /** True if slots that do not begin anew stay as they are. */
   readonly isResetAlone: boolean;
-  /** The tensors by name, nested as the specs are. */
+  /** The elements of each action, of all slots, nested as the specs are. */
+  arrays(): Record<string, never>;
+  /** What was read. */
   readonly values: ActionValues;
 }
 
@@ -68,7 +70,7 @@ export class ActionReader {
     if (!isResetAlone) {
       this.#checkRequired(given);
     }
-    return { of: slotReader(given), mask, isResetAlone, values };
+    return { of: slotReader(given), arrays: () => arraysOf(given), mask, isResetAlone, values };
   }
 
   #checkRequired(given: readonly Given[]): void {
@@ -81,6 +83,14 @@ export class ActionReader {
       }
     }
   }
+}
+
+function arraysOf(given: readonly Given[]): Record<string, never> {
+  const arrays = {};
+  for (const { path, data } of given) {
+    place(arrays, path, data);
+  }
+  return arrays;
 }
 
 /** A function that gives the actions of one slot, in a record of its own. */

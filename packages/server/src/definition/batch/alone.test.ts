@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import { connectPeer, type Peer, type StepResult } from "../../../testing/peer.ts";
 import { createEnvironmentServer } from "../../host/environment-server.ts";
 import { defineEnvironment } from "../environment.ts";
+import type { SeededRandom } from "../random.ts";
 import { withDefault } from "../settings.ts";
 
 /** Draws what it shows, earns and ends with; every kind of observation has a part in it. */
-const dice = defineEnvironment({
-  name: "dice",
+const specs = {
   settings: {
     mean_length: t.float64(),
     is_async: withDefault(t.bool(), false),
@@ -24,44 +24,115 @@ const dice = defineEnvironment({
     rolls: t.int64(),
     text: t.string(),
   },
-  create({ settings, joinSettings, random }) {
-    let rolls = 0;
-    let bet = 0;
-    let offset = 0;
-    const later = async <T>(value: T): Promise<T> => value;
-    const roll = () => {
-      rolls += 1;
-      const face = random.integer(1, 6) + joinSettings.loaded + offset;
-      return {
-        face,
-        odds: [random.next(), -0, Number.NaN],
-        table: {
-          cards: [
-            [face & 7, 1],
-            [2, random.integer(0, 255)],
-          ],
-          bank: Float64Array.from({ length: 20 }, () => random.next()),
-          open: random.next() < 0.5,
-        },
-        rolls: BigInt(rolls),
-        text: `${face}/${bet}`,
-      };
-    };
+} as const;
+
+interface Played {
+  readonly settings: { readonly mean_length: number; readonly is_async: boolean };
+  readonly joinSettings: { readonly loaded: number };
+  readonly random: SeededRandom;
+}
+
+interface Bet {
+  readonly bet?: number;
+  readonly hand?: { readonly cards?: { readonly data: Uint8Array } };
+}
+
+function play({ settings, joinSettings, random }: Played) {
+  let rolls = 0;
+  let bet = 0;
+  let offset = 0;
+  const roll = () => {
+    rolls += 1;
+    const face = random.integer(1, 6) + joinSettings.loaded + offset;
     return {
-      reset(changed) {
-        offset = changed.offset ?? 0;
-        const begun = roll();
-        return settings.is_async ? later(begun) : begun;
+      face,
+      odds: [random.next(), -0, Number.NaN],
+      table: {
+        cards: [
+          [face & 7, 1],
+          [2, random.integer(0, 255)],
+        ],
+        bank: Float64Array.from({ length: 20 }, () => random.next()),
+        open: random.next() < 0.5,
       },
-      step({ bet: placed = -1, hand }) {
-        bet = placed + (hand?.cards?.data[1] ?? 0);
-        const draw = random.next() * settings.mean_length;
-        const step = {
-          observation: roll(),
-          reward: bet * random.next(),
-          state: draw < 0.5 ? "terminated" : draw < 1 ? "interrupted" : "running",
-        } as const;
-        return settings.is_async && random.next() < 0.5 ? later(step) : step;
+      rolls: BigInt(rolls),
+      text: `${face}/${bet}`,
+    };
+  };
+  return {
+    reset(changed: { readonly offset?: number }) {
+      offset = changed.offset ?? 0;
+      return roll();
+    },
+    step({ bet: placed = -1, hand }: Bet) {
+      bet = placed + (hand?.cards?.data[1] ?? 0);
+      const draw = random.next() * settings.mean_length;
+      return {
+        observation: roll(),
+        reward: bet * random.next(),
+        state: draw < 0.5 ? "terminated" : draw < 1 ? "interrupted" : "running",
+      } as const;
+    },
+  };
+}
+
+const later = async <T>(value: T): Promise<T> => value;
+
+const dice = defineEnvironment({
+  name: "dice",
+  ...specs,
+  create(context) {
+    const one = play(context);
+    const { is_async: isAsync } = context.settings;
+    let steps = 0;
+    return {
+      reset: (changed) => (isAsync ? later(one.reset(changed)) : one.reset(changed)),
+      step(action) {
+        steps += 1;
+        return isAsync && steps % 2 === 0 ? later(one.step(action)) : one.step(action);
+      },
+    };
+  },
+});
+
+/** The same, simulated in arrays. */
+const diceInArrays = defineEnvironment({
+  name: "dice-in-arrays",
+  ...specs,
+  create: play,
+  createBatch({ settings, joinSettings, random, observation, reward, terminated, interrupted }) {
+    const ones = random.map((source) => play({ settings, joinSettings, random: source }));
+    const at = (slot: number) => ones[slot] as ReturnType<typeof play>;
+    const write = (slot: number, made: ReturnType<ReturnType<typeof play>["reset"]>) => {
+      observation.face[slot] = made.face;
+      observation.odds.set(made.odds, 3 * slot);
+      observation.table.cards.set(made.table.cards.flat(), 4 * slot);
+      observation.table.bank.set(made.table.bank, 20 * slot);
+      observation.table.open[slot] = made.table.open ? 1 : 0;
+      observation.rolls[slot] = made.rolls;
+      observation.text[slot] = made.text;
+    };
+    const done = settings.is_async ? later(undefined) : undefined;
+    return {
+      reset(slots, changed) {
+        for (const slot of slots) {
+          write(slot, at(slot).reset(changed));
+        }
+        return done;
+      },
+      step({ bet, hand }, slots) {
+        for (const slot of slots) {
+          const cards = hand?.cards?.subarray(3 * slot, 3 * slot + 3);
+          const made = at(slot).step({
+            ...(bet !== undefined && { bet: bet[slot] as number }),
+            ...(cards !== undefined && { hand: { cards: { data: cards } } }),
+          });
+          write(slot, made.observation);
+          reward[slot] = made.reward;
+          terminated[slot] = made.state === "terminated" ? 1 : 0;
+          interrupted[slot] = made.state === "interrupted" ? 1 : 0;
+        }
+        return done;
       },
     };
   },
@@ -184,9 +255,13 @@ const steps = fc.array(
 );
 
 describe("behaviour 71: a slot of a batch", () => {
-  it.each(["next-step", "same-step", "disabled"])(
-    "plays in mode %s as the same environment alone with its seed",
-    async (autoreset) => {
+  it.each(
+    ["next-step", "same-step", "disabled"].flatMap((mode) =>
+      [dice, diceInArrays].map((world) => [world.name, mode, world] as const),
+    ),
+  )(
+    "plays %s in mode %s as the same environment alone with its seed",
+    async (_name, autoreset, definition) => {
       const isSameStep = autoreset === "same-step";
       await fc.assert(
         fc.asyncProperty(
@@ -195,7 +270,7 @@ describe("behaviour 71: a slot of a batch", () => {
           fc.bigInt({ min: 0n, max: 1000n }),
           fc.boolean(),
           async (plan, size, seed, isAsync) => {
-            const server = createEnvironmentServer({ worlds: [dice] });
+            const server = createEnvironmentServer({ worlds: [definition] });
             const batch = connectPeer(server);
             const world = await batch.createWorld({ mean_length: 4, is_async: isAsync });
             const loaded = 7;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Specs, t } from "@dm-env-rpc/tensor-codec";
 import type { Awaitable } from "../awaitable.ts";
+import type { BatchContext, UntypedBatchEnvironment } from "../batch-environment.ts";
 import type { SettingSpecs, SettingValues } from "../settings.ts";
 import type { EnvironmentContext, UntypedEnvironment } from "../single-agent.ts";
 import type { BatchedWorld, UntypedWorldDefinition } from "../world.ts";
+import { ArrayBatch } from "./array-batch.ts";
 import type { BatchHost, BatchRequest } from "./request.ts";
+import { Rows } from "./rows.ts";
+import { Sequences } from "./sequences.ts";
 import { batchResetSettings } from "./settings.ts";
 import { SlotBatch } from "./slot-batch.ts";
-import { SlotSeeds } from "./slot-seeds.ts";
+import { SlotSettings } from "./slot-settings.ts";
 import {
   batchedSpecs,
   checkSizes,
@@ -22,9 +26,18 @@ type Values = SettingValues<SettingSpecs>;
 /** Makes an environment from its context. */
 type Create = (context: EnvironmentContext<Values, Values>) => Awaitable<UntypedEnvironment>;
 
-/** How the environments that `create` makes are joined as a batch. */
-export function batchOf(create: Create): NonNullable<UntypedWorldDefinition["batched"]> {
-  return (definition, request, host) => batchedWorld(definition, request, host, create);
+/** Makes the environments of a batch from their context. */
+type CreateBatch = (
+  context: BatchContext<Values, Values, Specs>,
+) => Awaitable<UntypedBatchEnvironment>;
+
+/** How the environments that `create` makes are joined as a batch; by `createBatch`, where there is one. */
+export function batchOf(
+  create: Create,
+  createBatch: CreateBatch | undefined,
+): NonNullable<UntypedWorldDefinition["batched"]> {
+  return (definition, request, host) =>
+    batchedWorld(definition, request, host, create, createBatch);
 }
 
 function batchedWorld(
@@ -32,8 +45,9 @@ function batchedWorld(
   request: BatchRequest,
   host: BatchHost,
   create: Create,
+  createBatch: CreateBatch | undefined,
 ): BatchedWorld {
-  const { size, seeds: list } = request;
+  const { size, seeds: list, autoreset } = request;
   // Those of an environment are never functions of settings.
   const acted = actions as Specs;
   const { reward, ...observed } = observations as Specs;
@@ -52,14 +66,32 @@ function batchedWorld(
       },
       size,
     ),
-    create: ({ settings, random }) =>
-      new SlotBatch({
-        request: { ...request, observesDiscount },
-        host,
+    checksObservations: createBatch === undefined,
+    create: ({ settings, random }) => {
+      const parts = {
+        size,
         actions: acted,
-        observations: observed,
-        seeds: new SlotSeeds({ random, list, joinSettings, resetSettings }),
+        rows: new Rows({
+          size,
+          specs: observed,
+          checks: host.checks,
+          keepsFinal: autoreset === "same-step",
+          observesDiscount,
+        }),
+        sequences: new Sequences(size, autoreset),
+        settings: new SlotSettings({ size, random, list, joinSettings, resetSettings }),
+      };
+      if (createBatch !== undefined) {
+        return new ArrayBatch({
+          ...parts,
+          make: (context) => createBatch({ ...context, settings }),
+        });
+      }
+      return new SlotBatch({
+        ...parts,
+        host,
         make: (join, source) => create({ settings, joinSettings: join, random: source }),
-      }),
+      });
+    },
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { packFor, type Specs, type Tensor, t } from "@dm-env-rpc/tensor-codec";
 import type { SequenceState } from "../agent.ts";
-import { valueAt } from "../nested.ts";
+import { place, valueAt } from "../nested.ts";
 import type { ObservationChecks } from "../observation-checks.ts";
 import { type Column, columnsOf, observersOf } from "./columns.ts";
 import { discountName, finalName, stepTypes } from "./specs.ts";
@@ -28,7 +28,7 @@ export interface RowsOptions {
 export class Rows {
   readonly #size: number;
   readonly #columns: readonly Column[];
-  readonly #reward: Float32Array;
+  readonly reward: Float32Array;
   readonly #stepType: Uint8Array;
   readonly #terminated: Uint8Array;
   readonly #truncated: Uint8Array;
@@ -36,7 +36,7 @@ export class Rows {
   readonly #failures: Uint32Array;
   readonly #finals: readonly Column[];
   readonly #returns: Float64Array;
-  readonly #lengths: Float64Array;
+  readonly #lengths: Lengths;
   /** What was accepted of the observation of a slot, before any of it is written. */
   readonly #accepted: unknown[];
   readonly #observesDiscount: boolean;
@@ -45,15 +45,24 @@ export class Rows {
     this.#size = size;
     this.#columns = columnsOf(specs, size, checks);
     this.#finals = keepsFinal ? columnsOf(specs, size, "off") : [];
-    this.#reward = new Float32Array(size);
+    this.reward = new Float32Array(size);
     this.#stepType = new Uint8Array(size);
     this.#terminated = new Uint8Array(size);
     this.#truncated = new Uint8Array(size);
     this.#failures = new Uint32Array(size);
     this.#returns = new Float64Array(size);
-    this.#lengths = new Float64Array(size);
+    this.#lengths = new Lengths(size);
     this.#accepted = new Array(this.#columns.length);
     this.#observesDiscount = observesDiscount;
+  }
+
+  /** The arrays of the environment's observations, nested as the specs are. */
+  get arrays(): Record<string, never> {
+    const arrays = {};
+    for (const { path, tensor } of this.#columns) {
+      place(arrays, path, tensor.data);
+    }
+    return arrays;
   }
 
   /** The functions of a world's `observe`. */
@@ -66,12 +75,12 @@ export class Rows {
     return {
       ...observersOf(this.#columns),
       ...(this.#finals.length > 0 && { [finalName]: final }),
-      reward: whole({ dtype: "float32", data: this.#reward }),
+      reward: whole({ dtype: "float32", data: this.reward }),
       step_type: whole({ dtype: "uint8", data: this.#stepType }),
       terminated: whole({ dtype: "bool", data: this.#terminated }),
       truncated: whole({ dtype: "bool", data: this.#truncated }),
       episode_return: whole({ dtype: "float64", data: this.#returns }),
-      episode_length: () => BigInt64Array.from(this.#lengths, BigInt),
+      episode_length: whole({ dtype: "int64", data: this.#lengths.data }),
       slot_failures: whole({ dtype: "uint32", data: this.#failures }),
       ...(this.#observesDiscount && {
         [discountName]: () => Float32Array.from(this.#terminated, (ended) => 1 - ended),
@@ -100,12 +109,12 @@ export class Rows {
   begin(slot: number): void {
     this.#put(slot, first, 0, 0);
     this.#returns[slot] = 0;
-    this.#lengths[slot] = 0;
+    this.#lengths.clear(slot);
   }
 
   /** A slot stays as it is. */
   hold(slot: number): void {
-    this.#reward[slot] = 0;
+    this.reward[slot] = 0;
   }
 
   /** A slot has made a step. */
@@ -113,14 +122,14 @@ export class Rows {
     if (this.#stepType[slot] === last) {
       // The sequence began in the same step that ended the one before.
       this.#returns[slot] = 0;
-      this.#lengths[slot] = 0;
+      this.#lengths.clear(slot);
     }
     const isTerminated = state === "terminated";
     const hasEnded = state !== "running";
     this.#put(slot, hasEnded ? last : mid, isTerminated ? 1 : 0, hasEnded && !isTerminated ? 1 : 0);
-    this.#reward[slot] = reward;
+    this.reward[slot] = reward;
     (this.#returns[slot] as number) += reward;
-    (this.#lengths[slot] as number) += 1;
+    this.#lengths.add(slot);
   }
 
   /** A slot could not begin a sequence: one that is cut short before it has begun. */
@@ -135,7 +144,7 @@ export class Rows {
   }
 
   #put(slot: number, stepType: number, terminated: number, truncated: number): void {
-    this.#reward[slot] = 0;
+    this.reward[slot] = 0;
     this.#stepType[slot] = stepType;
     this.#terminated[slot] = terminated;
     this.#truncated[slot] = truncated;
@@ -145,6 +154,34 @@ export class Rows {
   keepFinal(slot: number): void {
     for (let i = 0; i < this.#finals.length; i++) {
       (this.#finals[i] as Column).copyRow(this.#columns[i] as Column, slot);
+    }
+  }
+}
+
+/** The half of a 64-bit integer in memory that has its low bits. */
+const lowHalf = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 0 : 1;
+
+/** Counts as 64-bit integers, made without a bigint for each. */
+class Lengths {
+  readonly data: BigInt64Array;
+  readonly #halves: Uint32Array;
+
+  constructor(size: number) {
+    this.data = new BigInt64Array(size);
+    this.#halves = new Uint32Array(this.data.buffer);
+  }
+
+  clear(slot: number): void {
+    this.#halves[2 * slot] = 0;
+    this.#halves[2 * slot + 1] = 0;
+  }
+
+  add(slot: number): void {
+    const low = 2 * slot + lowHalf;
+    const sum = (this.#halves[low] as number) + 1;
+    this.#halves[low] = sum;
+    if (sum > 0xffffffff) {
+      (this.#halves[2 * slot + 1 - lowHalf] as number) += 1;
     }
   }
 }

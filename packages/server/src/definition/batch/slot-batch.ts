@@ -4,15 +4,14 @@ import {
   isDmEnvRpcError,
   isTensorError,
   type Specs,
-  type Tensor,
 } from "@dm-env-rpc/tensor-codec";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../agent.ts";
 import { type Awaitable, isPromiseLike } from "../awaitable.ts";
 import type { ActionValues } from "../clock.ts";
-import { type Reseedable, reseedable, type SeededRandom } from "../random.ts";
+import type { SeededRandom } from "../random.ts";
 import { isStepRefusal } from "../refuse.ts";
-import { type SettingSpecs, type SettingValues, seedSetting } from "../settings.ts";
+import type { SettingSpecs, SettingValues } from "../settings.ts";
 import {
   checkEnvironment,
   type EnvironmentStep,
@@ -20,33 +19,30 @@ import {
 } from "../single-agent.ts";
 import type { Picture, SequenceStart, UntypedWorld } from "../world.ts";
 import { ActionReader, type SlotActions } from "./actions.ts";
-import type { BatchHost, BatchRequest } from "./request.ts";
-import { Rows, rewardOf } from "./rows.ts";
-import { refuseBoth, seedsOf, seedsSetting } from "./settings.ts";
+import type { BatchHost } from "./request.ts";
+import { type Rows, rewardOf } from "./rows.ts";
+import type { Sequences } from "./sequences.ts";
 import { SlotCalls } from "./slot-calls.ts";
-import type { SlotSeeds } from "./slot-seeds.ts";
+import type { SlotSettings } from "./slot-settings.ts";
 
 type Values = SettingValues<SettingSpecs>;
 
 /** What a batch of environments is made from. */
 export interface SlotBatchOptions {
-  readonly request: BatchRequest;
   readonly host: BatchHost;
   readonly actions: Specs;
-  /** Without the reward. */
-  readonly observations: Specs;
+  readonly rows: Rows;
+  readonly sequences: Sequences;
   /** Makes the environment of a slot. */
   make(joinSettings: Values, random: SeededRandom): Awaitable<UntypedEnvironment>;
-  readonly seeds: SlotSeeds;
+  readonly settings: SlotSettings;
 }
 
 /** One slot. */
 interface Slot {
-  readonly source: Reseedable;
+  readonly random: SeededRandom;
   /** Undefined once it has failed, until its next sequence begins. */
   environment: UntypedEnvironment | undefined;
-  /** True if its sequence has ended and the next one has not begun. */
-  isOver: boolean;
   /** What its environment's `validate` failed with. */
   fault: unknown;
 }
@@ -62,9 +58,8 @@ export class SlotBatch {
   readonly #slots: readonly Slot[];
   readonly #reader: ActionReader;
   readonly #calls: SlotCalls;
+  readonly #sequences: Sequences;
   #joinSettings: Values = {};
-  /** What resets of the agent have changed since it joined. */
-  #changed: Values = {};
   #isClosed = false;
   /** The latest actions, read once for `validate` and `step`. */
   #read: SlotActions | undefined;
@@ -78,23 +73,16 @@ export class SlotBatch {
   picture?: () => Picture;
 
   constructor(options: SlotBatchOptions) {
-    const { request, host, actions, observations, seeds } = options;
-    const { size, autoreset, observesDiscount } = request;
+    const { host, actions, rows, sequences, settings } = options;
     this.#options = options;
-    this.#rows = new Rows({
-      size,
-      specs: observations,
-      checks: host.checks,
-      keepsFinal: autoreset === "same-step",
-      observesDiscount,
-    });
+    this.#rows = rows;
     this.observe = this.#rows.observers() as UntypedWorld["observe"];
     this.#reader = new ActionReader(actions);
     this.#calls = new SlotCalls(host);
-    this.#slots = Array.from({ length: size }, (_, slot) => ({
-      source: reseedable(seeds.of(slot)),
+    this.#sequences = sequences;
+    this.#slots = settings.randoms.map((random) => ({
+      random,
       environment: undefined,
-      isOver: true,
       fault: undefined,
     }));
   }
@@ -125,9 +113,9 @@ export class SlotBatch {
   }
 
   #make(slot: number, then: () => void, failed: (error: unknown) => void): void {
-    const { make, seeds } = this.#options;
+    const { make, settings } = this.#options;
     const of = this.#slots[slot] as Slot;
-    this.#calls.call(() => make(seeds.inJoin(this.#joinSettings, slot), of.source.random), {
+    this.#calls.call(() => make(settings.inJoin(this.#joinSettings, slot), of.random), {
       limit: "joinMs",
       use: (created) => {
         if (this.#isClosed) {
@@ -176,38 +164,15 @@ export class SlotBatch {
     }
   }
 
-  /** Settings of the agent's reset, for the sequences that begin at its next step. */
   reset(_agent: AgentId, settings: Values): void {
-    const { seeds } = this.#options;
-    const { [seedsSetting]: list, ...others } = settings;
-    if (list !== undefined) {
-      refuseBoth(others);
-      seeds.use(seedsOf(list as Tensor<"uint64">, this.#slots.length));
-    } else if (others[seedSetting] !== undefined) {
-      seeds.derive();
-    }
-    this.#changed = { ...this.#changed, ...others };
+    this.#options.settings.change(settings);
   }
 
   /** Begins the sequence of every slot. */
   start({ isReseeded }: SequenceStart<unknown>): Awaitable<void> {
-    const { seeds } = this.#options;
-    const isSeeded = seeds.areNew || isReseeded;
-    if (isReseeded && !seeds.areNew) {
-      seeds.derive();
-    }
-    if (isSeeded) {
-      for (let slot = 0; slot < this.#slots.length; slot++) {
-        (this.#slots[slot] as Slot).source.reseed(seeds.of(slot));
-      }
-    }
-    // A seed is for one sequence: the others go on with the numbers that follow.
-    const { [seedSetting]: seed, ...others } = this.#changed;
-    const isGiven = seed !== undefined || seeds.areNew;
-    seeds.areNew = false;
-    this.#changed = others;
+    const settingsOf = this.#options.settings.begin(isReseeded);
     for (let slot = 0; slot < this.#slots.length; slot++) {
-      this.#begin(slot, isGiven ? seeds.inReset(others, slot) : others, false);
+      this.#begin(slot, settingsOf(slot), false);
     }
     return this.#over();
   }
@@ -216,53 +181,28 @@ export class SlotBatch {
   validate(_agent: AgentId, values: ActionValues): void {
     const actions = this.#reader.read(values);
     this.#read = actions;
+    this.#sequences.check(actions);
     if (actions.isResetAlone) {
       return;
     }
-    if (this.#options.request.autoreset === "disabled") {
-      this.#refuseOver(actions);
-    }
     for (let slot = 0; slot < this.#slots.length; slot++) {
       const of = this.#slots[slot] as Slot;
-      if (of.environment?.validate !== undefined && !this.#begins(slot, actions)) {
+      if (of.environment?.validate !== undefined && !this.#sequences.begins(slot, actions)) {
         validateSlot(of, slot, of.environment, actions);
       }
     }
-  }
-
-  /** True if a slot begins a sequence in a step, and does not act. */
-  #begins(slot: number, { mask }: SlotActions): boolean {
-    return mask?.[slot] === 1 || (this.#slots[slot] as Slot).isOver;
-  }
-
-  #refuseOver({ mask }: SlotActions): void {
-    const over: number[] = [];
-    for (let slot = 0; slot < this.#slots.length; slot++) {
-      if ((this.#slots[slot] as Slot).isOver && mask?.[slot] !== 1) {
-        over.push(slot);
-      }
-    }
-    if (over.length === 0) {
-      return;
-    }
-    const named = over.slice(0, 16).join(", ") + (over.length > 16 ? ", …" : "");
-    throw new DmEnvRpcError(
-      "FAILED_PRECONDITION",
-      `cannot step slots whose sequence has ended: ${named}; name them in "reset_mask", or join with another "autoreset"`,
-    );
   }
 
   step(actions: ReadonlyMap<AgentId, ActionValues>): Awaitable<void> {
     const [values = {}] = actions.values();
     const read = this.#read?.values === values ? this.#read : this.#reader.read(values);
     this.#read = undefined;
-    const { mask, isResetAlone } = read;
-    const { length } = this.#slots;
-    for (let slot = 0; slot < length; slot++) {
-      if (isResetAlone && mask?.[slot] !== 1) {
+    const { changed } = this.#options.settings;
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      if (this.#sequences.begins(slot, read)) {
+        this.#begin(slot, changed, false);
+      } else if (read.isResetAlone) {
         this.#rows.hold(slot);
-      } else if (this.#begins(slot, read)) {
-        this.#begin(slot, this.#changed, false);
       } else {
         this.#act(slot, read);
       }
@@ -279,7 +219,7 @@ export class SlotBatch {
         limit: "resetMs",
         use: (observation) => {
           this.#rows.observe(slot, observation);
-          of.isOver = false;
+          this.#sequences.over[slot] = 0;
           if (!isInStep) {
             this.#rows.begin(slot);
           }
@@ -326,10 +266,10 @@ export class SlotBatch {
   }
 
   #end(slot: number): void {
-    (this.#slots[slot] as Slot).isOver = true;
-    if (this.#options.request.autoreset === "same-step") {
+    this.#sequences.over[slot] = 1;
+    if (this.#sequences.autoreset === "same-step") {
       this.#rows.keepFinal(slot);
-      this.#begin(slot, this.#changed, true);
+      this.#begin(slot, this.#options.settings.changed, true);
     }
   }
 
@@ -343,7 +283,7 @@ export class SlotBatch {
   #failToBegin(slot: number, error: unknown, isInStep: boolean): void {
     this.#fail(slot, error);
     this.#failedToBegin += 1;
-    (this.#slots[slot] as Slot).isOver = true;
+    this.#sequences.over[slot] = 1;
     if (!isInStep) {
       this.#rows.miss(slot);
     }

@@ -1,0 +1,45 @@
+import { cartMass, force, gravity, halfLength, poleMass, secondsPerStep } from "./cart-pole.ts";
+
+/** Many poles on carts, the same as `CartPole`, an element of each array for each. */
+export class CartPoles {
+  readonly position: Float64Array;
+  readonly velocity: Float64Array;
+  readonly angle: Float64Array;
+  readonly angularVelocity: Float64Array;
+
+  constructor(size: number) {
+    this.position = new Float64Array(size);
+    this.velocity = new Float64Array(size);
+    this.angle = new Float64Array(size);
+    this.angularVelocity = new Float64Array(size);
+  }
+
+  restart(i: number, random: () => number): void {
+    this.position[i] = 0.1 * random() - 0.05;
+    this.velocity[i] = 0.1 * random() - 0.05;
+    this.angle[i] = 0.1 * random() - 0.05;
+    this.angularVelocity[i] = 0.1 * random() - 0.05;
+  }
+
+  push(i: number, right: boolean): void {
+    const mass = cartMass + poleMass;
+    const [angle, angularVelocity] = [this.angle[i] ?? 0, this.angularVelocity[i] ?? 0];
+    const [position, velocity] = [this.position[i] ?? 0, this.velocity[i] ?? 0];
+    const [sin, cos] = [Math.sin(angle), Math.cos(angle)];
+    const pushed =
+      ((right ? force : -force) + poleMass * halfLength * angularVelocity ** 2 * sin) / mass;
+    const angularAcceleration =
+      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos ** 2) / mass));
+    const acceleration = pushed - (poleMass * halfLength * angularAcceleration * cos) / mass;
+    this.position[i] = position + secondsPerStep * velocity;
+    this.velocity[i] = velocity + secondsPerStep * acceleration;
+    this.angle[i] = angle + secondsPerStep * angularVelocity;
+    this.angularVelocity[i] = angularVelocity + secondsPerStep * angularAcceleration;
+  }
+
+  hasFallen(i: number): boolean {
+    return (
+      Math.abs(this.position[i] ?? 0) > 2.4 || Math.abs(this.angle[i] ?? 0) > (12 / 180) * Math.PI
+    );
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Specs, TensorData, TensorSpec } from "@dm-env-rpc/tensor-codec";
+import type { Awaitable } from "./awaitable.ts";
+import { known, namesOf } from "./names.ts";
+import type { SeededRandom } from "./random.ts";
+
+/** Arrays by name, nested as the specs are: row-major, a row for each slot. */
+export type BatchArraysOf<T extends Specs> = {
+  readonly [K in keyof T]: T[K] extends TensorSpec<infer D>
+    ? TensorData<D>
+    : T[K] extends Specs
+      ? BatchArraysOf<T[K]>
+      : never;
+};
+
+/** The actions of all slots in one step: those that were given. */
+export type BatchActionsOf<A extends Specs> = {
+  readonly [K in keyof A]?: Required<A>[K] extends TensorSpec<infer D>
+    ? TensorData<D>
+    : Required<A>[K] extends Specs
+      ? BatchActionsOf<Required<A>[K]>
+      : never;
+};
+
+/**
+ * The environments of a batch, simulated in arrays. They write what is observed into the arrays of their context, which
+ * go out as they are. `slots` is ascending and valid until the function returns; the rows of other slots stay as they
+ * are.
+ *
+ * What these functions throw, `validate` excepted, ends the batch.
+ */
+export interface BatchEnvironment<A extends Specs, ResetSettings = object> {
+  /**
+   * Begins a sequence in some slots: writes their first observations.
+   *
+   * @param settings Those that the agent's resets have changed since it joined.
+   */
+  reset(slots: Int32Array, settings: ResetSettings): Awaitable<void>;
+  /** Checks the actions of a step, before it: throwing a DmEnvRpcError or a TensorError refuses it, for all slots. */
+  validate?(actions: BatchActionsOf<A>, slots: Int32Array): void;
+  /** Acts in some slots: writes their observations, rewards and ends. */
+  step(actions: BatchActionsOf<A>, slots: Int32Array): Awaitable<void>;
+  /** The agent is gone, or the batch has failed. Called once. Nobody waits for its promise. */
+  close?(): Awaitable<void>;
+}
+
+/** What the environments of a batch are made from. */
+export interface BatchContext<Settings, JoinSettings, O extends Specs> {
+  /** Number of slots. */
+  readonly size: number;
+  readonly settings: Settings;
+  /** Those of the join. The slots' own seeds are in `random`. */
+  readonly joinSettings: JoinSettings;
+  /** A source for each slot: with it a slot plays as the environment of `create` alone with the same seed. */
+  readonly random: readonly SeededRandom[];
+  /** What is observed, without the reward. Zeros at first. */
+  readonly observation: BatchArraysOf<O>;
+  /** The reward of each slot's step. Zeros before each step. */
+  readonly reward: Float32Array;
+  /** 1 where a sequence comes to its natural end in this step. Zeros before each step. */
+  readonly terminated: Uint8Array;
+  /** 1 where a sequence is cut short in this step. Zeros before each step. */
+  readonly interrupted: Uint8Array;
+}
+
+/** The environments of a batch whose specs are not known by type. */
+export type UntypedBatchEnvironment = BatchEnvironment<Specs>;
+
+const hooks = namesOf<UntypedBatchEnvironment>({
+  reset: true,
+  validate: true,
+  step: true,
+  close: true,
+});
+
+/**
+ * Returns what an author's `createBatch` made.
+ *
+ * @throws Error if it has a hook that no batch has.
+ */
+export function checkBatchEnvironment(created: UntypedBatchEnvironment): UntypedBatchEnvironment {
+  return known(created, hooks, "a batch of environments");
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import { dtypes, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { type Reseedable, reseedable, type SeededRandom } from "../random.ts";
+import { type Setting, type SettingSpecs, type SettingValues, seedSetting } from "../settings.ts";
+import { refuseBoth, seedsOf, seedsSetting } from "./settings.ts";
+
+type Values = SettingValues<SettingSpecs>;
+
+/** What the settings of slots are made from. */
+export interface SlotSettingsOptions {
+  readonly size: number;
+  /** The batch's own random source: slot 0 has its seed, and each other the next one. */
+  readonly random: SeededRandom;
+  /** A seed for each slot instead. */
+  readonly list: BigUint64Array | undefined;
+  readonly joinSettings: SettingSpecs;
+  readonly resetSettings: SettingSpecs;
+}
+
+/** The settings of a batch's slots, and their random sources: each slot has those of the environment alone with its seed. */
+export class SlotSettings {
+  readonly #random: SeededRandom;
+  readonly #sources: readonly Reseedable[];
+  readonly #joinSeed: Setting | undefined;
+  readonly #resetSeed: Setting | undefined;
+  #list: BigUint64Array | undefined;
+  /** True if a reset gave a list that no sequence has begun with. */
+  #isListNew = false;
+  /** What resets of the agent have changed since it joined. */
+  #changed: Values = {};
+
+  constructor({ size, random, list, joinSettings, resetSettings }: SlotSettingsOptions) {
+    this.#random = random;
+    this.#list = list;
+    this.#joinSeed = joinSettings[seedSetting];
+    this.#resetSeed = resetSettings[seedSetting];
+    this.#sources = Array.from({ length: size }, (_, slot) => reseedable(this.#seedOf(slot)));
+  }
+
+  #seedOf(slot: number): bigint {
+    return this.#list?.[slot] ?? BigInt.asUintN(64, this.#random.seed + BigInt(slot));
+  }
+
+  /** The random source of each slot. */
+  get randoms(): readonly SeededRandom[] {
+    return this.#sources.map(({ random }) => random);
+  }
+
+  /** The join settings of a slot: as if it were joined alone, with its own seed. */
+  inJoin(settings: Values, slot: number): Values {
+    const isSeeded = settings[seedSetting] !== undefined || this.#list !== undefined;
+    return isSeeded ? this.#with(settings, slot, this.#joinSeed) : settings;
+  }
+
+  /**
+   * Takes the settings of the agent's reset, for the sequences that begin at its next step.
+   *
+   * @throws DmEnvRpcError unless there is a seed for each slot, or one, or none.
+   */
+  change(settings: Values): void {
+    const { [seedsSetting]: list, ...others } = settings;
+    if (list !== undefined) {
+      refuseBoth(others);
+      this.#list = seedsOf(list as Tensor<"uint64">, this.#sources.length);
+      this.#isListNew = true;
+    } else if (others[seedSetting] !== undefined) {
+      this.#list = undefined;
+      this.#isListNew = false;
+    }
+    this.#changed = { ...this.#changed, ...others };
+  }
+
+  /** What resets have changed, for sequences that begin by themselves. */
+  get changed(): Values {
+    return this.#changed;
+  }
+
+  /**
+   * Seeds the slots anew, where that is due.
+   *
+   * @returns The reset settings of a slot: as if it were reset alone, with its own seed.
+   */
+  begin(isReseeded: boolean): (slot: number) => Values {
+    if (isReseeded && !this.#isListNew) {
+      this.#list = undefined;
+    }
+    if (isReseeded || this.#isListNew) {
+      for (const [slot, source] of this.#sources.entries()) {
+        source.reseed(this.#seedOf(slot));
+      }
+    }
+    // A seed is for one sequence: the others go on with the numbers that follow.
+    const { [seedSetting]: seed, ...others } = this.#changed;
+    const isSeeded = seed !== undefined || this.#isListNew;
+    this.#isListNew = false;
+    this.#changed = others;
+    return (slot) => (isSeeded ? this.#with(others, slot, this.#resetSeed) : others);
+  }
+
+  #with(settings: Values, slot: number, spec: Setting | undefined): Values {
+    const seed = spec && asSetting(this.#seedOf(slot), spec);
+    return seed === undefined ? settings : { ...settings, [seedSetting]: seed };
+  }
+}
+
+/** A seed as the setting of its spec; undefined if that is not an integer. */
+function asSetting(seed: bigint, { dtype, shape }: Setting): bigint | number | undefined {
+  const { kind, range } = dtypes[dtype];
+  if (shape.length > 0 || (kind !== "bigint" && kind !== "int")) {
+    return undefined;
+  }
+  const isSigned = range !== undefined && range.min < 0;
+  const value = isSigned ? BigInt.asIntN(64, seed) : seed;
+  return kind === "bigint" ? value : Number(value);
+}
