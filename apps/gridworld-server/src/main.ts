@@ -50,6 +50,8 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
     port,
     allowInsecure,
     page,
+    // There is a board to play on at once, where no matchmaker creates them.
+    premade: page && hooks === undefined ? [{}] : [],
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
     limits: { maxWorlds, idleWorldMs },
     ...hooks,

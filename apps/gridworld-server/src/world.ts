@@ -81,6 +81,14 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
       return { min: minAgents, max: maxAgents };
     },
     clock,
+    controls: {
+      ArrowUp: { label: "North", actions: { move: foragingActions.north } },
+      ArrowDown: { label: "South", actions: { move: foragingActions.south } },
+      ArrowLeft: { label: "West", actions: { move: foragingActions.west } },
+      ArrowRight: { label: "East", actions: { move: foragingActions.east } },
+      " ": { label: "Load", actions: { move: foragingActions.load } },
+      "": { label: "Wait", actions: { move: foragingActions.none } },
+    },
     onDestroy,
 
     create({ settings: create, random }) {

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
+import { ReplayPage } from "./replay/replay-page.tsx";
 import type { Spectator } from "./spectator.ts";
 import { WorldPage } from "./world-page.tsx";
 import { WorldsPage } from "./worlds-page.tsx";
 
 /** Where in the page somebody is. */
-type Place = { readonly kind: "worlds" } | { readonly kind: "world"; readonly name: string };
+type Place =
+  | { readonly kind: "worlds" | "replay" }
+  | { readonly kind: "world"; readonly name: string };
 
 const worldPrefix = "#/world/";
+
+/** The address of the page for recordings. */
+export const replayAddress = "#/replay";
 
 /** The address of a world in the page. */
 export function addressOf(world: string): string {
@@ -22,14 +28,20 @@ export function App({ spectator }: { readonly spectator: Spectator }) {
     addEventListener("hashchange", change);
     return () => removeEventListener("hashchange", change);
   }, []);
-  return place.kind === "world" ? (
-    <WorldPage key={place.name} spectator={spectator} name={place.name} />
-  ) : (
-    <WorldsPage spectator={spectator} />
-  );
+  switch (place.kind) {
+    case "world":
+      return <WorldPage key={place.name} spectator={spectator} name={place.name} />;
+    case "replay":
+      return <ReplayPage />;
+    case "worlds":
+      return <WorldsPage spectator={spectator} />;
+  }
 }
 
 function placeOf(hash: string): Place {
+  if (hash === replayAddress) {
+    return { kind: "replay" };
+  }
   if (!hash.startsWith(worldPrefix)) {
     return { kind: "worlds" };
   }

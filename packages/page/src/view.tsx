@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type {
-  Observation,
-  Picture as PictureMessage,
-  WatchWorldResponse,
-} from "@dm-env-rpc/protocol/spectator";
-import { isTensorError, type Tensor, unpack } from "@dm-env-rpc/tensor-codec";
+import type { DynamicObservation } from "@dm-env-rpc/client";
+import type { Picture as PictureMessage, WatchWorldResponse } from "@dm-env-rpc/protocol/spectator";
+import { isTensorError, type Scalar, type Tensor, unpack } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatNumber } from "./format.ts";
@@ -25,8 +22,13 @@ export function View({ view, world }: ViewProps) {
         <>
           <h2>What agent {view.value.agent} observes</h2>
           <dl class="observations">
-            {view.value.observations.map((observation) => (
-              <ObservationView key={observation.name} observation={observation} />
+            {view.value.observations.map(({ name, shape, tensor }) => (
+              <NamedTensorView
+                key={name}
+                name={name}
+                shape={shape}
+                tensor={tensor && unpacked(tensor)}
+              />
             ))}
           </dl>
         </>
@@ -36,6 +38,46 @@ export function View({ view, world }: ViewProps) {
     case undefined:
       return <p>Nothing to see until a sequence begins.</p>;
   }
+}
+
+/** What an agent of this page observes. */
+export function OwnObservations({ observation }: { readonly observation: DynamicObservation }) {
+  return (
+    <>
+      <h2>What you observe</h2>
+      <dl class="observations">
+        {flat(observation).map(([name, value]) =>
+          isTensor(value) ? (
+            <NamedTensorView key={name} name={name} shape={value.shape} tensor={value} />
+          ) : (
+            <NamedTensorView key={name} name={name} shape={[]} tensor={textOf(value)} />
+          ),
+        )}
+      </dl>
+    </>
+  );
+}
+
+function flat(
+  observation: DynamicObservation,
+  prefix = "",
+): readonly (readonly [string, Scalar | Tensor])[] {
+  return Object.entries(observation).flatMap(([name, value]) =>
+    isRecord(value) ? flat(value, `${prefix}${name}.`) : [[prefix + name, value] as const],
+  );
+}
+
+function isTensor(value: Scalar | Tensor): value is Tensor {
+  return typeof value === "object" && "dtype" in value;
+}
+
+/** A scalar as text; a message has none. */
+function textOf(value: Exclude<Scalar, Tensor>): string {
+  return typeof value === "object" ? value.typeUrl : String(value);
+}
+
+function isRecord(value: DynamicObservation[string]): value is DynamicObservation {
+  return typeof value === "object" && !("dtype" in value) && !("typeUrl" in value);
 }
 
 /** The media types that a picture may have: the browser shows no other as an image. */
@@ -76,16 +118,21 @@ function Picture({ picture, world }: { readonly picture: PictureMessage; readonl
   );
 }
 
-function ObservationView({ observation }: { readonly observation: Observation }) {
-  const { name, shape, tensor } = observation;
+interface NamedTensorViewProps {
+  readonly name: string;
+  readonly shape: readonly number[];
+  /** Undefined where it is too large to show; a text says what is wrong with it. */
+  readonly tensor: Tensor | string | undefined;
+}
+
+/** A tensor by its name, as an image or as numbers. */
+export function NamedTensorView({ name, shape, tensor }: NamedTensorViewProps) {
   return (
     <div>
       <dt>
         {name} <small>[{shape.join(", ")}]</small>
       </dt>
-      <dd>
-        {tensor === undefined ? "too large to show" : <TensorView tensor={unpacked(tensor)} />}
-      </dd>
+      <dd>{tensor === undefined ? "too large to show" : <TensorView tensor={tensor} />}</dd>
     </div>
   );
 }
@@ -106,7 +153,7 @@ const maxListed = 32;
 
 function TensorView({ tensor }: { readonly tensor: Tensor | string }) {
   if (typeof tensor === "string") {
-    return <span class="error">{tensor}</span>;
+    return <span>{tensor}</span>;
   }
   const image = imageOf(tensor);
   if (image !== undefined) {

@@ -8,11 +8,13 @@ import {
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatNumber, nameOf } from "./format.ts";
 import { History } from "./history.ts";
+import { PlayPanel } from "./play/play-panel.tsx";
+import { useSeat } from "./play/use-seat.ts";
 import { Plot } from "./plot.tsx";
 import type { Spectator } from "./spectator.ts";
 import { Status } from "./status.tsx";
 import { useStream } from "./use-stream.ts";
-import { View } from "./view.tsx";
+import { OwnObservations, View } from "./view.tsx";
 import { Fact, totalsOf } from "./worlds-page.tsx";
 
 const sampleMs = 500;
@@ -29,6 +31,7 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
   const [isPaused, setPaused] = useState(false);
   const [agent, setAgent] = useState(0);
   const history = useRef(new History());
+  const { seat, state, take, close } = useSeat(spectator, name, info, frame, setAgent);
   const status = useStream(
     JSON.stringify([name, agent]),
     (signal) => spectator.service.watchWorld({ world: name, agent }, { signal }),
@@ -60,6 +63,11 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
         <a href="#/">All worlds</a>
         <h1>{nameOf(name)}</h1>
         <Status status={status} />
+        {info?.canJoin && seat === undefined && (
+          <button type="button" class="main" onClick={take}>
+            Take a seat
+          </button>
+        )}
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           {isPaused ? "Go on" : "Pause"}
         </button>
@@ -68,7 +76,14 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
         {frame?.world !== undefined && info !== undefined && (
           <>
             <section class="view" aria-label="What the world looks like">
-              <View view={frame.view} world={nameOf(name)} />
+              {state?.step !== undefined && frame.view.case !== "picture" ? (
+                <OwnObservations observation={state.step.observation} />
+              ) : (
+                <View view={frame.view} world={nameOf(name)} />
+              )}
+              {seat !== undefined && state !== undefined && (
+                <PlayPanel seat={seat} state={state} info={info} frame={frame} onClose={close} />
+              )}
             </section>
             <section class="side" aria-label="How the world goes">
               {info.description !== "" && <p>{info.description}</p>}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { WatchWorldsResponse, WorldSummary } from "@dm-env-rpc/protocol/spectator";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { addressOf } from "./app.tsx";
+import { addressOf, replayAddress } from "./app.tsx";
 import { formatNumber, nameOf } from "./format.ts";
 import { History, SharedTotals, type Totals } from "./history.ts";
 import { Plot } from "./plot.tsx";
@@ -66,6 +66,9 @@ export function WorldsPage({ spectator }: { readonly spectator: Spectator }) {
         ) : (
           <WorldsTable worlds={worlds} histories={histories.current} />
         )}
+        <p>
+          <a href={replayAddress}>Replay a recording</a>
+        </p>
         {latest !== undefined && latest.worldCount > worlds.length && (
           <p>{formatNumber(latest.worldCount - worlds.length)} more are not listed.</p>
         )}

@@ -32,6 +32,7 @@ export type {
   SequenceControl,
   TickActions,
 } from "./definition/clock.ts";
+export type { Control, ControlActions, Controls } from "./definition/controls.ts";
 export {
   defineEnvironment,
   type SingleAgentDefinition,

@@ -2,10 +2,10 @@
 import { connect } from "@dm-env-rpc/client";
 import { type AgentId, defineWorld, freeRunning, serve } from "@dm-env-rpc/server";
 import { t, tensor } from "@dm-env-rpc/tensor-codec";
-import type { Page } from "puppeteer-core";
 import { describe, expect, test } from "vitest";
 import { startApp } from "./apps.ts";
 import { installedBrowsers, openPage } from "./browsers.ts";
+import { says, textOf } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");
 
@@ -36,21 +36,6 @@ const numbers = defineWorld({
     };
   },
 });
-
-/** What the page shows. */
-function textOf(page: Page): Promise<string> {
-  // biome-ignore lint/performance/useDomNodeTextContent: white space is as it is shown.
-  return page.$eval("body", ({ innerText }) => innerText);
-}
-
-/** Waits until the page shows a text. */
-async function says(page: Page, text: string | RegExp): Promise<void> {
-  await expect
-    .poll(() => textOf(page))
-    .toEqual(
-      typeof text === "string" ? expect.stringContaining(text) : expect.stringMatching(text),
-    );
-}
 
 describe.each(chromium)("the page in $name", (browser) => {
   test("shows the eight agents of npm start, and a board live", async () => {
@@ -104,13 +89,13 @@ describe.each(chromium)("the page in $name", (browser) => {
     await using opened = await openPage(browser, `${server.url}/#/world/numbers-1`);
     const { page } = opened;
     await says(page, /count \[\]\s*0/);
-    await page.click("header button");
+    await page.click("header button[aria-pressed]");
     await says(page, "Paused");
     await environment.step({ add: 7 });
     await using other = await openPage(browser, `${server.url}/#/world/numbers-1`);
     await says(other.page, /count \[\]\s*7/);
     expect(await textOf(page)).toMatch(/count \[\]\s*0/);
-    await page.click("header button");
+    await page.click("header button[aria-pressed]");
     await says(page, /count \[\]\s*7/);
   });
 

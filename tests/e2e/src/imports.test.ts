@@ -16,7 +16,7 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
   create: [],
-  page: ["protocol", "tensor-codec"],
+  page: ["protocol", "tensor-codec", "client"],
 };
 
 /** The rooms of a package's `src`, and the rooms that each imports (ARCHITECTURE.md). */

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Recordings of what goes over a connection, and replays of them. */
-
 export { encodePng } from "@dm-env-rpc/transport/internal/png";
 export type { Parting } from "./compare.ts";
+export { type FileSink, fileSink } from "./file-sink.ts";
 export type { RecordingEntry, RecordingHeader } from "./format.ts";
-export { type RecordedFrame, type RecordingSource, readRecording, recordedFrames } from "./read.ts";
-export {
-  type FileSink,
-  fileSink,
-  type RecordingSink,
-  type RecordOptions,
-  record,
-} from "./record.ts";
+export type { RecordedFrame } from "./read.ts";
+export { type RecordingSource, readRecording, recordedFrames } from "./read-file.ts";
+export { type RecordingSink, type RecordOptions, record } from "./record.ts";
 export { type ReplayDifference, type ReplayOptions, type ReplayResult, replay } from "./replay.ts";

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import { createReadStream } from "node:fs";
 import { type Tensor, unpackFor } from "@dm-env-rpc/tensor-codec";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
 import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
 
-/** Where a recording is: a file's path, its bytes, or chunks of them. */
-export type RecordingSource = string | Uint8Array | AsyncIterable<Uint8Array>;
+/** The bytes of a recording, or chunks of them. */
+export type RecordingBytes = Uint8Array | AsyncIterable<Uint8Array>;
 
 /** Most bytes of one entry: a little more than of a message. */
 const maxEntryBytes = 65 * 1024 * 1024;
@@ -18,8 +16,8 @@ const maxEntryBytes = 65 * 1024 * 1024;
  * @throws DmEnvRpcError DATA_LOSS where the file is damaged, or ends within an entry; the entries before
  * have been given then.
  */
-export async function* readRecording(
-  source: RecordingSource,
+export async function* readEntries(
+  source: RecordingBytes,
 ): AsyncGenerator<RecordingEntry, void, void> {
   const codec = entryCodec();
   let bytes: Uint8Array = new Uint8Array(0);
@@ -34,7 +32,7 @@ export async function* readRecording(
     if (bytes.length + waitingBytes < needed) {
       continue;
     }
-    bytes = Buffer.concat([bytes, ...waiting]);
+    bytes = concatenated([bytes, ...waiting]);
     waiting = [];
     waitingBytes = 0;
     let at = 0;
@@ -54,7 +52,7 @@ export async function* readRecording(
     }
     bytes = bytes.subarray(at);
   }
-  bytes = Buffer.concat([bytes, ...waiting]);
+  bytes = concatenated([bytes, ...waiting]);
   if (bytes.length > 0) {
     throw notRecorded(new Error(`an entry that ends after ${bytes.length} bytes`));
   }
@@ -72,13 +70,13 @@ export interface RecordedFrame {
 }
 
 /** Gives an observation of a recording by its name, step by step, where it was asked for: frames of a picture, say. */
-export async function* recordedFrames(
-  source: RecordingSource,
+export async function* readFrames(
+  source: RecordingBytes,
   name: string,
 ): AsyncGenerator<RecordedFrame, void, void> {
   let tables: SpecTables | undefined;
   let step = 0;
-  for await (const entry of readRecording(source)) {
+  for await (const entry of readEntries(source)) {
     if (entry.case !== "response") {
       continue;
     }
@@ -98,12 +96,22 @@ export async function* recordedFrames(
   }
 }
 
-async function* chunksOf(source: RecordingSource): AsyncIterable<Uint8Array> {
+async function* chunksOf(source: RecordingBytes): AsyncIterable<Uint8Array> {
   if (source instanceof Uint8Array) {
     yield source;
   } else {
-    yield* typeof source === "string" ? createReadStream(source) : source;
+    yield* source;
   }
+}
+
+function concatenated(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array): RecordingEntry {

@@ -5,7 +5,7 @@ import type { ProcessRequest, ProcessResponse, Uid } from "@dm-env-rpc/tensor-co
 import { type ConnectOptions, connect, type StreamTarget } from "../connection/connect.ts";
 import { tablesOf } from "../environment/join-specs.ts";
 import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";
-import { type RecordingSource, readRecording } from "./read.ts";
+import { type RecordingSource, readRecording } from "./read-file.ts";
 
 /** How to replay. */
 export interface ReplayOptions extends ConnectOptions {

@@ -2,6 +2,7 @@
 import { flattenSpecs, packFor } from "@dm-env-rpc/tensor-codec";
 import { specTable } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
+import { wrongControl } from "./controls.ts";
 import type { Extension } from "./extension.ts";
 import { unknownOption } from "./hooks.ts";
 import type { PropertyTree } from "./property.ts";
@@ -42,7 +43,12 @@ const checks: readonly Check[] = [
   leavesReservedSettings,
   hasFittingDefaults,
   hasSpecs,
+  hasControls,
 ];
+
+function hasControls({ controls = {} }: UntypedWorldDefinition): string | undefined {
+  return wrongControl(controls);
+}
 
 function hasName({ name }: UntypedWorldDefinition): string | undefined {
   return name === "" ? "its name is empty; call it something" : undefined;

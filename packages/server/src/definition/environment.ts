@@ -4,6 +4,7 @@ import type { AgentId } from "./agent.ts";
 import { type Awaitable, andThen } from "./awaitable.ts";
 import { batchOf } from "./batch/batch-of.ts";
 import type { BatchContext, BatchEnvironment } from "./batch-environment.ts";
+import type { Controls } from "./controls.ts";
 import { namesOf, type OnlyNames, unknownName } from "./names.ts";
 import { withSeeds } from "./seed.ts";
 import { type SettingSpecs, type SettingValues, seedSetting } from "./settings.ts";
@@ -50,6 +51,8 @@ export interface SingleAgentDefinition<
   readonly actions: A;
   /** What is observed beside `reward`, a float32, which is added. */
   readonly observations: O;
+  /** The keys that people play with on the server's page. Default: a button for each value of a discrete action. */
+  readonly controls?: Controls | undefined;
   /** How many agents may have an environment each. */
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
   /**
@@ -89,6 +92,7 @@ const options = namesOf<SingleAgentDefinition<never, never, never, Specs, Specs>
   resetSettings: true,
   actions: true,
   observations: true,
+  controls: true,
   agents: true,
   onDestroy: true,
   drainDeadlineMs: true,

@@ -33,6 +33,7 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
   observations: true,
   perAgent: true,
   clock: true,
+  controls: true,
   agents: true,
   onLeave: true,
   onReset: true,

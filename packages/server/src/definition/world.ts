@@ -11,6 +11,7 @@ import type { AgentId, SequenceState } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
 import type { BatchHost, BatchRequest } from "./batch/request.ts";
 import type { Clock } from "./clock.ts";
+import type { Controls } from "./controls.ts";
 import type { Extension } from "./extension.ts";
 import type { OnlyNames } from "./names.ts";
 import type { PropertyTree } from "./property.ts";
@@ -240,6 +241,8 @@ export interface WorldRules<
   /** When the world advances and who is answered. Default `lockstep()`. */
   readonly clock?: Clock | undefined;
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
+  /** The keys that people play with on the server's page. Default: a button for each value of a discrete action. */
+  readonly controls?: Controls | undefined;
   /**
    * When an agent leaves the others `continue` (default); `block` until another
    * has joined; or their sequence is cut short, INTERRUPTED (`terminate`).

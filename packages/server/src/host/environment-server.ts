@@ -139,7 +139,13 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
       emit({ kind: "answer-failed", worldName, what: nameOf(question), error }),
   });
   const admission = createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit });
-  const spectators = createSpectators({ worlds: registry, admission, time, emit });
+  const spectators = createSpectators({
+    worlds: registry,
+    admission,
+    hasFreeSeats: joinToken === undefined,
+    time,
+    emit,
+  });
   const sessions = new Sessions({
     ...limits,
     worlds: registry,

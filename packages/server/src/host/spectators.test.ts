@@ -433,6 +433,32 @@ describe("behaviour 75: watching takes no seat", () => {
   });
 });
 
+it("tells viewers whether they may play, and the keys that a world is played with", async () => {
+  const keyed = (add: number) =>
+    defineWorld({
+      name: "keyed",
+      actions: { add: t.int32() },
+      observations: {},
+      controls: { w: { label: "Up", actions: { add } } },
+      create: () => ({ step() {}, observe: {} }),
+    });
+  const infoOf = async (options: Partial<Parameters<typeof serving>[0]>) => {
+    await using server = await serving({ worlds: [keyed(1)], premade: [{}], ...options });
+    using world = reader((call) => spectatorOf(server).watchWorld({ world: "keyed-1" }, call));
+    return (await world.next()).info;
+  };
+  expect(await infoOf({})).toMatchObject({
+    canJoin: true,
+    controls: [{ key: "w", label: "Up", actions: { add: 1 } }],
+  });
+  expect(await infoOf({ authorize: () => ["spectator"] })).toMatchObject({ canJoin: false });
+  const joinToken = () => ({ leave() {}, giveBack() {} });
+  expect(await infoOf({ joinToken })).toMatchObject({ canJoin: false });
+  await expect(infoOf({ worlds: [keyed(Number.NaN)] })).rejects.toThrow(
+    /world "keyed": the control of the key "w"/,
+  );
+});
+
 test.each([
   ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
   ["gRPC-Web", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],

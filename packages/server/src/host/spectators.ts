@@ -5,6 +5,7 @@ import {
   type SpectatorService,
   type WatchWorldResponse,
   WatchWorldResponseSchema,
+  type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { peerOfCall } from "@dm-env-rpc/transport";
@@ -27,8 +28,18 @@ const listRate = 1;
 export interface SpectatorsOptions {
   readonly worlds: Pick<WorldRegistry, "watch" | "watched" | "size">;
   readonly admission: Admission;
+  /** True if agents join without a join token. */
+  readonly hasFreeSeats: boolean;
   readonly time: TimeSource;
   readonly emit: Emit;
+}
+
+/** A caller that was admitted. */
+interface Viewer {
+  /** Aborts when its call or the server ends. */
+  readonly signal: AbortSignal;
+  /** True if it may join a world, too. */
+  readonly canJoin: boolean;
 }
 
 /** The service of spectators. */
@@ -39,7 +50,13 @@ export interface Spectators {
 }
 
 /** Serves those who watch (behaviour 75): read-only, without a seat, and at nobody's expense but their own. */
-export function createSpectators({ worlds, admission, time, emit }: SpectatorsOptions): Spectators {
+export function createSpectators({
+  worlds,
+  admission,
+  hasFreeSeats,
+  time,
+  emit,
+}: SpectatorsOptions): Spectators {
   const closed = new AbortController();
   /** Worlds that somebody watches, by name and agent. */
   const live = new Map<
@@ -47,7 +64,7 @@ export function createSpectators({ worlds, admission, time, emit }: SpectatorsOp
     { readonly of: WatchedWorld; readonly frames: LiveWorld; viewers: number }
   >();
 
-  const admit = async (context: HandlerContext): Promise<AbortSignal> => {
+  const admit = async (context: HandlerContext): Promise<Viewer> => {
     const roles = await new Promise<Parameters<Parameters<Admission>[1]>[0]>((resolve) =>
       admission(peerOfCall(context.values), resolve),
     );
@@ -55,7 +72,10 @@ export function createSpectators({ worlds, admission, time, emit }: SpectatorsOp
       throw roles;
     }
     requireRole(roles, "spectator", "watch worlds");
-    return AbortSignal.any([context.signal, closed.signal]);
+    return {
+      signal: AbortSignal.any([context.signal, closed.signal]),
+      canJoin: hasFreeSeats && roles.has("agent"),
+    };
   };
 
   /** Shares the frames of a world among its viewers. */
@@ -95,7 +115,7 @@ export function createSpectators({ worlds, admission, time, emit }: SpectatorsOp
   return {
     service: {
       async *watchWorlds(request, context) {
-        const signal = await refusing(() => admit(context));
+        const { signal } = await refusing(() => admit(context));
         const periodMs = await refusing(() => periodOf(request.maxRate, listRate));
         while (!signal.aborted) {
           const summaries = worlds
@@ -107,7 +127,7 @@ export function createSpectators({ worlds, admission, time, emit }: SpectatorsOp
         }
       },
       async *watchWorld(request, context) {
-        const signal = await refusing(() => admit(context));
+        const { signal, canJoin } = await refusing(() => admit(context));
         const { watched, periodMs } = await refusing(() => ({
           watched: find(worlds, request.world),
           periodMs: periodOf(request.maxRate, maxRate),
@@ -116,7 +136,7 @@ export function createSpectators({ worlds, admission, time, emit }: SpectatorsOp
         using shared = share(watched, agent);
         let seen = await shared.frames.next(0, signal);
         if (seen !== undefined) {
-          yield withInfo(seen.frame, watched);
+          yield withInfo(seen.frame, infoOf(watched.host, canJoin));
         }
         while (seen !== undefined) {
           // The frames have the highest rate by themselves: waiting for both would halve it.
@@ -143,8 +163,8 @@ async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
   }
 }
 
-function withInfo(frame: WatchWorldResponse, { host }: WatchedWorld): WatchWorldResponse {
-  return create(WatchWorldResponseSchema, { ...frame, info: infoOf(host) });
+function withInfo(frame: WatchWorldResponse, info: WorldInfo): WatchWorldResponse {
+  return create(WatchWorldResponseSchema, { ...frame, info });
 }
 
 /** @throws DmEnvRpcError NOT_FOUND unless the world exists. */

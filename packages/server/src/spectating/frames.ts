@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import {
   AgentState,
   type AgentView,
@@ -56,15 +56,26 @@ export function summaryOf(
   });
 }
 
-/** What does not change about a world. */
-export function infoOf({ definition }: SpectatedWorld): WorldInfo {
+/**
+ * What does not change about a world.
+ *
+ * @param canJoin True if the viewer may take a seat.
+ */
+export function infoOf({ definition }: SpectatedWorld, canJoin: boolean): WorldInfo {
   const { description = "", version = "", clock = lockstep(), perAgent = false } = definition;
+  const controls = Object.entries(definition.controls ?? {}).map(([key, { label, actions }]) => ({
+    key,
+    label,
+    actions: actions as JsonObject,
+  }));
   const { name, deadlineMs = 0, continuous = false } = clock;
   return create(WorldInfoSchema, {
     description,
     version,
     clock: { name, deadlineMs, isContinuous: continuous },
     perAgent,
+    canJoin,
+    controls,
   });
 }
 

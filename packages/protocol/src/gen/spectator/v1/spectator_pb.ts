@@ -10,13 +10,14 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Tensor } from "../../dm_env_rpc/v1/dm_env_rpc_pb.ts";
 import { file_dm_env_rpc_v1_dm_env_rpc } from "../../dm_env_rpc/v1/dm_env_rpc_pb.ts";
-import type { Message, UnknownEnum } from "@bufbuild/protobuf";
+import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file spectator/v1/spectator.proto.
  */
 export const file_spectator_v1_spectator: GenFile = /*@__PURE__*/
-  fileDesc("ChxzcGVjdGF0b3IvdjEvc3BlY3RhdG9yLnByb3RvEgxzcGVjdGF0b3IudjEiJgoSV2F0Y2hXb3JsZHNSZXF1ZXN0EhAKCG1heF9yYXRlGAEgASgBImcKE1dhdGNoV29ybGRzUmVzcG9uc2USDwoHdGltZV9tcxgBIAEoARIqCgZ3b3JsZHMYAiADKAsyGi5zcGVjdGF0b3IudjEuV29ybGRTdW1tYXJ5EhMKC3dvcmxkX2NvdW50GAMgASgNIpABCgxXb3JsZFN1bW1hcnkSDAoEbmFtZRgBIAEoCRIMCgR0eXBlGAIgASgJEg4KBmFnZW50cxgDIAEoDRIRCglzZXF1ZW5jZXMYBCABKAQSDQoFdGlja3MYBSABKAQSDQoFc3RlcHMYBiABKAQSDwoHcmV0dXJucxgHIAEoBBISCgpyZXR1cm5fc3VtGAggASgBIkMKEVdhdGNoV29ybGRSZXF1ZXN0Eg0KBXdvcmxkGAEgASgJEhAKCG1heF9yYXRlGAIgASgBEg0KBWFnZW50GAMgASgNItsCChJXYXRjaFdvcmxkUmVzcG9uc2USDwoHdGltZV9tcxgBIAEoARIpCgV3b3JsZBgCIAEoCzIaLnNwZWN0YXRvci52MS5Xb3JsZFN1bW1hcnkSJQoEaW5mbxgDIAEoCzIXLnNwZWN0YXRvci52MS5Xb3JsZEluZm8SEgoKaXNfcnVubmluZxgEIAEoCBInCgZhZ2VudHMYBSADKAsyFy5zcGVjdGF0b3IudjEuQWdlbnRWaWV3EhgKEG1pc3NlZF9kZWFkbGluZXMYBiABKAQSFAoMbWlzc2VkX3RpY2tzGAcgASgEEigKB3BpY3R1cmUYCCABKAsyFS5zcGVjdGF0b3IudjEuUGljdHVyZUgAEjIKDG9ic2VydmF0aW9ucxgJIAEoCzIaLnNwZWN0YXRvci52MS5PYnNlcnZhdGlvbnNIABIPCgVlcnJvchgKIAEoCUgAQgYKBHZpZXciaAoJV29ybGRJbmZvEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSIgoFY2xvY2sYAyABKAsyEy5zcGVjdGF0b3IudjEuQ2xvY2sSEQoJcGVyX2FnZW50GAQgASgIIkEKBUNsb2NrEgwKBG5hbWUYASABKAkSEwoLZGVhZGxpbmVfbXMYAiABKAESFQoNaXNfY29udGludW91cxgDIAEoCCJ3CglBZ2VudFZpZXcSDQoFYWdlbnQYASABKA0SJwoFc3RhdGUYAiABKA4yGC5zcGVjdGF0b3IudjEuQWdlbnRTdGF0ZRISCgppc193YWl0aW5nGAMgASgIEg4KBnJld2FyZBgEIAEoARIOCgZyZXR1cm4YBSABKAEiKwoHUGljdHVyZRISCgptZWRpYV90eXBlGAEgASgJEgwKBGRhdGEYAiABKAwiTgoMT2JzZXJ2YXRpb25zEg0KBWFnZW50GAEgASgNEi8KDG9ic2VydmF0aW9ucxgCIAMoCzIZLnNwZWN0YXRvci52MS5PYnNlcnZhdGlvbiJRCgtPYnNlcnZhdGlvbhIMCgRuYW1lGAEgASgJEg0KBXNoYXBlGAIgAygFEiUKBnRlbnNvchgDIAEoCzIVLmRtX2Vudl9ycGMudjEuVGVuc29yKm8KCkFnZW50U3RhdGUSGwoXQUdFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBBR0VOVF9TVEFURV9JRExFEAESFwoTQUdFTlRfU1RBVEVfUlVOTklORxACEhUKEUFHRU5UX1NUQVRFX0VOREVEEAMyvwEKEFNwZWN0YXRvclNlcnZpY2USVgoLV2F0Y2hXb3JsZHMSIC5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZHNSZXF1ZXN0GiEuc3BlY3RhdG9yLnYxLldhdGNoV29ybGRzUmVzcG9uc2UiADABElMKCldhdGNoV29ybGQSHy5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZFJlcXVlc3QaIC5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZFJlc3BvbnNlIgAwAWIGcHJvdG8z", [file_dm_env_rpc_v1_dm_env_rpc]);
+  fileDesc("ChxzcGVjdGF0b3IvdjEvc3BlY3RhdG9yLnByb3RvEgxzcGVjdGF0b3IudjEiJgoSV2F0Y2hXb3JsZHNSZXF1ZXN0EhAKCG1heF9yYXRlGAEgASgBImcKE1dhdGNoV29ybGRzUmVzcG9uc2USDwoHdGltZV9tcxgBIAEoARIqCgZ3b3JsZHMYAiADKAsyGi5zcGVjdGF0b3IudjEuV29ybGRTdW1tYXJ5EhMKC3dvcmxkX2NvdW50GAMgASgNIpABCgxXb3JsZFN1bW1hcnkSDAoEbmFtZRgBIAEoCRIMCgR0eXBlGAIgASgJEg4KBmFnZW50cxgDIAEoDRIRCglzZXF1ZW5jZXMYBCABKAQSDQoFdGlja3MYBSABKAQSDQoFc3RlcHMYBiABKAQSDwoHcmV0dXJucxgHIAEoBBISCgpyZXR1cm5fc3VtGAggASgBIkMKEVdhdGNoV29ybGRSZXF1ZXN0Eg0KBXdvcmxkGAEgASgJEhAKCG1heF9yYXRlGAIgASgBEg0KBWFnZW50GAMgASgNItsCChJXYXRjaFdvcmxkUmVzcG9uc2USDwoHdGltZV9tcxgBIAEoARIpCgV3b3JsZBgCIAEoCzIaLnNwZWN0YXRvci52MS5Xb3JsZFN1bW1hcnkSJQoEaW5mbxgDIAEoCzIXLnNwZWN0YXRvci52MS5Xb3JsZEluZm8SEgoKaXNfcnVubmluZxgEIAEoCBInCgZhZ2VudHMYBSADKAsyFy5zcGVjdGF0b3IudjEuQWdlbnRWaWV3EhgKEG1pc3NlZF9kZWFkbGluZXMYBiABKAQSFAoMbWlzc2VkX3RpY2tzGAcgASgEEigKB3BpY3R1cmUYCCABKAsyFS5zcGVjdGF0b3IudjEuUGljdHVyZUgAEjIKDG9ic2VydmF0aW9ucxgJIAEoCzIaLnNwZWN0YXRvci52MS5PYnNlcnZhdGlvbnNIABIPCgVlcnJvchgKIAEoCUgAQgYKBHZpZXciowEKCVdvcmxkSW5mbxITCgtkZXNjcmlwdGlvbhgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiIKBWNsb2NrGAMgASgLMhMuc3BlY3RhdG9yLnYxLkNsb2NrEhEKCXBlcl9hZ2VudBgEIAEoCBIQCghjYW5fam9pbhgFIAEoCBInCghjb250cm9scxgGIAMoCzIVLnNwZWN0YXRvci52MS5Db250cm9sIk8KB0NvbnRyb2wSCwoDa2V5GAEgASgJEg0KBWxhYmVsGAIgASgJEigKB2FjdGlvbnMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IkEKBUNsb2NrEgwKBG5hbWUYASABKAkSEwoLZGVhZGxpbmVfbXMYAiABKAESFQoNaXNfY29udGludW91cxgDIAEoCCJ3CglBZ2VudFZpZXcSDQoFYWdlbnQYASABKA0SJwoFc3RhdGUYAiABKA4yGC5zcGVjdGF0b3IudjEuQWdlbnRTdGF0ZRISCgppc193YWl0aW5nGAMgASgIEg4KBnJld2FyZBgEIAEoARIOCgZyZXR1cm4YBSABKAEiKwoHUGljdHVyZRISCgptZWRpYV90eXBlGAEgASgJEgwKBGRhdGEYAiABKAwiTgoMT2JzZXJ2YXRpb25zEg0KBWFnZW50GAEgASgNEi8KDG9ic2VydmF0aW9ucxgCIAMoCzIZLnNwZWN0YXRvci52MS5PYnNlcnZhdGlvbiJRCgtPYnNlcnZhdGlvbhIMCgRuYW1lGAEgASgJEg0KBXNoYXBlGAIgAygFEiUKBnRlbnNvchgDIAEoCzIVLmRtX2Vudl9ycGMudjEuVGVuc29yKm8KCkFnZW50U3RhdGUSGwoXQUdFTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBBR0VOVF9TVEFURV9JRExFEAESFwoTQUdFTlRfU1RBVEVfUlVOTklORxACEhUKEUFHRU5UX1NUQVRFX0VOREVEEAMyvwEKEFNwZWN0YXRvclNlcnZpY2USVgoLV2F0Y2hXb3JsZHMSIC5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZHNSZXF1ZXN0GiEuc3BlY3RhdG9yLnYxLldhdGNoV29ybGRzUmVzcG9uc2UiADABElMKCldhdGNoV29ybGQSHy5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZFJlcXVlc3QaIC5zcGVjdGF0b3IudjEuV2F0Y2hXb3JsZFJlc3BvbnNlIgAwAWIGcHJvdG8z", [file_dm_env_rpc_v1_dm_env_rpc, file_google_protobuf_struct]);
 
 /**
  * @generated from message spectator.v1.WatchWorldsRequest
@@ -285,6 +286,20 @@ export type WorldInfo = Message<"spectator.v1.WorldInfo"> & {
    * @generated from field: bool per_agent = 4;
    */
   perAgent: boolean;
+
+  /**
+   * True if the caller has the role to join, and needs no join token.
+   *
+   * @generated from field: bool can_join = 5;
+   */
+  canJoin: boolean;
+
+  /**
+   * The keys that people play with. Empty: as the specs of the actions have it.
+   *
+   * @generated from field: repeated spectator.v1.Control controls = 6;
+   */
+  controls: Control[];
 };
 
 /**
@@ -293,6 +308,39 @@ export type WorldInfo = Message<"spectator.v1.WorldInfo"> & {
  */
 export const WorldInfoSchema: GenMessage<WorldInfo> = /*@__PURE__*/
   messageDesc(file_spectator_v1_spectator, 5);
+
+/**
+ * What a key does.
+ *
+ * @generated from message spectator.v1.Control
+ */
+export type Control = Message<"spectator.v1.Control"> & {
+  /**
+   * As in `KeyboardEvent.key`; empty for what is done while no key is down.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * Values by the names of the actions, nested as the specs are.
+   *
+   * @generated from field: google.protobuf.Struct actions = 3;
+   */
+  actions?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message spectator.v1.Control.
+ * Use `create(ControlSchema)` to create a new message.
+ */
+export const ControlSchema: GenMessage<Control> = /*@__PURE__*/
+  messageDesc(file_spectator_v1_spectator, 6);
 
 /**
  * @generated from message spectator.v1.Clock
@@ -325,7 +373,7 @@ export type Clock = Message<"spectator.v1.Clock"> & {
  * Use `create(ClockSchema)` to create a new message.
  */
 export const ClockSchema: GenMessage<Clock> = /*@__PURE__*/
-  messageDesc(file_spectator_v1_spectator, 6);
+  messageDesc(file_spectator_v1_spectator, 7);
 
 /**
  * @generated from message spectator.v1.AgentView
@@ -368,7 +416,7 @@ export type AgentView = Message<"spectator.v1.AgentView"> & {
  * Use `create(AgentViewSchema)` to create a new message.
  */
 export const AgentViewSchema: GenMessage<AgentView> = /*@__PURE__*/
-  messageDesc(file_spectator_v1_spectator, 7);
+  messageDesc(file_spectator_v1_spectator, 8);
 
 /**
  * @generated from message spectator.v1.Picture
@@ -392,7 +440,7 @@ export type Picture = Message<"spectator.v1.Picture"> & {
  * Use `create(PictureSchema)` to create a new message.
  */
 export const PictureSchema: GenMessage<Picture> = /*@__PURE__*/
-  messageDesc(file_spectator_v1_spectator, 8);
+  messageDesc(file_spectator_v1_spectator, 9);
 
 /**
  * @generated from message spectator.v1.Observations
@@ -416,7 +464,7 @@ export type Observations = Message<"spectator.v1.Observations"> & {
  * Use `create(ObservationsSchema)` to create a new message.
  */
 export const ObservationsSchema: GenMessage<Observations> = /*@__PURE__*/
-  messageDesc(file_spectator_v1_spectator, 9);
+  messageDesc(file_spectator_v1_spectator, 10);
 
 /**
  * @generated from message spectator.v1.Observation
@@ -445,7 +493,7 @@ export type Observation = Message<"spectator.v1.Observation"> & {
  * Use `create(ObservationSchema)` to create a new message.
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
-  messageDesc(file_spectator_v1_spectator, 10);
+  messageDesc(file_spectator_v1_spectator, 11);
 
 /**
  * @generated from enum spectator.v1.AgentState

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import { closeSync, openSync, writeSync } from "node:fs";
+import type { RecordingSink } from "./record.ts";
+
+/** A file that a recording is written to. */
+export interface FileSink extends RecordingSink, Disposable {
+  /** Writes what is buffered and closes the file. Idempotent. */
+  close(): void;
+}
+
+const bufferBytes = 256 * 1024;
+
+/**
+ * Opens a file to record to, and replaces what it was. Writes synchronously, 256 KiB at a time: nothing piles
+ * up, and at most that much is lost with the process.
+ *
+ * @throws what `fs.openSync` throws.
+ */
+export function fileSink(path: string): FileSink {
+  const file = openSync(path, "w");
+  const buffer = new Uint8Array(bufferBytes);
+  let length = 0;
+  let open = true;
+  const flush = (): void => {
+    writeAll(file, buffer.subarray(0, length));
+    length = 0;
+  };
+  const close = (): void => {
+    if (!open) {
+      return;
+    }
+    open = false;
+    try {
+      flush();
+    } finally {
+      closeSync(file);
+    }
+  };
+  return {
+    write: (bytes) => {
+      if (!open) {
+        return;
+      }
+      if (length + bytes.length > buffer.length) {
+        flush();
+      }
+      if (bytes.length > buffer.length) {
+        writeAll(file, bytes);
+      } else {
+        buffer.set(bytes, length);
+        length += bytes.length;
+      }
+    },
+    close,
+    [Symbol.dispose]: close,
+  };
+}
+
+function writeAll(file: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) {
+    at += writeSync(file, bytes, at);
+  }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Page } from "puppeteer-core";
+import { expect } from "vitest";
+
+/** What the page shows. */
+export function textOf(page: Page): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: white space is as it is shown.
+  return page.$eval("body", ({ innerText }) => innerText);
+}
+
+/** Waits until the page shows a text. */
+export async function says(page: Page, text: string | RegExp): Promise<void> {
+  await expect
+    .poll(() => textOf(page))
+    .toEqual(
+      typeof text === "string" ? expect.stringContaining(text) : expect.stringMatching(text),
+    );
+}
