@@ -2,10 +2,13 @@
 // npm run mutate [-- TARGET...]: changes one expression of core code at a time, runs the tests
 // that reach it, and prints how many changes each room's tests found, and the others by place.
 import { readFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { Stryker } from "@stryker-mutator/core";
 import { formatScores, formatSurvivors, type Result, scoresOf } from "./report.ts";
 import { defaultTargets, resolveTargets } from "./targets.ts";
+
+/** Folder of a file, from `packages/`. */
+const folderOf = (file: string): string => dirname(relative("packages", file));
 
 const root = join(import.meta.dirname, "../../..");
 const targets = process.argv.slice(2);
@@ -14,8 +17,9 @@ const packages = resolveTargets(root, targets.length === 0 ? defaultTargets : ta
 const results: Result[] = [];
 for (const { name, files } of packages) {
   process.stdout.write(`\n> ${name}: ${files.length} files\n`);
-  // The runner's processes read it, in vitest.config.ts.
+  // The runner's processes read them, in vitest.config.ts.
   process.env["MUTATED_PACKAGE"] = name;
+  process.env["MUTATED_ROOMS"] = [...new Set(files.map(folderOf))].join(",");
   const stryker = new Stryker({
     mutate: [...files],
     testRunner: "vitest",
@@ -29,7 +33,6 @@ for (const { name, files } of packages) {
       ".toolchain",
       ".turbo",
       ".venv*",
-      "dist",
       "reports",
       "docs",
       "apps",
