@@ -126,7 +126,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
   };
 }
 
-/** A token issued to whoever registered this server's id with another address, or to an agent earlier. */
+/** The error of a token for another address: a registration of this server's id elsewhere, or an earlier assignment. */
 class WrongAddress extends Error {}
 
 function refusal(error: unknown, nowMs: number): DmEnvRpcError {
