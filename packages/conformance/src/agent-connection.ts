@@ -15,19 +15,19 @@ import {
   requests,
 } from "./requests.ts";
 
-/** Where an agent stands, as a StepResponse says. */
+/** State of an agent in a StepResponse. */
 export type StateName = keyof typeof EnvironmentStateType | `state ${number}`;
 
-/** One connection to the server under test, which does what a check says, right or wrong. */
+/** One connection to the server under test, which also sends invalid requests. */
 export class AgentConnection {
-  /** The specs of the world that it has joined. */
+  /** The specs of the joined world. */
   actions: SpecTable = noSpecs;
   observations: SpecTable = noSpecs;
-  /** The states of all its steps, in order. */
+  /** The states of all answered steps, in order. */
   readonly states: StateName[] = [];
-  /** Responses that came when none was due. */
-  unasked = 0;
-  /** What became of the stream, once it is gone. */
+  /** Number of responses that arrived without a request. */
+  unsolicited = 0;
+  /** The end of the stream, with its error if it failed; undefined while it is open. */
   gone: { readonly error: Error | undefined } | undefined;
   readonly closed: Promise<Error | undefined>;
   readonly #stream: OpenedStream;
@@ -46,7 +46,7 @@ export class AgentConnection {
         onMessage: (message) => {
           const waiting = this.#waiting.shift();
           if (waiting === undefined) {
-            this.unasked += 1;
+            this.unsolicited += 1;
           } else if (message.case === "malformed") {
             waiting.reject(message.value);
           } else {
@@ -66,12 +66,12 @@ export class AgentConnection {
     });
   }
 
-  /** Whether a request has not been answered. */
+  /** True while a request is unanswered. */
   get outstanding(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Sends a request and waits for whatever answers it. */
+  /** Sends a request and returns its response of any kind. */
   send(request: AnyRequest): Promise<ProcessResponse> {
     const answer = new Promise<ProcessResponse>((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -98,7 +98,7 @@ export class AgentConnection {
     return answer;
   }
 
-  /** Sends a request that has to be answered in kind. */
+  /** Sends a request and returns the response of its kind; any other response fails the check. */
   accepted<K extends Kind>(request: RequestOf<K>): Promise<ResponseOf<K>["value"]> {
     return awaited(this.#inKind(request));
   }
@@ -112,7 +112,7 @@ export class AgentConnection {
     throw new Mismatch(`a ${kind} response`, textOf(response));
   }
 
-  /** Sends a request that has to be answered with an error, and returns that. */
+  /** Sends a request that must be refused, and returns the error; any other response fails the check. */
   async refused(request: AnyRequest, what: string): Promise<Status> {
     const response = await this.send(request);
     expectThat(response.case === "error", `an error for ${what}`, () => textOf(response));
@@ -129,7 +129,7 @@ export class AgentConnection {
     this.learn((await this.accepted<"joinWorld">(requests.join(world, settings))).specs);
   }
 
-  /** Resets, and takes over the specs if there are any. */
+  /** Resets, and stores the specs of the response, if any. */
   async reset(settings: Settings = {}): Promise<void> {
     const { specs } = await this.accepted<"reset">(requests.reset(settings));
     if (specs !== undefined) {
@@ -145,7 +145,7 @@ export class AgentConnection {
     await this.accepted<"leaveWorld">(requests.leave());
   }
 
-  /** Makes sure that the stream lives: a leave is answered, in whatever way. */
+  /** Checks that the stream is open: a leave is answered, even if with an error. */
   async lives(): Promise<void> {
     await this.send(requests.leave());
   }
@@ -154,7 +154,7 @@ export class AgentConnection {
     await this.accepted<"destroyWorld">(requests.destroyWorld(world));
   }
 
-  /** Steps. Default: no actions, and no observations. */
+  /** Sends a step, by default without actions and requested observations. */
   step(
     requested: readonly Uid[] = [],
     actions: readonly UidTensor[] = [],
@@ -168,7 +168,7 @@ export class AgentConnection {
     );
   }
 
-  /** The step that is outstanding, or a new one. */
+  /** Returns the outstanding step, or sends one. */
   keepStepping(requested: readonly Uid[] = []): Promise<unknown> {
     this.#step ??= awaited(
       this.step(requested).finally(() => {
@@ -178,7 +178,7 @@ export class AgentConnection {
     return this.#step;
   }
 
-  /** Takes over the specs of a response. */
+  /** Stores the specs of a response. */
   learn(specs: Parameters<typeof unpackSpecs>[0] | undefined): void {
     if (specs === undefined) {
       throw new Mismatch("specs in the response", "none");
@@ -195,17 +195,17 @@ export class AgentConnection {
     }
   }
 
-  /** Ends its side: a half-close. */
+  /** Half-closes the stream. */
   end(): void {
     this.#stream.end();
   }
 
-  /** Drops the stream, as a process that dies. */
+  /** Aborts the stream, as a dying process does. */
   drop(): void {
     this.#stream.abort(new Error("dropped by the check"));
   }
 
-  /** Leaves in good order if nothing is outstanding, and is gone in any case. */
+  /** Closes the connection, after a leave if no request is outstanding. */
   async close(): Promise<void> {
     if (this.outstanding) {
       this.drop();
@@ -219,7 +219,7 @@ export class AgentConnection {
   }
 }
 
-/** A promise that must not end the process where nobody comes to wait for it. */
+/** Marks a promise as handled, so that an unobserved rejection does not end the process. */
 function awaited<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
@@ -235,7 +235,7 @@ function stateName(state: number): StateName {
   return stateNames.get(state) ?? `state ${state}`;
 }
 
-/** A response in a few words. */
+/** Describes a response in a few words. */
 export function textOf(response: ProcessResponse): string {
   if (response.case === undefined) {
     return "a response without a payload";

@@ -3,12 +3,12 @@ import { connect } from "node:http2";
 import { connect as connectSocket } from "node:net";
 import { parseAddress } from "@dm-env-rpc/transport";
 
-/** What becomes of a stream on which bytes came that are no gRPC message. */
+/** End of a stream that received a malformed gRPC frame. */
 export type BadFrameOutcome =
   | { readonly kind: "status"; readonly code: string }
   | { readonly kind: "reset" | "no end of the stream" | "the end of the connection" };
 
-/** Sends a gRPC message whose flags and length are wrong, over a connection of its own. */
+/** Sends a gRPC frame with invalid flags and length over a new connection. */
 export async function sendBadFrame(
   address: string,
   message: Uint8Array,
@@ -43,7 +43,7 @@ export async function sendBadFrame(
       );
       stream.setTimeout(timeoutMs, () => resolve({ kind: "no end of the stream" }));
       stream.resume();
-      // Flags that nobody has defined, and more bytes than are announced.
+      // Undefined flags, and more bytes than the length announces.
       stream.end(Uint8Array.of(0x7f, 0xff, 0xff, 0xff, 0xff, ...message, 1, 2, 3));
     });
   } finally {

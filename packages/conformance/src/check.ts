@@ -3,7 +3,7 @@ import type { ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import type { Stage } from "./stage.ts";
 
-/** A document that sections of checks are in. */
+/** A document that specifies checked rules. */
 export type SpecDocument =
   | "overview.md"
   | "reference.md"
@@ -11,7 +11,7 @@ export type SpecDocument =
   | "dm_env_rpc.proto"
   | "behaviours.md";
 
-/** Where each document is. */
+/** The location of each document. */
 export const documents: Readonly<Record<SpecDocument, string>> = {
   "overview.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/overview.md",
   "reference.md": "https://github.com/google-deepmind/dm_env_rpc/blob/HEAD/docs/v1/reference.md",
@@ -23,32 +23,32 @@ export const documents: Readonly<Record<SpecDocument, string>> = {
     "docs/behaviours.md of dm_env_rpc for TypeScript: what it promises where the protocol leaves a choice",
 };
 
-/** One rule of the protocol that the suite checks. */
+/** A rule of the protocol that the suite checks. */
 export interface CheckInfo {
-  /** The behaviour's number and a few words, such as `27.join-twice`: what filters and lists of failures name. */
+  /** The behaviour's number and a few words, such as `27.join-twice`; filters and `knownFailing` refer to it. */
   readonly id: string;
-  /** Its line in the list of behaviours. */
+  /** Number of the behaviour. */
   readonly behaviour: number;
-  /** What holds when the check passes, as a sentence. */
+  /** The rule, as a sentence. */
   readonly title: string;
-  /** Where that is written. */
+  /** The section that specifies the rule. */
   readonly section: `${SpecDocument}, ${string}`;
-  /** Why the check has nothing to do on a server that is configured like this. */
+  /** Returns the reason to skip the check on a server with this config; undefined to run it. */
   readonly notFor?: (config: ConformanceConfig, protocol: ProtocolName) => string | undefined;
 }
 
-/** A rule, and how to see whether a server keeps it. */
+/** A rule with the code that checks it. */
 export interface Check extends CheckInfo {
   /**
-   * Plays what it takes.
+   * Checks the rule.
    *
-   * @throws Mismatch saying what was expected and what came.
-   * @throws NothingToCheck when the world has nothing to try the rule on.
+   * @throws Mismatch with the expected and the received value.
+   * @throws NothingToCheck if the world lacks what the check needs.
    */
   readonly run: (stage: Stage) => Promise<void>;
 }
 
-/** What of a line of the list of behaviours no client can see kept, and why. */
+/** A part of a behaviour that a client cannot observe. */
 export interface Unseen {
   readonly behaviour: number;
   /** The rule, as a sentence. */
@@ -56,7 +56,7 @@ export interface Unseen {
   readonly reason: string;
 }
 
-/** Declares checks of one section. */
+/** Declares checks of one behaviour. */
 export function checksOf(
   behaviour: number,
   section: CheckInfo["section"],

@@ -2,13 +2,13 @@
 import { expect, it } from "vitest";
 import { allChecks, unseen } from "./checks/index.ts";
 
-it("has a check for every behaviour of a server, or the reason why there is none", () => {
+it("has a check for every behaviour of a server, or the reason for its absence", () => {
   const wanted = [...Array.from({ length: 46 }, (_, i) => i + 1), 60, 61, 62, 63, 65];
   const covered = new Set([...allChecks, ...unseen].map(({ behaviour }) => behaviour));
   expect([...covered].sort((a, b) => a - b)).toEqual(wanted);
 });
 
-it("has an id of its own for every check, which begins with its behaviour", () => {
+it("gives each check a unique id that begins with its behaviour", () => {
   const ids = allChecks.map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { id, behaviour } of allChecks) {

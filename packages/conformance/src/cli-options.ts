@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import type { ProtocolName } from "./protocol-name.ts";
 
-/** What the command line asks for. */
+/** A parsed command line. */
 export type Command =
   | { readonly kind: "help" | "version" | "list" }
   | {
@@ -16,24 +16,24 @@ export type Command =
       readonly all: boolean;
     };
 
-/** What `--help` prints. */
+/** The text that `--help` prints. */
 export const help = `Checks whether a server keeps the rules of dm_env_rpc.
 
 usage: dm-env-rpc-conformance --address HOST:PORT [options]
 
   --address HOST:PORT  the server to check
   --protocol NAME      grpc (default), connect or grpc-web
-  --config FILE        JSON that says what the server has: settings of a create, how many
-                       agents a world takes, policies, checks that are known to fail
-  --filter TEXT        only checks whose id or title has this in it
+  --config FILE        JSON that describes the server: create settings, number of agents
+                       in a world, policies, checks that are known to fail
+  --filter TEXT        run only checks whose id or title contains TEXT
   --json FILE          write the report as JSON
   --junit FILE         write the report as JUnit XML
-  --all                print the checks that pass, too
-  --list               print every check, and where it is written
+  --all                print passed checks as well
+  --list               print every check with its section
   --help, --version
 
-exit code: 0 when all is well, 1 when a check failed (or one passed that is known to
-fail), 2 when nothing could be checked.
+exit code: 0 if every check passed or failed as expected, 1 if a check failed or passed
+unexpectedly, 2 if no check could run.
 `;
 
 const protocols = ["grpc", "connect", "grpc-web"] as const satisfies readonly ProtocolName[];
@@ -41,7 +41,7 @@ const protocols = ["grpc", "connect", "grpc-web"] as const satisfies readonly Pr
 /**
  * Reads the command line.
  *
- * @throws Error saying what is wrong with it.
+ * @throws Error for unknown or invalid arguments.
  */
 export function parseCommand(args: readonly string[]): Command {
   const { values } = parseArgs({
@@ -70,12 +70,12 @@ export function parseCommand(args: readonly string[]): Command {
   }
   const { address, config, filter, json, junit, all } = values;
   if (address === undefined) {
-    throw new Error("expected --address HOST:PORT, received none");
+    throw new Error("expected --address HOST:PORT, received no address");
   }
   const protocol = protocols.find((name) => name === values.protocol);
   if (protocol === undefined) {
     throw new Error(
-      `--protocol takes one of ${protocols.join(", ")}, received "${values.protocol}"`,
+      `--protocol: expected one of ${protocols.join(", ")}, received "${values.protocol}"`,
     );
   }
   return { kind: "run", address, protocol, config, filter, json, junit, all };

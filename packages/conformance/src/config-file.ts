@@ -59,9 +59,9 @@ const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
 };
 
 /**
- * Reads a config of JSON text.
+ * Parses a config in JSON.
  *
- * @throws Error saying what is wrong with it, and where.
+ * @throws Error that names the invalid key or value and its place.
  */
 export function parseConfig(json: string): ConformanceConfig {
   return record(readers, JSON.parse(json) as Json, "config") as ConformanceConfig;
@@ -86,7 +86,7 @@ function record(
   return read;
 }
 
-/** Settings nest; an object whose only key is a dtype is a value with that dtype. */
+/** Parses settings, which nest; an object whose only key is a dtype is a value of that dtype. */
 function settings(value: Json, where: string): Settings {
   if (!isObject(value)) {
     return wrong(where, "an object of settings", value);

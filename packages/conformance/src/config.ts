@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Settings } from "@dm-env-rpc/tensor-codec";
 
-/** What a config may call the clock of a server: the clocks that checks tell apart. */
+/** Names of the clocks that checks distinguish. */
 export const clockNames = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
 
-/** How a server's worlds move. */
+/** The clock of a server's worlds. */
 export type ClockName = (typeof clockNames)[number];
 
-/** Create settings under which something happens after a number of something. */
+/** Create settings, with a count that depends on them. */
 export interface Counted {
-  /** Settings in place of `create`. */
+  /** Settings instead of `create`. */
   readonly create: Settings;
   readonly count: number;
 }
@@ -32,56 +32,56 @@ export function agentCounts({ agents = 1 }: ConformanceConfig): {
 }
 
 /**
- * What a server has, and what of it to use. All of it is optional: what is not said to be
- * there is not checked. In a file of JSON a setting is a value, or has its dtype: `{"int32": 5}`.
+ * Description of the server under test. Every property is optional; checks that need an absent one are skipped.
+ * In a JSON file a setting is a plain value, or has a dtype: `{"int32": 5}`.
  */
 export interface ConformanceConfig {
-  /** Settings of every create. Its sequences must be long: a hundred steps at least. Default none. */
+  /** Settings of every create. Sequences must have at least a hundred steps. Default none. */
   readonly create?: Settings | undefined;
   /** Settings of every join. Default none. */
   readonly join?: Settings | undefined;
   /** Settings for a reset of the world. Default none. */
   readonly resetWorld?: Settings | undefined;
-  /** How many worlds can be created at a time: `none`, `one` or `many` (default). */
+  /** Number of worlds that can be created at a time. Default `many`. */
   readonly worlds?: "none" | "one" | "many" | undefined;
-  /** A world that the server comes with. */
+  /** Name of a world that exists without a create. */
   readonly premade?: string | undefined;
-  /** Names of settings without which a create, or a join, is refused. */
+  /** Names of required settings of a create and of a join. */
   readonly required?:
     | {
         readonly create?: readonly string[] | undefined;
         readonly join?: readonly string[] | undefined;
       }
     | undefined;
-  /** Settings each of which alone, beside the others, makes a create, or a join, be refused. */
+  /** Invalid settings: each makes a create or a join fail when added to the valid ones. */
   readonly refused?:
     | { readonly create?: Settings | undefined; readonly join?: Settings | undefined }
     | undefined;
   /**
-   * The number of agents that a world has room for; default 1. With `min`, that number must have
-   * joined before a first step is answered: each check then joins as many beside its own.
+   * Number of agents that a world has room for; default 1. `min` is the number that must have joined before
+   * a first step is answered; each check then adds companions to reach it.
    */
   readonly agents?: number | AgentCounts | undefined;
-  /** A world into which no more than `count` agents go. */
+  /** A world with room for `count` agents. */
   readonly fullWorld?: Counted | undefined;
   /** A world whose first sequence needs `count` agents. */
   readonly minAgents?: Counted | undefined;
-  /** A world whose sequences end within `count` steps, if agents do nothing. */
+  /** A world whose sequences end within `count` steps if agents do nothing. */
   readonly shortSequence?: Counted | undefined;
-  /** How time goes by; without it nothing is checked about it. */
+  /** The clock of the server's worlds. Default: not checked. */
   readonly clock?: ClockName | undefined;
-  /** What happens to the others when an agent leaves. Default: not checked. */
+  /** Effect of a leave on the other agents. Default: not checked. */
   readonly onLeave?: "continue" | "block" | "terminate" | undefined;
-  /** What happens to a destroy while agents are joined. Default: not checked. */
+  /** Effect of a destroy while agents are joined. Default: not checked. */
   readonly onDestroy?: "refuse" | "drain" | "force" | undefined;
-  /** What a reset of one agent waits for. Default: not checked. */
+  /** `wait` if a reset of one agent waits for the end of the sequence. Default: not checked. */
   readonly onReset?: "respawn" | "wait" | undefined;
-  /** Whether the server has properties: by the `extension`, the `legacy` requests, or `both`. Default none. */
+  /** Access to properties: by the `extension`, the `legacy` requests of 1.0, or `both`. Default `none`. */
   readonly properties?: "none" | "extension" | "legacy" | "both" | undefined;
-  /** Checks that this server is known to fail, by id. One that passes fails the run. */
+  /** Ids of checks that the server is known to fail. The run fails if one of them passes. */
   readonly knownFailing?: readonly string[] | undefined;
-  /** Milliseconds that an answer may take. Default 10,000. */
+  /** Maximum time for a response, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;
-  /** Milliseconds in which nothing must come where an answer has to wait. Default 60. */
+  /** Time without a response that counts as waiting, in milliseconds. Default 60. */
   readonly quietMs?: number | undefined;
 }

@@ -7,9 +7,9 @@ import { meadowConfig } from "../testing/meadow.ts";
 import type { MeadowClock } from "../testing/meadow-clocks.ts";
 import { runConformance } from "./run.ts";
 
-/** Enough on most days, where some faults are only found by waiting. */
+/** Short deadlines for the common case: some faults are found only by a timeout. */
 const hasty = { timeoutMs: 6_000, quietMs: 100 };
-/** Enough on a machine that is busy, or stands still for a while. */
+/** Long deadlines for a busy machine, or one that stands still for a while. */
 const patient = { timeoutMs: 60_000, quietMs: 2_000 };
 
 async function failuresOf(
@@ -24,7 +24,7 @@ async function failuresOf(
 
 describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
   it.each(["lockstep", "realtime"] as const)(
-    "has nothing to complain about as it is, %s",
+    "passes every check without a fault, %s",
     async (clock) => {
       await using server = await serveWithFault(undefined, clock);
       const pace = { ...hasty, timeoutMs: patient.timeoutMs };
@@ -32,7 +32,7 @@ describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
     },
   );
 
-  it.each(Object.entries(faults))("with %s is found out", async (_what, fault) => {
+  it.each(Object.entries(faults))("with %s fails a check", async (_what, fault) => {
     const { foundBy, alsoBy = [], clock = "lockstep" } = fault;
     const judge = async (pace: typeof hasty) => {
       await using server = await serveWithFault(fault);
@@ -47,7 +47,7 @@ describe.concurrent("a copy of the server", { timeout: 900_000 }, () => {
     expect(await judge(patient)).toEqual(verdict);
   });
 
-  it("is not made where a fault has nothing to replace, or too much", async () => {
+  it("is refused if a fault's text is not unique in the sources", async () => {
     const fault = { by: "", foundBy: "" };
     await expect(serveWithFault({ ...fault, replace: "no such line" })).rejects.toThrow(
       /once in the sources.* 0 times/,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The rules of dm_env_rpc as checks that run against any server. */
+/** Checks of the rules of dm_env_rpc, for any server. */
 export type { CheckInfo, SpecDocument } from "./check.ts";
 export { allChecks } from "./checks/index.ts";
 export {

@@ -36,7 +36,7 @@ describe("dm-env-rpc-conformance", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("exits with 0 when all is well, and writes its reports", async () => {
+  it("exits with 0 if every check passes, and writes its reports", async () => {
     const { code, stdout } = await run(
       ...["--address", server.url, "--filter", "27.", "--all"],
       ...["--config", config({ create: { length: { int32: 100000 } } })],
@@ -56,7 +56,7 @@ describe("dm-env-rpc-conformance", () => {
     expect(xml).toContain('classname="27.join-twice"');
   });
 
-  it("exits with 1 when a check fails, and says what was expected, what came and where it is written", async () => {
+  it("exits with 1 if a check fails, and prints the expected and received values and the section", async () => {
     const { code, stdout } = await run(
       ...["--address", server.url, "--filter", "23.premade"],
       ...["--config", config({ premade: "nowhere", create: { length: 9 } })],
@@ -64,12 +64,12 @@ describe("dm-env-rpc-conformance", () => {
     expect(stdout).toContain("FAIL  23.premade");
     expect(stdout).toContain("expected: a joinWorld response");
     expect(stdout).toMatch(/received: error 5: .*nowhere/);
-    expect(stdout).toContain('written in: reference.md, "CreateWorldRequest/Response"');
+    expect(stdout).toContain('specified in: reference.md, "CreateWorldRequest/Response"');
     expect(stdout).toMatch(/^reference\.md: https:.*dm_env_rpc/m);
     expect(code).toBe(1);
   });
 
-  it("lets a known failure fail, and fails when it passes", async () => {
+  it("accepts a known failure, and fails if it passes", async () => {
     const known = { knownFailing: ["23.premade"], premade: "nowhere" };
     const args = ["--address", server.url, "--filter", "23.premade", "--config"];
     expect(await run(...args, config(known))).toMatchObject({ code: 0 });
@@ -78,13 +78,17 @@ describe("dm-env-rpc-conformance", () => {
       ...["--config", config({ knownFailing: ["29.leave-not-joined"] })],
     );
     expect(world.code).toBe(1);
-    expect(world.stdout).toContain('take it off "knownFailing"');
+    expect(world.stdout).toContain('remove it from "knownFailing"');
   });
 
   it.each([
     ["without an address", [], /--address/],
     ["for a flag that it does not know", ["--adress", "x"], /adress/],
-    ["when nobody is there", ["--address", "127.0.0.1:1"], /nobody listens|127\.0\.0\.1:1/],
+    [
+      "without a server at the address",
+      ["--address", "127.0.0.1:1"],
+      /nobody listens|127\.0\.0\.1:1/,
+    ],
     ["for a file that is not there", ["--address", "x", "--config", "/nowhere.json"], /nowhere/],
     ["for a protocol that it does not speak", ["--address", "x", "--protocol", "smoke"], /smoke/],
   ])("exits with 2 %s", async (_what, args, message) => {
@@ -96,8 +100,8 @@ describe("dm-env-rpc-conformance", () => {
   it.each([
     ["an unknown key", { agnts: 3 }, /agnts/],
     ["a value of the wrong type", { agents: "many" }, /config\.agents: expected an integer/],
-    ["more agents than a world takes", { agents: { min: 3, max: 2 } }, /agents: expected "max"/],
-    ["a word that means nothing", { clock: "sundial" }, /config\.clock: expected one of lockstep/],
+    ["a min above max", { agents: { min: 3, max: 2 } }, /agents: expected "max"/],
+    ["an unknown name", { clock: "sundial" }, /config\.clock: expected one of lockstep/],
     ["a check that does not exist", { knownFailing: ["99.nothing"] }, /99\.nothing/],
   ])("exits with 2 for a config with %s", async (_what, content, message) => {
     const { code, stderr } = await run("--address", server.url, "--config", config(content));
@@ -105,7 +109,7 @@ describe("dm-env-rpc-conformance", () => {
     expect(code).toBe(2);
   });
 
-  it("shows each check as it ends, where nobody sees a bar", async () => {
+  it("prints each finished check if standard error is not a terminal", async () => {
     const { stderr } = await run(
       ...["--address", server.url, "--filter", "27."],
       ...["--config", config({ create: { length: { int32: 100000 } } })],
@@ -117,7 +121,7 @@ describe("dm-env-rpc-conformance", () => {
     ]);
   });
 
-  it("exits with 2 when worlds need more agents than the config says", async () => {
+  it("exits with 2 if worlds need more agents than the config allows for", async () => {
     const { code, stderr } = await run(
       ...["--address", server.url, "--filter", "27."],
       ...[
@@ -125,11 +129,11 @@ describe("dm-env-rpc-conformance", () => {
         config({ create: { length: 9, min_agents: 3 }, agents: 8, timeoutMs: 4_000 }),
       ],
     );
-    expect(stderr).toMatch(/before [3-8] had; say "agents": \{"min":[3-8],"max":8\}/);
+    expect(stderr).toMatch(/before [3-8] had; set "agents": \{"min":[3-8],"max":8\}/);
     expect(code).toBe(2);
   });
 
-  it("lists every check with the section that it is from", async () => {
+  it("lists every check with its section", async () => {
     const { stdout } = await run("--list");
     expect(stdout.split("\n").length).toBeGreaterThan(70);
     expect(stdout).toMatch(

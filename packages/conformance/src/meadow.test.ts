@@ -21,7 +21,7 @@ const clocks = {
   wakeUp: wakeUp({ action: "sleep" }),
 } satisfies Record<ClockName, unknown>;
 
-/** Serves a meadow, and checks it. */
+/** Declares a suite that serves a meadow and checks it. */
 function describeMeadow(
   what: string,
   {
@@ -33,7 +33,7 @@ function describeMeadow(
   }: {
     protocol?: ProtocolName | undefined;
     clock?: ClockName | undefined;
-    /** What is said of the server beside, or in place of, `meadowConfig`. */
+    /** Overrides of `meadowConfig`. */
     config?: ConformanceConfig | undefined;
     policies?: MeadowPolicies | undefined;
   } & Pick<ServeOptions, "singleWorld" | "premade">,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a check found: the server did not do what the protocol says. */
+/** Failure of a check: the server violates the protocol. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
   readonly expected: string;
@@ -13,7 +13,7 @@ export class Mismatch extends Error {
   }
 }
 
-/** Ends a check unless a condition holds. */
+/** Throws a Mismatch unless a condition holds. */
 export function expectThat(
   condition: boolean,
   expected: string,

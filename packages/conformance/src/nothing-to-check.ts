@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Ends a check that finds in a world nothing to try its rule on: it has neither passed nor failed. */
+/** Skips a check because the world lacks what it needs; the check neither passes nor fails. */
 export class NothingToCheck extends Error {
   override readonly name = "NothingToCheck";
 }
 
 /**
- * The entries that a check needs.
+ * Returns the entries that a check needs.
  *
- * @throws NothingToCheck when there are none.
+ * @throws NothingToCheck if there are none.
  */
 export function needed<T>(entries: readonly T[], what: string): readonly T[] {
   if (entries.length === 0) {

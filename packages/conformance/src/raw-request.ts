@@ -6,23 +6,23 @@ import {
 } from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "@dm-env-rpc/transport";
 
-/** Bytes in the place of an EnvironmentRequest, sent as they are; over gRPC only. */
+/** Raw bytes sent instead of an EnvironmentRequest; gRPC only. */
 export interface RawRequest {
   readonly case: "raw bytes";
   readonly value: Uint8Array;
 }
 
-/** Bytes to send where a request belongs. */
+/** Makes a raw request from parts. */
 export function rawRequest(...parts: readonly (readonly number[] | Uint8Array)[]): RawRequest {
   return { case: "raw bytes", value: Uint8Array.from(parts.flatMap((part) => [...part])) };
 }
 
-/** Passes raw bytes through a stream whose type knows requests only; `codecsWithRaw` finds them again. */
+/** Wraps a raw request as a ProcessRequest; `codecsWithRaw` unwraps it. */
 export function toRequest(request: ProcessRequest | RawRequest): ProcessRequest {
   return request as ProcessRequest;
 }
 
-/** The codecs of a stream, which let raw bytes through. */
+/** Returns the codecs of a stream that also write raw requests. */
 export function codecsWithRaw(): CallCodecs {
   const codec = createRequestCodec();
   const rawOf = (request: ProcessRequest): Uint8Array | undefined => {

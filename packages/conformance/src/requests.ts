@@ -18,16 +18,16 @@ import type {
 } from "@dm-env-rpc/tensor-codec/wire";
 import type { RawRequest } from "./raw-request.ts";
 
-/** A request of the protocol, or bytes in the place of one. */
+/** A request of the protocol, or raw bytes instead. */
 export type AnyRequest = ProcessRequest | RawRequest;
 
-/** The kinds of requests, and of the responses in kind. */
+/** The kinds of requests and of their responses. */
 export type Kind = Exclude<ProcessResponse["case"], undefined | "error">;
 
-/** The requests of a kind. */
+/** Requests of a kind. */
 export type RequestOf<K extends Kind> = Extract<ProcessRequest, { readonly case: K }>;
 
-/** The responses of a kind. */
+/** Responses of a kind. */
 export type ResponseOf<K extends Kind> = Extract<
   Exclude<ProcessResponse, { readonly case: undefined | "error" }>,
   { readonly case: K }

@@ -7,20 +7,20 @@ import { NothingToCheck } from "./nothing-to-check.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { Stage } from "./stage.ts";
 
-/** What became of a check. */
+/** Outcome of a check. */
 export type Outcome =
   /** The server keeps the rule. */
   | { readonly kind: "passed" }
-  /** It does not. */
+  /** The server violates the rule. */
   | { readonly kind: "failed"; readonly expected: string; readonly received: string }
-  /** It does not, which the config knows of. */
+  /** The server violates the rule, as `knownFailing` expects. */
   | { readonly kind: "known-failure"; readonly expected: string; readonly received: string }
-  /** It does, although the config says that it fails: the list is out of date. */
+  /** The server keeps the rule although `knownFailing` lists it. */
   | { readonly kind: "unexpected-pass" }
-  /** There was nothing to check. */
+  /** The check was skipped. */
   | { readonly kind: "not-applicable"; readonly reason: string };
 
-/** A check that was run, or was not. */
+/** A check with its outcome. */
 export interface CheckResult {
   readonly id: string;
   readonly behaviour: number;
@@ -30,33 +30,33 @@ export interface CheckResult {
   readonly milliseconds: number;
 }
 
-/** What a server did. */
+/** Outcomes of all checks against a server. */
 export interface ConformanceReport {
   readonly address: string;
   readonly protocol: ProtocolName;
   readonly results: readonly CheckResult[];
-  /** How many results there are of each kind. */
+  /** Number of results of each kind. */
   readonly counts: Readonly<Record<Outcome["kind"], number>>;
-  /** Whether nothing failed but what was known to, and all of that did. */
+  /** True if the failed checks are exactly those in `knownFailing`. */
   readonly ok: boolean;
 }
 
-/** How to run the checks. */
+/** Options of `runConformance`. */
 export interface RunOptions {
   /** `host:port` of the server. */
   readonly address: string;
-  /** What to speak. Default `grpc`. */
+  /** RPC protocol. Default `grpc`. */
   readonly protocol?: ProtocolName | undefined;
   readonly config?: ConformanceConfig | undefined;
-  /** Runs only the checks whose id or title has this in it. */
+  /** Runs only checks whose id or title contains this text. */
   readonly filter?: string | undefined;
-  /** Told of each check before it runs. */
+  /** Called before each check. */
   readonly onCheck?: ((check: CheckInfo, done: number, total: number) => void) | undefined;
-  /** Told of each result as it comes. */
+  /** Called after each check. */
   readonly onResult?: ((result: CheckResult, done: number, total: number) => void) | undefined;
 }
 
-/** The checks that a filter lets through. */
+/** Returns the checks whose id or title contains the filter. */
 export function selectChecks(filter = ""): readonly Check[] {
   const wanted = filter.toLowerCase();
   return checks.filter(
@@ -65,12 +65,15 @@ export function selectChecks(filter = ""): readonly Check[] {
 }
 
 /**
- * Runs the checks against a server, one after the other, each on connections and in
- * worlds of its own.
+ * Runs the checks against a server, one after the other, each with its own connections and
+ * worlds.
  *
- * @throws DmEnvRpcError of origin `connection` when the server cannot be reached.
- * @throws Error when the config's list of known failures names what is no check, or worlds need
- *   more agents than the config says.
+ * @throws DmEnvRpcError of origin `connection` if the server cannot be reached.
+ * @throws Error if `knownFailing` contains an unknown id, or worlds need more agents than the config
+ *   allows for.
+ * @example
+ * const report = await runConformance({ address: "localhost:8980", config: { agents: 2 } });
+ * console.log(reportText(report, false));
  */
 export async function runConformance(options: RunOptions): Promise<ConformanceReport> {
   const { address, protocol = "grpc", config = {}, filter, onCheck, onResult } = options;
@@ -135,7 +138,7 @@ function failure(error: unknown): Outcome {
   if (error instanceof Mismatch) {
     return { kind: "failed", expected: error.expected, received: error.received };
   }
-  return { kind: "failed", expected: "the check to be played to its end", received: String(error) };
+  return { kind: "failed", expected: "the check to run to its end", received: String(error) };
 }
 
 function inLightOf(
@@ -157,16 +160,18 @@ function checkKnownFailing({ knownFailing = [] }: ConformanceConfig): void {
     if (checks.some((check) => check.id === id)) {
       continue;
     }
-    throw new Error(`"knownFailing" of the config has "${id}", which is no check; see --list`);
+    throw new Error(
+      `unknown check "${id}" in "knownFailing" of the config; --list prints all checks`,
+    );
   }
 }
 
 /**
- * Finds out before the first check whether the server can be reached, and whether a world answers
- * the first steps of as many agents as the config says that it needs.
+ * Checks that the server can be reached and that a world answers first steps once `agents.min` agents
+ * have joined.
  *
- * @throws DmEnvRpcError of origin `connection` when the server cannot be reached.
- * @throws Error when first steps are answered only after more agents have joined.
+ * @throws DmEnvRpcError of origin `connection` if the server cannot be reached.
+ * @throws Error if first steps are answered only after more agents have joined.
  */
 export async function reach(
   address: string,
@@ -181,8 +186,8 @@ export async function reach(
     if (needed !== undefined && needed > min) {
       const agents = JSON.stringify({ min: needed, max: Math.max(needed, max) });
       throw new Error(
-        `the world needs more agents than the config says: expected first steps to be answered with ${min} ` +
-          `joined, received no answer before ${needed} had; say "agents": ${agents} in the config`,
+        `the world needs more agents than the config allows for: expected first steps to be answered with ${min} ` +
+          `joined, received no answer before ${needed} had; set "agents": ${agents} in the config`,
       );
     }
   } finally {

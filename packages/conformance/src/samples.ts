@@ -15,14 +15,14 @@ import { expectThat } from "./mismatch.ts";
 import { requests } from "./requests.ts";
 import type { Stage } from "./stage.ts";
 
-/** An agent that is RUNNING. */
+/** Joins an agent and steps it until it is RUNNING. */
 export async function runningAgent(stage: Stage): Promise<AgentConnection> {
   const agent = await stage.agent();
   await agent.step();
   return agent;
 }
 
-/** Makes sure that an action is refused, and that the refusal changes nothing. */
+/** Checks that an action is refused and that the refusal changes nothing. */
 export async function refusesAction(
   agent: AgentConnection,
   entry: SpecEntry,
@@ -35,19 +35,19 @@ export async function refusesAction(
   expectThat(state === "RUNNING", "RUNNING, as the error changed nothing", state);
 }
 
-/** A shape that a spec allows: variable dimensions are 1. */
+/** Returns a shape that a spec allows: variable dimensions are 1. */
 export function shapeFor(spec: TensorSpec): readonly number[] {
   return spec.shape.map((size) => (size < 0 ? 1 : size));
 }
 
-/** A value that a spec allows: zeros, or what is nearest to them within the bounds. */
+/** Returns a value that a spec allows: zeros, or the nearest values within the bounds. */
 export function valueFor(spec: TensorSpec): Tensor {
   const shape = shapeFor(spec);
   const data = dtypes[spec.dtype].allocate(elementCount(shape));
   return clamp({ dtype: spec.dtype, shape, data } as Tensor, spec);
 }
 
-/** The element that fills the shape of a spec, if one does for all bounds. */
+/** Returns one element that fills the shape of a spec; undefined if no element is within all bounds. */
 export function filler(spec: TensorSpec): Tensor | undefined {
   const value = valueFor(spec);
   const [first] = value.data;
@@ -57,19 +57,19 @@ export function filler(spec: TensorSpec): Tensor | undefined {
   return { ...value, data: value.data.slice(0, 1) } as Tensor;
 }
 
-/** An entry of a step's actions. */
+/** Makes an entry of a step's actions. */
 export function act({ uid, spec }: SpecEntry, tensor: PackedTensor = valueFor(spec)): UidTensor {
   return { uid, tensor };
 }
 
-/** A value of another dtype of the same shape. */
+/** Returns a value of the same shape and another dtype. */
 export function ofAnotherDType(spec: TensorSpec): Tensor {
   const dtype: DType = spec.dtype === "float64" ? "float32" : "float64";
   const shape = shapeFor(spec);
   return { dtype, shape, data: dtypes[dtype].allocate(elementCount(shape)) } as Tensor;
 }
 
-/** A UID that is in neither table, beyond 2^53 so that a number does not hold it. */
+/** Returns a UID that is in none of the tables, beyond 2^53 so that a number cannot hold it. */
 export function strangeUid(...tables: readonly SpecTable[]): bigint {
   let uid = 2n ** 53n + 1n;
   while (tables.some(({ byUid }) => byUid.has(uid))) {
@@ -78,22 +78,22 @@ export function strangeUid(...tables: readonly SpecTable[]): bigint {
   return uid;
 }
 
-/** The UIDs of a table. */
+/** Returns the UIDs of a table. */
 export function uidsOf({ entries }: SpecTable): Uid[] {
   return entries.map(({ uid }) => uid);
 }
 
 /** A bound of one element of a spec. */
 export interface Boundary {
-  /** The element. */
+  /** Index of the element. */
   readonly at: number;
-  /** A value that has it there. */
+  /** A value with the element at the bound. */
   readonly within: Tensor;
-  /** A value that has the next number there, if the dtype has room for one (of floats, the double). */
+  /** A value with the element just beyond the bound (twice the bound for floats), if the dtype can hold it. */
   readonly beyond: Tensor | undefined;
 }
 
-/** The bounds of each element of a spec. */
+/** Yields the bounds of each element of a spec. */
 export function* boundaries(spec: TensorSpec): Generator<Boundary> {
   const value = valueFor(spec);
   for (const [bound, sign] of [
@@ -118,7 +118,7 @@ function withElement(value: Tensor, at: number, element: number | bigint): Tenso
   return { ...value, data } as Tensor;
 }
 
-/** The integer after a bound; of floats a number that is well beyond it. */
+/** Returns the integer after a bound, or a float well beyond it. */
 function beyondOf(dtype: DType, limit: number | bigint, sign: 1 | -1): number | bigint | undefined {
   const { kind, allocate } = dtypes[dtype];
   if (kind === "float") {

@@ -8,10 +8,10 @@ import { expectThat, Mismatch } from "./mismatch.ts";
 import type { ProtocolName } from "./protocol-name.ts";
 import { codecsWithRaw } from "./raw-request.ts";
 
-/** Between two steps of a companion, which has nothing to find out. */
+/** Pause between two steps of a companion. */
 const companionPauseMs = 2;
 
-/** What a check plays with: connections and worlds, all of which are gone after it. */
+/** Connections and worlds of one check; `clear` removes all of them. */
 export class Stage {
   readonly address: string;
   readonly protocol: ProtocolName;
@@ -21,7 +21,7 @@ export class Stage {
   readonly #connections: AgentConnection[] = [];
   /** Agents that this stage has joined, by world. */
   readonly #joined = new Map<string, number>();
-  /** The companions of each world, with the end of their stepping. */
+  /** The companions of each world, each with the promise of its stepping. */
   readonly #companions = new Map<string, Map<AgentConnection, Promise<void>>>();
   readonly #worlds: string[] = [];
 
@@ -33,7 +33,7 @@ export class Stage {
     this.quietMs = config.quietMs ?? 60;
   }
 
-  /** One more connection. */
+  /** Opens a connection. */
   async connect(): Promise<AgentConnection> {
     const options = { connectTimeoutMs: this.timeoutMs };
     const stream =
@@ -45,7 +45,7 @@ export class Stage {
     return connection;
   }
 
-  /** A world to play in: a new one, or the one that the server comes with. */
+  /** Creates a world, or returns the premade one. */
   async world(settings?: Settings, by?: AgentConnection): Promise<string> {
     const { worlds = "many", premade, create = {} } = this.config;
     if (worlds === "none") {
@@ -57,12 +57,12 @@ export class Stage {
     return world;
   }
 
-  /** A world that a check has made by itself, to be destroyed after it. */
+  /** Registers a world that a check created, to be destroyed after the check. */
   owns(world: string): void {
     this.#worlds.push(world);
   }
 
-  /** An agent in a world, a new one by default, with the companions that the world needs. */
+  /** Joins an agent to a world, by default a new one, with the companions that it needs. */
   async agent(world?: string): Promise<AgentConnection> {
     const where = world ?? (await this.world());
     const agent = await this.#join(where);
@@ -70,7 +70,7 @@ export class Stage {
     return agent;
   }
 
-  /** Several agents in one world, with the companions that it needs. */
+  /** Joins several agents to one world, with the companions that it needs. */
   async agents(
     count: number,
     world?: string,
@@ -80,7 +80,7 @@ export class Stage {
     return joined;
   }
 
-  /** Several agents in one world, and no others. */
+  /** Joins several agents to one world, without companions. */
   async agentsAlone(
     count: number,
     world: string,
@@ -93,10 +93,10 @@ export class Stage {
   }
 
   /**
-   * Joins a world with companions, until it has the agents that its first step needs. They step by
-   * themselves, and have left before the world is destroyed.
+   * Joins companions to a world until it has the agents that its first step needs. They step by
+   * themselves and leave before the world is destroyed.
    *
-   * @param beside Agents that the check joins without the stage.
+   * @param beside Number of agents that the check joins without the stage.
    */
   async accompany(world: string, beside = 0): Promise<void> {
     const { min } = agentCounts(this.config);
@@ -108,13 +108,13 @@ export class Stage {
     }
   }
 
-  /** Has the companions of a world leave it. */
+  /** Makes the companions of a world leave it. */
   async dismiss(world: string): Promise<void> {
     const companions = [...(this.#companions.get(world) ?? [])];
     this.#companions.delete(world);
     await Promise.all(
       companions.map(async ([companion, stepping]) => {
-        // A step that waits for agents of the check is given up.
+        // Abandons a step that waits for agents of the check.
         await Promise.race([stepping, delay(this.quietMs)]);
         await companion.close();
       }),
@@ -122,8 +122,8 @@ export class Stage {
   }
 
   /**
-   * Returns how many agents had to join a world until a first step was answered, and undefined if
-   * none was, or no agent could join: what is wrong then, checks say better.
+   * Returns the number of agents that had to join a world until a first step was answered; undefined if no
+   * step was answered or no agent could join, which checks report better.
    */
   async neededAgents(): Promise<number | undefined> {
     const mostAgents = 8;
@@ -132,7 +132,7 @@ export class Stage {
       const companions = this.#companions.get(world)?.size ?? 0;
       for (let count = 1 + companions; count <= mostAgents; count++) {
         const steps = agents.map((agent) => agent.keepStepping());
-        // All of it within the time that the first step may take.
+        // The whole search takes at most the time of one first step.
         const share = count === 1 + companions ? 2 : 2 * mostAgents;
         const waited = delay(this.timeoutMs / share, "waited");
         if ((await Promise.race([...steps, waited])) !== "waited") {
@@ -155,26 +155,26 @@ export class Stage {
     return connection;
   }
 
-  /** Steps as often as others let it, until its stream ends or a request is refused. */
+  /** Steps a companion until its stream ends or a request is refused. */
   async #stepOn(companion: AgentConnection, world: string): Promise<void> {
     try {
       do {
         await companion.step();
-        // Where a reset waits for the end of the sequence, an agent that only steps puts it off.
+        // If a reset waits for the end of the sequence, an agent that only steps would delay it.
         if (this.config.onReset === "wait") {
           await companion.reset();
         }
         await delay(companionPauseMs);
       } while (this.#companions.get(world)?.has(companion) === true);
     } catch (error) {
-      // What goes wrong for it goes wrong for the agents of the check, which say so.
+      // The agents of the check meet the same fault and report it.
       if (!(error instanceof Mismatch)) {
         throw error;
       }
     }
   }
 
-  /** Several agents in one world, all of them RUNNING. */
+  /** Joins several agents to one world and steps them until all are RUNNING. */
   async running(
     count: number,
     world?: string,
@@ -189,7 +189,7 @@ export class Stage {
     } else if (clock !== "turns") {
       await firstSteps;
     }
-    // With turns an agent must move before the next one is answered.
+    // With turns, an agent must move before the next one is answered.
     await this.drive(agents, () => agents.every(({ states }) => states.length > 0));
     for (const { states } of agents) {
       expectThat(states[0] === "RUNNING", "RUNNING on an agent's first step", `${states[0]}`);
@@ -197,17 +197,17 @@ export class Stage {
     return joined;
   }
 
-  /** Two agents that are RUNNING, of which `one` has no step outstanding. */
+  /** Joins two agents and steps them until they are RUNNING; `one` has no outstanding step. */
   async twoRunning(): Promise<{ world: string; one: AgentConnection; other: AgentConnection }> {
     const { world, agents } = await this.running(2);
     const [first, second] = agents as [AgentConnection, AgentConnection];
-    // With turns the step of one agent is always outstanding.
+    // With turns, the step of one agent is always outstanding.
     const [one, other] = first.outstanding ? [second, first] : [first, second];
     return { world, one, other };
   }
 
   /**
-   * Has each agent step, one step at a time, until a condition holds or a promise settles; some
+   * Steps each agent, one step at a time, until a condition holds or a promise settles; some
    * steps may stay outstanding.
    */
   async drive(
@@ -237,7 +237,7 @@ export class Stage {
     );
   }
 
-  /** Makes sure that an answer stays away as long as nobody does anything. */
+  /** Checks that an answer stays pending while the agents of the check are idle. */
   async staysOpen(answer: Promise<unknown>, what: string): Promise<void> {
     const early = await Promise.race([
       answer.then(
@@ -251,7 +251,7 @@ export class Stage {
     }
   }
 
-  /** Ends all that the check has opened and made. */
+  /** Closes the connections and destroys the worlds of the check. */
   async clear(): Promise<void> {
     this.#companions.clear();
     this.#joined.clear();
@@ -261,7 +261,7 @@ export class Stage {
     }
     const janitor = await this.connect();
     for (const world of this.#worlds.splice(0)) {
-      // An agent that was dropped may be leaving yet; a world that is gone already is well.
+      // A dropped agent may still be leaving; a world that no longer exists needs no destroy.
       for (let attempt = 0; attempt < 5; attempt++) {
         try {
           await janitor.destroyWorld(world);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The checks as a suite of Vitest. */
+/** Runs the checks as a Vitest suite. */
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { ConformanceConfig } from "./config.ts";
 import type { ProtocolName } from "./protocol-name.ts";
@@ -10,26 +10,34 @@ import { reach, runCheck, selectChecks } from "./run.ts";
 export interface ServerUnderTest {
   /** `host:port`, or a URL. */
   readonly address: string;
-  /** Stops it, after the last check. */
+  /** Stops the server after the last check. */
   close?(): unknown;
 }
 
-/** What to check, and how. */
+/** Options of `describeConformance`. */
 export interface DescribeOptions {
-  /** What the suite is called. Default "conformance". */
+  /** Name of the suite. Default "conformance". */
   readonly name?: string | undefined;
-  /** Starts the server, before the first check. */
+  /** Starts the server before the first check. */
   readonly start: () => ServerUnderTest | Promise<ServerUnderTest>;
   readonly config?: ConformanceConfig | undefined;
   readonly protocol?: ProtocolName | undefined;
-  /** Only checks whose id or title has this in it. */
+  /** Declares only checks whose id or title contains this text. */
   readonly filter?: string | undefined;
 }
 
 /**
- * Declares a suite with a test for each check that applies to the server. One that is known to
- * fail has to fail; one that finds nothing in the world to try its rule on is skipped, with the
- * reason on standard error.
+ * Declares a Vitest suite with a test for each check that applies to the server. A check in `knownFailing`
+ * must fail. A check that the world lacks something for is skipped, with the reason on standard error.
+ *
+ * @example
+ * describeConformance({
+ *   config: { agents: 2, clock: "lockstep" },
+ *   start: async () => {
+ *     const server = await serve({ worlds: [world] });
+ *     return { address: server.url, close: () => server.close() };
+ *   },
+ * });
  */
 export function describeConformance(options: DescribeOptions): void {
   const { name = "conformance", start, config = {}, protocol = "grpc", filter } = options;

@@ -2,7 +2,7 @@
 import { dtypes, type Tensor } from "@dm-env-rpc/tensor-codec";
 import type { Uid } from "@dm-env-rpc/tensor-codec/wire";
 
-/** The bytes of a varint; a negative number is that of 64 bits, as protobuf has it. */
+/** Encodes a varint; a negative number has 64 bits, as in protobuf. */
 export function varint(value: bigint): readonly number[] {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, value);
@@ -13,14 +13,14 @@ export function varint(value: bigint): readonly number[] {
   return [...bytes, Number(rest)];
 }
 
-/** A field whose value is so many bytes. */
+/** Encodes a length-delimited field. */
 export function bytesField(number: number, bytes: readonly number[]): readonly number[] {
   return [...varint(BigInt(number * 8 + 2)), ...varint(BigInt(bytes.length)), ...bytes];
 }
 
 /**
- * A StepRequest with one action, its numbers packed in two chunks or not packed at all
- * (dm_env_rpc.proto, "Tensor"); nothing for dtypes that have one encoding only.
+ * Encodes a StepRequest with one action in unusual ways: its numbers packed in two chunks, or not packed
+ * (dm_env_rpc.proto, "Tensor"). Empty for dtypes with a single encoding.
  */
 export function unusualSteps(uid: Uid, tensor: Tensor): readonly (readonly [string, number[]])[] {
   const { kind, bytes, dataType } = dtypes[tensor.dtype];
@@ -43,7 +43,7 @@ export function unusualSteps(uid: Uid, tensor: Tensor): readonly (readonly [stri
   });
 }
 
-/** The wire type of a tensor's elements, and the bytes of each. */
+/** Returns the wire type of a tensor's elements and the bytes of each. */
 function elementsOf({ dtype, data }: Tensor): readonly [number, readonly (readonly number[])[]] {
   const { kind, bytes: width } = dtypes[dtype];
   if (kind === "float") {

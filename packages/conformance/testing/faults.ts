@@ -2,20 +2,20 @@
 
 import type { MeadowClock } from "./meadow-clocks.ts";
 
-/** A mistake in the code of the server, and the checks that find it. */
+/** A mistake in the server's code and the checks that find it. */
 export interface Fault {
-  /** What stands once in the server's sources, however it is broken into lines. */
+  /** Text that occurs once in the server's sources; line breaks do not matter. */
   readonly replace: string;
   readonly by: string;
   /** The check of the behaviour that the fault breaks. */
   readonly foundBy: string;
-  /** Other checks that cannot pass either, because what they play needs the same. */
+  /** Other checks that also fail, because they depend on the same code. */
   readonly alsoBy?: readonly string[];
-  /** Clock of the meadows that it is looked for in. Default `lockstep`. */
+  /** Clock of the meadows that are checked. Default `lockstep`. */
   readonly clock?: MeadowClock;
 }
 
-/** The checks that look for a name in an error. */
+/** Checks that look for a name in an error. */
 const named = [
   "18.exact-uids",
   "21.unknown-create-setting",
@@ -28,7 +28,7 @@ const named = [
   "35.unknown-observation",
 ];
 
-/** Mistakes that are made one by one in a copy of the server. */
+/** Mistakes, each made in a copy of the server. */
 export const faults: Readonly<Record<string, Fault>> = {
   "a leave that is answered twice": {
     replace: "if (!this.#send(response)) { this.#full = true; }",
@@ -60,7 +60,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "packStatus(new DmEnvRpcError(clientError(error).code, String(clientError(error).stack)))",
     foundBy: "7.no-stack-traces",
   },
-  "codes that nobody knows": {
+  "undefined codes": {
     replace: "packStatus(clientError(error))",
     by: "{ ...packStatus(clientError(error)), code: 99 }",
     foundBy: "7.errors-have-codes",
@@ -75,7 +75,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     replace: "this.#leave(() => {}); this.#host.onClosed(this, error);",
     by: "this.#host.onClosed(this, error);",
     foundBy: "8.drop-leaves",
-    alsoBy: ["43.drop-pays"],
+    alsoBy: ["43.dropped-stream"],
   },
   "actions of any shape": {
     replace: "toValue(unpackFor(tensor, spec, name, this.#limits), spec)",
@@ -98,7 +98,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "18.exact-uids",
     alsoBy: ["7.errors-say-what-came", "35.unknown-observation"],
   },
-  "settings that nobody knows": {
+  "unknown settings": {
     replace: "if (!Object.hasOwn(specs, name)) {",
     by: "if (false) {",
     foundBy: "21.unknown-create-setting",
@@ -113,7 +113,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "",
     foundBy: "27.join-twice",
   },
-  "a first sequence that waits for nobody": {
+  "a first sequence that does not wait": {
     replace: "this.#settings.counts.min",
     by: "0",
     foundBy: "28.enough-agents",
@@ -129,7 +129,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: 'onDestroy = "force"',
     foundBy: "30.while-joined",
   },
-  "observations that nobody asked for": {
+  "observations that were not requested": {
     replace: "entries.add(entry);",
     by: "for (const other of this.observations.entries) entries.add(other);",
     foundBy: "31.nothing-requested",
@@ -180,23 +180,23 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: [
       "41.last-observations",
       "41.caller-is-not-told",
-      "41.reset-pays",
-      "41.leave-pays",
-      "43.drop-pays",
+      "41.reset-instead-of-step",
+      "41.leave-instead-of-step",
+      "43.dropped-stream",
       "44.releases-blocked-steps",
     ],
   },
-  "a reset of the world that interrupts nobody": {
+  "a reset of the world without interruptions": {
     replace: "state.reset = reset; this.#interrupt();",
     by: "state.reset = reset;",
     foundBy: "41.tells-each-once",
     alsoBy: [
       "41.last-observations",
       "41.caller-is-not-told",
-      "41.reset-pays",
-      "41.leave-pays",
-      "43.drop-pays",
-      "42.by-anybody",
+      "41.reset-instead-of-step",
+      "41.leave-instead-of-step",
+      "43.dropped-stream",
+      "42.by-any-connection",
       "44.releases-blocked-steps",
     ],
   },
@@ -207,10 +207,10 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: [
       "41.last-observations",
       "41.caller-is-not-told",
-      "41.reset-pays",
-      "41.leave-pays",
-      "43.drop-pays",
-      "42.by-anybody",
+      "41.reset-instead-of-step",
+      "41.leave-instead-of-step",
+      "43.dropped-stream",
+      "42.by-any-connection",
     ],
   },
   "steps that stay blocked in a reset of the world": {
@@ -218,7 +218,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "if (pending !== undefined && !pending.first && state !== INTERRUPTED) { const observations",
     foundBy: "44.releases-blocked-steps",
   },
-  "first steps that are no barrier": {
+  "first steps that do not wait for each other": {
     replace: "opening + excused < seats.size",
     by: "false",
     foundBy: "60.first-steps-together",

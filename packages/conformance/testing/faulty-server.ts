@@ -13,10 +13,9 @@ const serverPackage = fileURLToPath(new URL("../../server/", import.meta.url));
 const program = fileURLToPath(new URL("./serve-meadow.ts", import.meta.url));
 
 /**
- * Serves meadows with a copy of the server in which a mistake has been made, in a process of
- * its own.
+ * Serves meadows with a faulty copy of the server in a separate process.
  *
- * @throws Error when what the fault replaces does not stand in the sources exactly once.
+ * @throws Error if the text that the fault replaces does not occur exactly once in the sources.
  */
 export async function serveWithFault(
   fault?: Fault,
@@ -42,7 +41,7 @@ export async function serveWithFault(
     const [address] = await Promise.race([
       once(lines, "line"),
       once(lines, "close").then(() => {
-        throw new Error("the copy of the server ended before it said its address");
+        throw new Error("the copy of the server ended before it printed its address");
       }),
     ]);
     return { address, [Symbol.asyncDispose]: dispose };
@@ -76,7 +75,7 @@ async function plant({ replace, by }: Fault, sources: string): Promise<void> {
   const [place, ...others] = found;
   if (place === undefined || others.length > 0) {
     throw new Error(
-      `expected "${replace}" once in the sources of the server, found it ${found.length} times: ` +
+      `expected "${replace}" once in the sources of the server, received it ${found.length} times: ` +
         "have the fault replace what stands there now",
     );
   }

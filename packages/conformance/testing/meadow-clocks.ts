@@ -2,10 +2,10 @@
 import type * as server from "@dm-env-rpc/server";
 import type { ClockName } from "../src/config.ts";
 
-/** The clocks that a copy of the server is checked on. */
+/** Clocks of the faulty servers. */
 export type MeadowClock = Extract<ClockName, "lockstep" | "realtime">;
 
-/** Makes a meadow's clock with the server's module that is given. */
+/** Makes a meadow's clock with the given server module. */
 export function meadowClock(
   { lockstep, realtime }: Pick<typeof server, MeadowClock>,
   name: string,

@@ -11,10 +11,10 @@ import {
 import { t } from "@dm-env-rpc/tensor-codec";
 import type { ConformanceConfig } from "../src/config.ts";
 
-/** What may be chosen of a meadow. */
+/** Policies of a meadow. */
 export type MeadowPolicies = Pick<WorldDefinition, "onLeave" | "onDestroy" | "onReset">;
 
-/** A world that has what the checks look for: bounds, shapes, several agents, sequences of any length. */
+/** Makes a world with everything that checks need: bounds, shapes, several agents, sequences of any length. */
 export const meadow = (clock: Clock = lockstep(), policies: MeadowPolicies = {}) =>
   defineWorld({
     ...policies,
@@ -25,7 +25,7 @@ export const meadow = (clock: Clock = lockstep(), policies: MeadowPolicies = {})
       max_agents: withDefault(t.int32(), 8),
       min_agents: withDefault(t.int32(), 1),
     },
-    joinSettings: { name: withDefault(t.string(), "nobody") },
+    joinSettings: { name: withDefault(t.string(), "unnamed") },
     resetWorldSettings: { seed: optional(t.uint64()) },
     agents: ({ min_agents, max_agents }) => ({ min: min_agents, max: max_agents }),
     actions: {
@@ -71,7 +71,7 @@ export const meadow = (clock: Clock = lockstep(), policies: MeadowPolicies = {})
     },
   });
 
-/** What the meadow has. */
+/** The config that describes a meadow. */
 export const meadowConfig: ConformanceConfig = {
   create: { length: 1_000_000 },
   agents: 8,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves meadows with the server whose module is given, on the clock that is named, and prints the
-// address.
+// Serves meadows with the given server module and clock, and prints the address.
 import { pathToFileURL } from "node:url";
 import { meadow } from "./meadow.ts";
 import { meadowClock } from "./meadow-clocks.ts";

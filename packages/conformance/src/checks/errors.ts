@@ -11,16 +11,16 @@ import { type AnyRequest, requests } from "../requests.ts";
 import { act, ofAnotherDType, strangeUid } from "../samples.ts";
 import type { Stage } from "../stage.ts";
 
-/** A mistake of a client, and what came of it. */
+/** A client's mistake and the server's error. */
 interface Answered {
   readonly what: string;
-  /** What an error has to say, one of these at least: what came, by its name or number. */
+  /** Names or UIDs of the invalid value; the error must contain at least one. */
   readonly says: readonly string[];
   readonly code: number;
   readonly message: string;
 }
 
-/** Makes one mistake of each kind; which of them have to be errors, other checks say. */
+/** Makes one mistake of each kind. Other checks decide which of them must be errors. */
 async function mistakes(stage: Stage): Promise<readonly Answered[]> {
   const made: Answered[] = [];
   const world = await stage.world();
@@ -32,12 +32,12 @@ async function mistakes(stage: Stage): Promise<readonly Answered[]> {
     }
   };
   const nowhere = "no world of that name";
-  const unknown = { ...stage.config.join, nobody_knows_this: 1 };
+  const unknown = { ...stage.config.join, unknown_setting: 1 };
   await make(requests.step([], []), "a step while not joined");
   await make(requests.join(nowhere, {}), "a join of an unknown world", nowhere);
   await make(requests.resetWorld(nowhere), "a reset of an unknown world", nowhere);
   await make(requests.destroyWorld(nowhere), "a destroy of an unknown world", nowhere);
-  await make(requests.join(world, unknown), "an unknown join setting", "nobody_knows_this");
+  await make(requests.join(world, unknown), "an unknown join setting", "unknown_setting");
   await by.close();
 
   const agent = await stage.agent(world);
@@ -60,11 +60,11 @@ const scalarInt8 = { dtype: "int8", shape: [] } as const;
 const onlyOverGrpc: Check["notFor"] = (_config, protocol) =>
   protocol === "grpc" ? undefined : "such bytes are sent over gRPC only";
 
-/** Behaviours 6, 7 and 9: what requests come to that cannot be served. */
+/** Behaviours 6, 7 and 9: errors for invalid requests. */
 export const errorChecks: readonly Check[] = [
   ...checksOf(6, 'overview.md, "Errors"', {
     "no-op": {
-      title: "A request that is an error changes nothing, and the stream lives on.",
+      title: "A refused request changes nothing, and the stream stays open.",
       async run(stage) {
         const agent = await stage.agent();
         await agent.step();
@@ -79,7 +79,7 @@ export const errorChecks: readonly Check[] = [
   }),
   ...checksOf(7, 'overview.md, "Errors"', {
     "errors-have-codes": {
-      title: "An error has one of the codes of google.rpc, and a message.",
+      title: "An error has a code of google.rpc and a message.",
       async run(stage) {
         for (const { what, code, message } of await mistakes(stage)) {
           const known = code >= 1 && code <= 16;
@@ -89,7 +89,7 @@ export const errorChecks: readonly Check[] = [
       },
     },
     "errors-say-what-came": {
-      title: "An error names what came: the world, the setting, the action or the UID.",
+      title: "An error names the invalid world, setting, action or UID.",
       async run(stage) {
         for (const { what, says, message } of await mistakes(stage)) {
           const said = says.length === 0 || says.some((text) => message.includes(text));
@@ -115,7 +115,7 @@ export const errorChecks: readonly Check[] = [
       },
     },
     "no-stack-traces": {
-      title: "No error has the stack trace of a program in it.",
+      title: "Errors contain no stack trace.",
       async run(stage) {
         for (const { what, message } of await mistakes(stage)) {
           const trace = /^\s+at .+:\d+|^Traceback |^\s+File ".+", line \d+/m.test(message);
@@ -126,7 +126,7 @@ export const errorChecks: readonly Check[] = [
   }),
   ...checksOf(9, 'behaviours.md, "Stream"', {
     "no-payload": {
-      title: "A request without a payload is an error, and the stream lives on.",
+      title: "A request without a payload is an error, and the stream stays open.",
       async run(stage) {
         const connection = await stage.connect();
         await connection.refused({ case: undefined }, "a request without a payload");
@@ -134,17 +134,17 @@ export const errorChecks: readonly Check[] = [
       },
     },
     "unknown-extension": {
-      title: "An extension that the server does not know is an error, and the stream lives on.",
+      title: "An unknown extension is an error, and the stream stays open.",
       async run(stage) {
         const connection = await stage.connect();
         const value = anyPack(StructSchema, create(StructSchema));
-        value.typeUrl = "type.googleapis.com/nobody.knows.This";
+        value.typeUrl = "type.googleapis.com/unknown.Extension";
         await connection.refused({ case: "extension", value }, "an unknown extension");
         await connection.lives();
       },
     },
     "malformed-message": {
-      title: "Bytes that are no request are an error, and never the end of other streams.",
+      title: "Bytes that do not decode to a request are an error, and other streams stay open.",
       notFor: onlyOverGrpc,
       async run(stage) {
         const [connection, other] = [await stage.connect(), await stage.connect()];
@@ -162,7 +162,7 @@ export const errorChecks: readonly Check[] = [
       },
     },
     "malformed-frame": {
-      title: "Bytes that are no gRPC message end their stream only, and not with OK.",
+      title: "A malformed gRPC frame ends only its own stream, with a status other than OK.",
       notFor: onlyOverGrpc,
       async run(stage) {
         const other = await stage.connect();

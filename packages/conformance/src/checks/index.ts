@@ -13,7 +13,7 @@ import { worldChecks } from "./worlds.ts";
 
 export { unseen } from "./unseen.ts";
 
-/** Every check, to be played. */
+/** Every check, with the code that runs it. */
 export const checks: readonly Check[] = [
   ...streamChecks,
   ...errorChecks,

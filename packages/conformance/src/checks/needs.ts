@@ -4,27 +4,27 @@ import { agentCounts, type ClockName } from "../config.ts";
 
 type Need = NonNullable<Check["notFor"]>;
 
-/** Several agents in one world. */
+/** Requires several agents in one world. */
 export function needsSeveral(count: number): Need {
   return (config) =>
     agentCounts(config).max >= count ? undefined : `"agents" of the config is below ${count}`;
 }
 
-/** A world whose sequences end soon. */
+/** Requires a world with short sequences. */
 export const needsShortSequence: Need = ({ shortSequence, worlds }) =>
   shortSequence === undefined || worlds === "none"
     ? 'the config has no "shortSequence"'
     : undefined;
 
-/** Worlds can be created. */
+/** Requires that worlds can be created. */
 export const needsCreate: Need = ({ worlds }) =>
   worlds === "none" ? "no world can be created" : undefined;
 
-/** Several worlds at a time. */
+/** Requires several worlds at a time. */
 export const needsManyWorlds: Need = ({ worlds = "many" }) =>
   worlds === "many" ? undefined : `"worlds" of the config is "${worlds}"`;
 
-/** A certain clock. */
+/** Requires one of the given clocks. */
 export function needsClock(...clocks: readonly ClockName[]): Need {
   return ({ clock }) =>
     clock !== undefined && clocks.includes(clock)
@@ -32,7 +32,7 @@ export function needsClock(...clocks: readonly ClockName[]): Need {
       : `"clock" of the config is ${clock === undefined ? "not given" : `"${clock}"`}`;
 }
 
-/** All of several needs. */
+/** Combines several needs. */
 export function needsAll(...needs: readonly Need[]): Need {
   return (config, protocol) => {
     for (const need of needs) {

@@ -68,11 +68,11 @@ async function read(agent: AgentConnection, key: string): Promise<TensorMessage>
   return value;
 }
 
-/** Every property under a key, and under those. */
+/** Returns every property below a key, recursively. */
 async function tree(agent: AgentConnection, key = "", found = new Map<string, PropertySpec>()) {
   for (const property of await list(agent, key)) {
     const name = property.spec?.name ?? "";
-    expectThat(name !== "" && !found.has(name), "a key of its own for each property", `"${name}"`);
+    expectThat(name !== "" && !found.has(name), "a unique key for each property", `"${name}"`);
     found.set(name, property);
     if (property.isListable) {
       await tree(agent, name, found);
@@ -86,17 +86,16 @@ async function codeOf(agent: AgentConnection, payload: NonNullable<Payload>): Pr
   return response.case === "error" ? `error ${response.value.code}` : textOf(response);
 }
 
-/** A value for what takes none. */
+/** A value for properties that cannot be written. */
 const anything = packTensor(ofAnotherDType({ dtype: "int8", shape: [] }));
 
 const unknown = "there.is.no.property.of.this.name";
 
-/** Behaviours 45 and 46: properties, by the extension and by the requests of 1.0. */
+/** Behaviours 45 and 46: properties, through the extension and the requests of 1.0. */
 export const propertyChecks: readonly Check[] = [
   ...checksOf(45, 'extensions/properties.md, "Properties"', {
     tree: {
-      title:
-        "The empty key lists the root; what is listable lists on; what is readable can be read.",
+      title: "The empty key lists the root; listable properties can be listed, readable ones read.",
       notFor: needs("extension"),
       async run(stage) {
         const agent = await stage.agent();
@@ -108,7 +107,7 @@ export const propertyChecks: readonly Check[] = [
       },
     },
     "write-back": {
-      title: "What is readable and writable takes the value that it has.",
+      title: "A readable and writable property accepts its own value.",
       notFor: needs("extension"),
       async run(stage) {
         const agent = await stage.agent();
@@ -155,7 +154,7 @@ export const propertyChecks: readonly Check[] = [
       },
     },
     "not-permitted": {
-      title: "What a property does not allow is PERMISSION_DENIED.",
+      title: "An operation that a property does not allow is PERMISSION_DENIED.",
       notFor: needs("extension"),
       async run(stage) {
         const agent = await stage.agent();
@@ -197,7 +196,7 @@ export const propertyChecks: readonly Check[] = [
       },
     },
     "universal-after-a-join": {
-      title: "What is listed before a join is listed after it, too.",
+      title: "Properties listed before a join are still listed after it.",
       notFor: needs("extension"),
       async run(stage) {
         const agent = await stage.agent();

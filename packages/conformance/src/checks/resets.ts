@@ -8,7 +8,7 @@ import { ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
 import type { Stage } from "../stage.ts";
 import { needsAll, needsClock, needsSeveral } from "./needs.ts";
 
-/** What an agent is told by its next answer. */
+/** Returns the state in an agent's next response. */
 async function next(
   stage: Stage,
   agent: AgentConnection,
@@ -19,13 +19,13 @@ async function next(
   return agent.states[before] ?? "nothing";
 }
 
-/** Has an agent step until it is told INTERRUPTED, unless its blocked step has told it already. */
+/** Steps an agent until it receives INTERRUPTED, unless its blocked step already returned it. */
 async function interrupted(stage: Stage, agent: AgentConnection): Promise<void> {
   const state = agent.states.at(-1) === "INTERRUPTED" ? "INTERRUPTED" : await next(stage, agent);
   expectThat(state === "INTERRUPTED", "INTERRUPTED", state);
 }
 
-/** Has agents step on until each has been told of one interruption since its first step, then RUNNING. */
+/** Steps agents until each has received INTERRUPTED once, then RUNNING. */
 async function interruptedOnce(stage: Stage, agents: readonly AgentConnection[]): Promise<void> {
   const later = (): string[][] =>
     agents.map(({ states }) => {
@@ -44,16 +44,16 @@ async function interruptedOnce(stage: Stage, agents: readonly AgentConnection[])
   }
 }
 
-/** Resets a world of two, of which one agent pays what it owes in a way of its own. */
-async function payBy(
+/** Resets a world of two agents while `one` ends its sequence with `end` instead of a step. */
+async function endBy(
   stage: Stage,
-  pay: (agent: AgentConnection) => Promise<void> | void,
+  end: (agent: AgentConnection) => Promise<void> | void,
 ): Promise<void> {
   const { world, one, other } = await stage.twoRunning();
   const host = await stage.connect();
   const reset = host.resetWorld(world, stage.config.resetWorld);
   await stage.staysOpen(reset, "the reset of the world");
-  await pay(one);
+  await end(one);
   await interrupted(stage, other);
   await reset;
 }
@@ -62,7 +62,7 @@ async function payBy(
 export const resetChecks: readonly Check[] = [
   ...checksOf(38, 'reference.md, "ResetRequest/Response"', {
     "ignores-the-next-action": {
-      title: "After a reset the next step ignores its actions and answers RUNNING.",
+      title: "After a reset, the next step ignores its actions and returns RUNNING.",
       async run(stage) {
         const agent = await stage.agent();
         await agent.step();
@@ -73,7 +73,7 @@ export const resetChecks: readonly Check[] = [
       },
     },
     "this-agent-only": {
-      title: "A reset concerns one agent: the others stay RUNNING.",
+      title: "A reset affects one agent: the others stay RUNNING.",
       notFor: needsAll(needsSeveral(2), ({ onReset }) =>
         onReset === "respawn" ? undefined : '"onReset" of the config is not "respawn"',
       ),
@@ -88,7 +88,8 @@ export const resetChecks: readonly Check[] = [
       },
     },
     "waits-for-the-others": {
-      title: "A reset waits until the sequence of the others is over: when they reset, too.",
+      title:
+        "A reset waits until the sequence of the other agents ends, for example by their resets.",
       notFor: needsAll(needsSeveral(2), ({ onReset }) =>
         onReset === "wait" ? undefined : '"onReset" of the config is not "wait"',
       ),
@@ -121,7 +122,7 @@ export const resetChecks: readonly Check[] = [
   }),
   ...checksOf(40, 'reference.md, "ResetRequest/Response"', {
     "resends-specs": {
-      title: "A reset answers the specs, which are those of the join where nothing changed them.",
+      title: "A reset returns the specs of the join if nothing changed them.",
       async run(stage) {
         const agent = await stage.agent();
         const describe = (): string =>
@@ -138,7 +139,7 @@ export const resetChecks: readonly Check[] = [
   }),
   ...checksOf(41, 'reference.md, "ResetWorldRequest/Response"', {
     "tells-each-once": {
-      title: "A reset of the world waits until each RUNNING agent has been told INTERRUPTED, once.",
+      title: "A reset of the world waits until each RUNNING agent has received INTERRUPTED, once.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { world, one, other } = await stage.twoRunning();
@@ -150,7 +151,7 @@ export const resetChecks: readonly Check[] = [
       },
     },
     "last-observations": {
-      title: "An INTERRUPTED step has the observations that it asked for.",
+      title: "An INTERRUPTED step returns the requested observations.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { world, one } = await stage.twoRunning();
@@ -166,7 +167,8 @@ export const resetChecks: readonly Check[] = [
       },
     },
     "caller-is-not-told": {
-      title: "An agent that resets its world gets no INTERRUPTED: its next step is RUNNING.",
+      title:
+        "An agent that resets its world does not receive INTERRUPTED: its next step is RUNNING.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { world, one, other } = await stage.twoRunning();
@@ -181,18 +183,18 @@ export const resetChecks: readonly Check[] = [
         expectThat(state === "RUNNING", "RUNNING for the caller", state);
       },
     },
-    "reset-pays": {
-      title: "An agent's own reset takes the place of being told.",
+    "reset-instead-of-step": {
+      title: "A reset of the world does not wait for an agent that resets itself.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (agent) => agent.reset()),
+      run: (stage) => endBy(stage, (agent) => agent.reset()),
     },
-    "leave-pays": {
-      title: "An agent's leave takes the place of being told.",
+    "leave-instead-of-step": {
+      title: "A reset of the world does not wait for an agent that leaves.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (agent) => agent.leave()),
+      run: (stage) => endBy(stage, (agent) => agent.leave()),
     },
-    "idle-agents-owe-nothing": {
-      title: "An agent that is not RUNNING is owed nothing: its next step is RUNNING.",
+    "idle-agent": {
+      title: "An agent that is not RUNNING does not receive INTERRUPTED: its next step is RUNNING.",
       async run(stage) {
         const world = await stage.world();
         const agent = await stage.agent(world);
@@ -204,8 +206,8 @@ export const resetChecks: readonly Check[] = [
     },
   }),
   ...checksOf(42, 'reference.md, "ResetWorldRequest/Response"', {
-    "by-anybody": {
-      title: "A world can be reset by a connection that has joined none, and by a lone agent.",
+    "by-any-connection": {
+      title: "A world can be reset by a connection that has not joined, and by a lone agent.",
       async run(stage) {
         const { world, agents } = await stage.running(1);
         const [agent] = agents as [AgentConnection];
@@ -229,13 +231,13 @@ export const resetChecks: readonly Check[] = [
     },
   }),
   ...checksOf(43, 'behaviours.md, "Resets"', {
-    "drop-pays": {
-      title: "An agent whose stream breaks off is not waited for.",
+    "dropped-stream": {
+      title: "A reset of the world does not wait for an agent whose stream was lost.",
       notFor: needsSeveral(2),
-      run: (stage) => payBy(stage, (agent) => agent.drop()),
+      run: (stage) => endBy(stage, (agent) => agent.drop()),
     },
     "callers-share": {
-      title: "Callers at the same time never wait for each other, whether they are agents or not.",
+      title: "Concurrent callers, agents or not, do not wait for each other.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { world, agents } = await stage.running(2);
@@ -255,7 +257,7 @@ export const resetChecks: readonly Check[] = [
   }),
   ...checksOf(44, 'behaviours.md, "Resets"', {
     "releases-blocked-steps": {
-      title: "A reset of the world answers a step that is blocked, with INTERRUPTED.",
+      title: "A reset of the world answers a blocked step with INTERRUPTED.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep", "turns", "wakeUp")),
       async run(stage) {
         const { world, one, other } = await stage.twoRunning();

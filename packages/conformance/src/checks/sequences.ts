@@ -13,7 +13,9 @@ export const sequenceChecks: readonly Check[] = [
     "first-steps-together": {
       title: "A sequence begins when every agent that has joined has sent its first step.",
       notFor: needsAll(needsSeveral(2), ({ clock }) =>
-        clock === "realtime" ? "in real time a sequence begins with whoever is there" : undefined,
+        clock === "realtime"
+          ? "in real time a sequence begins with the agents that have stepped"
+          : undefined,
       ),
       async run(stage) {
         const { agents } = await stage.agents(2);
@@ -29,7 +31,7 @@ export const sequenceChecks: readonly Check[] = [
   ...checksOf(61, 'behaviours.md, "Sequences that agents share"', {
     "told-at-the-next-step": {
       title:
-        "An agent that was idle when its sequence ended learns it at its next step, with observations.",
+        "An agent that was idle when its sequence ended receives the end with its next step, with observations.",
       notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime", "freeRunning")),
       async run(stage) {
         const { create } = stage.config.shortSequence ?? { create: {} };
@@ -65,7 +67,7 @@ export const sequenceChecks: readonly Check[] = [
     },
     "late-joiner": {
       title:
-        "An agent that joins late gets RUNNING on its first step, and holds nobody up for ever.",
+        "An agent that joins late receives RUNNING on its first step and does not block the others forever.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { world, agents } = await stage.running(1);
@@ -79,7 +81,7 @@ export const sequenceChecks: readonly Check[] = [
   }),
   ...checksOf(65, 'behaviours.md, "Real time and refusals"', {
     "silent-agent": {
-      title: "In real time nobody waits for a silent agent: sequences begin and end without it.",
+      title: "In real time, sequences begin and end without waiting for a silent agent.",
       notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime")),
       async run(stage) {
         const { create } = stage.config.shortSequence ?? { create: {} };

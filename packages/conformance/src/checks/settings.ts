@@ -6,13 +6,13 @@ import { expectThat } from "../mismatch.ts";
 import { type AnyRequest, requests } from "../requests.ts";
 import { needsCreate } from "./needs.ts";
 
-const stranger = { nobody_knows_this: 1 };
+const stranger = { unknown_setting: 1 };
 
 function without(settings: Settings, name: string): Settings {
   return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== name));
 }
 
-/** Makes sure that a request is refused for a setting, which the error names. */
+/** Checks that a request is refused with an error that names the setting. */
 async function refusesSetting(
   agent: AgentConnection,
   request: AnyRequest,
@@ -32,7 +32,7 @@ export const settingChecks: readonly Check[] = [
       async run(stage) {
         const request = requests.createWorld({ ...stage.config.create, ...stranger });
         const connection = await stage.connect();
-        await refusesSetting(connection, request, "nobody_knows_this", "an unknown create setting");
+        await refusesSetting(connection, request, "unknown_setting", "an unknown create setting");
       },
     },
     "unknown-join-setting": {
@@ -40,7 +40,7 @@ export const settingChecks: readonly Check[] = [
       async run(stage) {
         const request = requests.join(await stage.world(), { ...stage.config.join, ...stranger });
         const connection = await stage.connect();
-        await refusesSetting(connection, request, "nobody_knows_this", "an unknown join setting");
+        await refusesSetting(connection, request, "unknown_setting", "an unknown join setting");
       },
     },
     "required-settings": {
@@ -91,7 +91,7 @@ export const settingChecks: readonly Check[] = [
         const agent = await stage.agent();
         await agent.step();
         const request = requests.reset(stranger);
-        await refusesSetting(agent, request, "nobody_knows_this", "an unknown reset setting");
+        await refusesSetting(agent, request, "unknown_setting", "an unknown reset setting");
         const { state } = await agent.step();
         expectThat(state === "RUNNING", "RUNNING as before", state);
       },
@@ -102,7 +102,7 @@ export const settingChecks: readonly Check[] = [
         const request = requests.resetWorld(await stage.world(), stranger);
         const connection = await stage.connect();
         const what = "an unknown setting of a reset of the world";
-        await refusesSetting(connection, request, "nobody_knows_this", what);
+        await refusesSetting(connection, request, "unknown_setting", what);
       },
     },
   }),

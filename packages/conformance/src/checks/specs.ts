@@ -31,7 +31,7 @@ export const specChecks: readonly Check[] = [
   ...checksOf(15, 'overview.md, "TensorSpec"', {
     "unique-names": {
       title:
-        "Names are unique among actions and among observations; none is the parent of another.",
+        "Names are unique among actions and among observations, and no name is the parent of another.",
       async run(stage) {
         const agent = await stage.agent();
         for (const { entries } of [agent.actions, agent.observations]) {
@@ -47,9 +47,9 @@ export const specChecks: readonly Check[] = [
   }),
   ...checksOf(16, 'overview.md, "Ranges"', {
     bounds: {
-      title: "Specs are sound: one variable dimension at most, bounds of their dtype, min ≤ max.",
+      title: "Specs are valid: at most one variable dimension, bounds of their dtype, min ≤ max.",
       async run(stage) {
-        // What is not sound by itself, a join finds out for every check.
+        // A join fails on specs that are invalid by themselves, in every check.
         const agent = await stage.agent();
         for (const { entries } of [agent.actions, agent.observations]) {
           for (const { name, spec } of entries) {
@@ -59,7 +59,7 @@ export const specChecks: readonly Check[] = [
       },
     },
     inclusive: {
-      title: "Bounds belong to the range: an action at its min, or at its max, is accepted.",
+      title: "Bounds are inclusive: an action at its min or its max is accepted.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const edges = agent.actions.entries.flatMap((entry) =>
@@ -73,7 +73,7 @@ export const specChecks: readonly Check[] = [
   }),
   ...checksOf(17, 'overview.md, "Ranges"', {
     "out-of-range": {
-      title: "An action below its min or above its max is refused, in each of its elements.",
+      title: "An action with any element below its min or above its max is refused.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const edges = agent.actions.entries.flatMap((entry) =>
@@ -100,7 +100,7 @@ export const specChecks: readonly Check[] = [
   }),
   ...checksOf(19, 'overview.md, "Nested actions/observations"', {
     "proto-actions": {
-      title: "An action of messages in Any is accepted.",
+      title: "An action of dtype proto is accepted.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const protos = agent.actions.entries.filter(({ spec }) => spec.dtype === "proto");

@@ -28,7 +28,7 @@ function checkObservation(name: string, spec: TensorSpec, { tensor }: UidTensor)
 export const stepChecks: readonly Check[] = [
   ...checksOf(31, 'reference.md, "StepRequest/Response"', {
     "nothing-requested": {
-      title: "What is not requested is not returned.",
+      title: "Only requested observations are returned.",
       async run(stage) {
         const agent = await stage.agent();
         for (const expected of [[], uidsOf(agent.observations).slice(0, 1)]) {
@@ -46,7 +46,7 @@ export const stepChecks: readonly Check[] = [
   ...checksOf(32, 'reference.md, "StepRequest/Response"', {
     "first-step": {
       title:
-        "The first step ignores its actions, even unknown ones, and answers RUNNING with what was asked for.",
+        "The first step ignores its actions, even unknown ones, and returns RUNNING with the requested observations.",
       async run(stage) {
         const agent = await stage.agent();
         const [entry] = agent.actions.entries;
@@ -62,7 +62,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "first-step-of-the-next": {
-      title: "So does the first step of the next sequence.",
+      title: "The first step of the next sequence does the same.",
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
@@ -79,7 +79,7 @@ export const stepChecks: readonly Check[] = [
   }),
   ...checksOf(33, 'reference.md, "StepRequest/Response"', {
     "across-sequences": {
-      title: "Steps in flight go on from one sequence to the next.",
+      title: "Pipelined steps continue from one sequence to the next.",
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
@@ -93,7 +93,7 @@ export const stepChecks: readonly Check[] = [
   }),
   ...checksOf(34, 'reference.md, "StepRequest/Response"', {
     "sparse-actions": {
-      title: "Each action can be sent alone, and none at all.",
+      title: "A step may have one action, or none.",
       async run(stage) {
         const agent = await stage.agent();
         await agent.step();
@@ -119,7 +119,7 @@ export const stepChecks: readonly Check[] = [
   ...checksOf(35, 'reference.md, "StepRequest/Response"', {
     "unknown-observation": {
       title:
-        "A request for an unknown observation is an error that names its UID, on a first step too.",
+        "A request for an unknown observation is an error that names its UID, even on a first step.",
       async run(stage) {
         const agent = await stage.agent();
         const uid = strangeUid(agent.observations);
@@ -132,7 +132,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "repeated-observation": {
-      title: "An observation that is asked for twice comes once.",
+      title: "An observation that is requested twice is returned once.",
       async run(stage) {
         const agent = await stage.agent();
         const uids = uidsOf(agent.observations);
@@ -144,7 +144,7 @@ export const stepChecks: readonly Check[] = [
   }),
   ...checksOf(36, 'reference.md, "StepRequest/Response"', {
     "observations-fit": {
-      title: "Observations have the dtype and the shape of their specs, and keep their bounds.",
+      title: "Observations have the dtype and shape of their specs and are within their bounds.",
       async run(stage) {
         const agent = await stage.agent();
         const uids = uidsOf(agent.observations);
@@ -166,7 +166,7 @@ export const stepChecks: readonly Check[] = [
   }),
   ...checksOf(37, 'reference.md, "Time"', {
     "all-together": {
-      title: "In lock-step an agent's step waits for those of the others.",
+      title: "In lockstep, an agent's step waits for the other agents' steps.",
       notFor: needsAll(needsSeveral(2), needsClock("lockstep")),
       async run(stage) {
         const { agents } = await stage.running(2);
@@ -178,7 +178,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "one-after-the-other": {
-      title: "With turns an agent's step waits for the turn of the other.",
+      title: "With turns, an agent's step waits while it is another agent's turn.",
       notFor: needsAll(needsSeveral(2), needsClock("turns")),
       async run(stage) {
         const { agents } = await stage.running(2);
@@ -190,12 +190,13 @@ export const stepChecks: readonly Check[] = [
         if (waiting === undefined) {
           throw new Mismatch("one agent to wait while it is the other's turn", "no step open");
         }
-        await stage.staysOpen(waiting.keepStepping(), "the step of who is not to move");
+        await stage.staysOpen(waiting.keepStepping(), "the step of the agent whose turn it is not");
         await stage.drive(agents, () => !waiting.outstanding);
       },
     },
-    "nobody-waits": {
-      title: "In real time, and running free, an agent's step waits for nobody else's.",
+    "does-not-wait": {
+      title:
+        "In real time and free running, an agent's step does not wait for the other agents' steps.",
       notFor: needsAll(needsSeveral(2), needsClock("realtime", "freeRunning")),
       async run(stage) {
         const { agents } = await stage.running(2);
@@ -205,7 +206,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "others-wake": {
-      title: "With sleeps that the agents choose, nobody wakes before all sleep.",
+      title: "If agents choose when to wake up, each wakes only after all sleep.",
       notFor: needsAll(needsSeveral(2), needsClock("wakeUp")),
       async run(stage) {
         const { one, other } = await stage.twoRunning();

@@ -8,11 +8,11 @@ import { requests } from "../requests.ts";
 import { uidsOf } from "../samples.ts";
 import { needsAll, needsSeveral, needsShortSequence } from "./needs.ts";
 
-/** Behaviours 1–5 and 8: one stream, its requests and its answers. */
+/** Behaviours 1–5 and 8: one stream, its requests and its responses. */
 export const streamChecks: readonly Check[] = [
   ...checksOf(1, 'overview.md, "Protocol overview"', {
     "many-connections": {
-      title: "Several connections are open at once, each with answers of its own.",
+      title: "Several connections are open at once, each with its own responses.",
       async run(stage) {
         const connections = await Promise.all([stage.connect(), stage.connect(), stage.connect()]);
         await Promise.all(connections.map((connection) => connection.lives()));
@@ -35,14 +35,18 @@ export const streamChecks: readonly Check[] = [
         await agent.leave();
         agent.end();
         const error = await agent.closed;
-        expectThat(agent.unasked === 0, "no response that nobody asked for", `${agent.unasked}`);
+        expectThat(
+          agent.unsolicited === 0,
+          "no response without a request",
+          `${agent.unsolicited}`,
+        );
         expectThat(error === undefined, "status OK at the end", String(error));
       },
     },
   }),
   ...checksOf(3, 'overview.md, "Streaming"', {
     "in-flight": {
-      title: "Requests sent without waiting are answered all, in order.",
+      title: "All pipelined requests are answered, in order.",
       async run(stage) {
         const world = await stage.world();
         const connection = await stage.connect();
@@ -50,7 +54,7 @@ export const streamChecks: readonly Check[] = [
         const join = connection.send(requests.join(world, stage.config.join ?? {}));
         const steps = Array.from({ length: 40 }, () => connection.send(requests.step([], [])));
         const tail = [connection.send(requests.reset()), connection.send(requests.step([], []))];
-        // A leave lets an agent out whose step waits for others, so it must not be behind one (behaviour 67).
+        // A leave cancels a step that waits for other agents, so it must not follow one (behaviour 67).
         if (agentCounts(stage.config).min > 1) {
           await Promise.all(tail);
         }
@@ -67,7 +71,7 @@ export const streamChecks: readonly Check[] = [
       },
     },
     "order-of-steps": {
-      title: "Steps in flight are answered each with the observations that it asked for.",
+      title: "Each pipelined step returns the observations that it requests.",
       async run(stage) {
         const agent = await stage.agent();
         const uids = uidsOf(agent.observations);
@@ -86,7 +90,7 @@ export const streamChecks: readonly Check[] = [
       },
     },
     "order-of-queued-steps": {
-      title: "Steps that wait for other agents are answered in order, too.",
+      title: "Steps that wait for other agents are also answered in order.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { one, other } = await stage.twoRunning();
@@ -132,7 +136,7 @@ export const streamChecks: readonly Check[] = [
   }),
   ...checksOf(5, 'overview.md, "States"', {
     transitions: {
-      title: "A state that is not RUNNING never follows another one in successive steps.",
+      title: "Two consecutive steps never both return a state other than RUNNING.",
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };
@@ -150,7 +154,7 @@ export const streamChecks: readonly Check[] = [
   }),
   ...checksOf(8, 'behaviours.md, "Stream"', {
     "half-close": {
-      title: "After a half-close everything queued is answered, then the stream ends with OK.",
+      title: "After a half-close, all queued requests are answered, then the stream ends with OK.",
       async run(stage) {
         const agent = await stage.agent();
         const steps = Array.from({ length: 10 }, () => agent.send(requests.step([], [])));
@@ -164,7 +168,7 @@ export const streamChecks: readonly Check[] = [
       },
     },
     "half-close-while-waiting": {
-      title: "After a half-close steps that wait for other agents are answered, too.",
+      title: "After a half-close, steps that wait for other agents are also answered.",
       notFor: needsSeveral(2),
       async run(stage) {
         const { one, other } = await stage.twoRunning();
@@ -191,7 +195,7 @@ export const streamChecks: readonly Check[] = [
       },
     },
     "drop-leaves": {
-      title: "An agent whose stream breaks off holds nobody up.",
+      title: "An agent whose stream is lost does not block the others.",
       notFor: needsAll(needsSeveral(2), ({ onLeave }) =>
         onLeave === "block" ? '"onLeave" of the config is "block"' : undefined,
       ),

@@ -24,11 +24,11 @@ function withShape(tensor: Tensor, shape: readonly number[]): PackedTensor {
   return { ...tensor, shape } as PackedTensor;
 }
 
-/** Behaviours 10–14: tensors, seen through the actions that a world takes. */
+/** Behaviours 10–14: tensors, tested with the actions that a world accepts. */
 export const tensorChecks: readonly Check[] = [
   ...checksOf(10, 'overview.md, "Tensors"', {
     "one-element-in-a-scalar": {
-      title: "A scalar action of two elements, or of none, is refused.",
+      title: "A scalar action with two elements, or with none, is refused.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const scalars = agent.actions.entries.filter(({ spec }) => spec.shape.length === 0);
@@ -42,7 +42,7 @@ export const tensorChecks: readonly Check[] = [
       },
     },
     "wrong-shape": {
-      title: "An action with a dimension too many is refused.",
+      title: "An action with one dimension too many is refused.",
       async run(stage) {
         const agent = await runningAgent(stage);
         for (const entry of needed(agent.actions.entries, "action")) {
@@ -53,7 +53,7 @@ export const tensorChecks: readonly Check[] = [
       },
     },
     ragged: {
-      title: "An action with an element more than its shape has is refused.",
+      title: "An action with one element too many for its shape is refused.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const arrays = agent.actions.entries.filter(({ spec }) => spec.shape.length > 0);
@@ -69,7 +69,7 @@ export const tensorChecks: readonly Check[] = [
   }),
   ...checksOf(11, 'overview.md, "Variable lengths"', {
     "inferred-dimension": {
-      title: "An action whose first dimension is -1 is accepted, its length being inferred.",
+      title: "An action whose first dimension is -1 is accepted, and its length is inferred.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const arrays = agent.actions.entries.filter(({ spec }) => {
@@ -111,7 +111,7 @@ export const tensorChecks: readonly Check[] = [
       },
     },
     "variable-is-one": {
-      title: "One element fills a variable dimension, which is 1 then.",
+      title: "One element makes a variable dimension 1.",
       async run(stage) {
         const agent = await runningAgent(stage);
         const open = agent.actions.entries.filter(({ spec }) => spec.shape.some((n) => n < 0));
@@ -138,7 +138,7 @@ export const tensorChecks: readonly Check[] = [
   }),
   ...checksOf(14, 'dm_env_rpc.proto, "Tensor"', {
     "packed-or-not": {
-      title: "Requested observations mean the same, packed or one by one.",
+      title: "Requested UIDs are read the same way, packed or not.",
       notFor: onlyOverGrpc,
       async run(stage) {
         const agent = await runningAgent(stage);
@@ -161,7 +161,7 @@ export const tensorChecks: readonly Check[] = [
       },
     },
     "tensors-packed-or-not": {
-      title: "An action means the same, its numbers packed in chunks or not packed.",
+      title: "Numbers of an action are read the same way, packed in chunks or not packed.",
       notFor: onlyOverGrpc,
       async run(stage) {
         const agent = await runningAgent(stage);

@@ -11,7 +11,7 @@ const nowhere = "there is no world of this name";
 export const worldChecks: readonly Check[] = [
   ...checksOf(22, 'reference.md, "CreateWorldRequest/Response"', {
     "unique-names": {
-      title: "Each world has a name of its own.",
+      title: "Each world has a unique name.",
       notFor: needsManyWorlds,
       async run(stage) {
         const [one, other] = [await stage.world(), await stage.world()];
@@ -19,7 +19,8 @@ export const worldChecks: readonly Check[] = [
       },
     },
     "one-at-a-time": {
-      title: "A second create is an error until the one world is destroyed.",
+      title:
+        "On a server with one world, a second create is an error until the world is destroyed.",
       notFor: ({ worlds }) =>
         worlds === "one" ? undefined : '"worlds" of the config is not "one"',
       async run(stage) {
@@ -34,7 +35,7 @@ export const worldChecks: readonly Check[] = [
   }),
   ...checksOf(23, 'reference.md, "CreateWorldRequest/Response"', {
     premade: {
-      title: "A world that the server comes with can be joined without a create.",
+      title: "A premade world can be joined without a create.",
       notFor: ({ premade }) =>
         premade === undefined ? 'the config has no "premade" world' : undefined,
       async run(stage) {
@@ -44,7 +45,7 @@ export const worldChecks: readonly Check[] = [
   }),
   ...checksOf(24, 'reference.md, "Multiple world support"', {
     independent: {
-      title: "What happens in one world does not reach another.",
+      title: "Worlds are independent of each other.",
       notFor: needsManyWorlds,
       async run(stage) {
         const [one, other] = [await stage.running(1), await stage.running(1)];
@@ -62,7 +63,7 @@ export const worldChecks: readonly Check[] = [
   }),
   ...checksOf(25, 'reference.md, "CreateWorldRequest/Response"', {
     "create-here-join-there": {
-      title: "A world is joined by another connection than the one that created it, which is gone.",
+      title: "A world can be joined after the connection that created it has closed.",
       notFor: needsCreate,
       async run(stage) {
         const creator = await stage.connect();
@@ -74,7 +75,7 @@ export const worldChecks: readonly Check[] = [
   }),
   ...checksOf(26, 'reference.md, "Specs"', {
     "specs-by-uid": {
-      title: "A join answers specs, by whose UIDs everything can be asked for.",
+      title: "A join returns specs, and every observation can be requested by its UID.",
       async run(stage) {
         const agent = await stage.agent();
         const uids = uidsOf(agent.observations);
@@ -89,7 +90,7 @@ export const worldChecks: readonly Check[] = [
   }),
   ...checksOf(27, 'reference.md, "JoinWorldRequest/Response"', {
     "join-twice": {
-      title: "A join while joined is an error, and the agent stays where it is.",
+      title: "A join while joined is an error, and the agent stays in its world.",
       async run(stage) {
         const world = await stage.world();
         const agent = await stage.agent(world);
@@ -107,7 +108,7 @@ export const worldChecks: readonly Check[] = [
       },
     },
     "full-world": {
-      title: "A join beyond the agents that a world has room for is an error, until one leaves.",
+      title: "A join of a full world is an error until an agent leaves.",
       notFor: needsAll(needsCreate, ({ fullWorld }) =>
         fullWorld === undefined ? 'the config has no "fullWorld"' : undefined,
       ),
@@ -149,7 +150,7 @@ export const worldChecks: readonly Check[] = [
       },
     },
     rejoin: {
-      title: "An agent that has left can join again, and begins afresh.",
+      title: "An agent that has left can join again and starts with a first step.",
       async run(stage) {
         const world = await stage.world();
         const agent = await stage.agent(world);
@@ -161,7 +162,8 @@ export const worldChecks: readonly Check[] = [
       },
     },
     "others-when-one-leaves": {
-      title: "When an agent leaves, the others go on, wait or are INTERRUPTED, as the world says.",
+      title:
+        "When an agent leaves, the others continue, wait or are INTERRUPTED, depending on the world.",
       notFor: needsAll(needsSeveral(2), ({ onLeave }) =>
         onLeave === undefined ? 'the config has no "onLeave"' : undefined,
       ),
@@ -210,19 +212,20 @@ export const worldChecks: readonly Check[] = [
       },
     },
     "from-elsewhere": {
-      title: "Any connection can destroy a world, which cannot be joined then.",
+      title: "Any connection can destroy a world, which can then no longer be joined.",
       notFor: needsCreate,
       async run(stage) {
         const { create = {}, join = {} } = stage.config;
         const world = await (await stage.connect()).createWorld(create);
         const other = await stage.connect();
         await other.destroyWorld(world);
-        await other.refused(requests.join(world, join), "a join of a world that is gone");
+        await other.refused(requests.join(world, join), "a join of a destroyed world");
         await other.refused(requests.destroyWorld(world), "a second destroy");
       },
     },
     "while-joined": {
-      title: "A destroy while agents are joined is refused, waits or is forced, as the world says.",
+      title:
+        "A destroy while agents are joined is refused, waits or is forced, depending on the world.",
       notFor: needsAll(needsCreate, ({ onDestroy }) =>
         onDestroy === undefined ? 'the config has no "onDestroy"' : undefined,
       ),
@@ -236,7 +239,7 @@ export const worldChecks: readonly Check[] = [
           await agent?.step();
         } else if (stage.config.onDestroy === "force") {
           await other.accepted<"destroyWorld">(destroy);
-          await agent?.refused(requests.step([], []), "a step in a world that is gone");
+          await agent?.refused(requests.step([], []), "a step in a destroyed world");
         } else {
           const answer = other.accepted<"destroyWorld">(destroy);
           await stage.staysOpen(answer, "the destroy");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CheckResult, ConformanceReport } from "../run.ts";
 
-/** The report for programs. */
+/** Formats the report as JSON. */
 export function jsonReport(report: ConformanceReport): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-/** The report as JUnit XML, for CI. */
+/** Formats the report as JUnit XML. */
 export function junitReport(report: ConformanceReport): string {
   const { results, counts, address, protocol } = report;
   const seconds = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;

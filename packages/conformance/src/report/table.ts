@@ -10,7 +10,7 @@ const words: Readonly<Record<Outcome["kind"], string>> = {
   "not-applicable": "n/a",
 };
 
-/** A result in a line, and what went wrong or why it was not run in the lines below. */
+/** Formats a result as one line, followed by the mismatch or the reason why it was skipped. */
 export function resultText(result: CheckResult): string {
   const { id, title, section, outcome } = result;
   const head = `${words[outcome.kind].padEnd(5)} ${id.padEnd(30)} ${title}`;
@@ -20,18 +20,18 @@ export function resultText(result: CheckResult): string {
     case "not-applicable":
       return `${head}\n        not checked: ${outcome.reason}`;
     case "unexpected-pass":
-      return `${head}\n        it passes: take it off "knownFailing" in the config`;
+      return `${head}\n        it passes: remove it from "knownFailing" in the config`;
     default:
       return [
         head,
         `        expected: ${outcome.expected}`,
         `        received: ${outcome.received}`,
-        `        written in: ${section}`,
+        `        specified in: ${section}`,
       ].join("\n");
   }
 }
 
-/** What came of it all, in a line. */
+/** Formats the counts of a report as one line. */
 export function summaryText({ address, protocol, counts, results }: ConformanceReport): string {
   const seconds = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
   return [
@@ -42,13 +42,13 @@ export function summaryText({ address, protocol, counts, results }: ConformanceR
   ].join(", ");
 }
 
-/** The whole report for people: what is not simply well, then the summary; with `all`, what is well, too. */
+/** Formats a report as text: checks that did not pass, or `all`, then the summary. */
 export function reportText(report: ConformanceReport, all: boolean): string {
   const { results, address, protocol } = report;
   const played = results.filter(({ outcome }) => outcome.kind !== "not-applicable");
   const shown = played.filter(({ outcome }) => all || outcome.kind !== "passed");
   return [
-    `Does the server at ${address} keep the rules of dm_env_rpc, over ${protocol}?`,
+    `Conformance of the server at ${address} with dm_env_rpc, over ${protocol}`,
     ...blockOf(shown.map(resultText)),
     ...blockOf(notChecked(results)),
     ...blockOf(legend(shown)),
@@ -61,7 +61,7 @@ export function reportText(report: ConformanceReport, all: boolean): string {
 const blockOf = (lines: readonly string[]): readonly string[] =>
   lines.length === 0 ? [] : ["", ...lines];
 
-/** The rules that were not checked, under the reasons why. */
+/** Lists the skipped checks, grouped by reason. */
 function notChecked(results: readonly CheckResult[]): readonly string[] {
   const byReason = new Map<string, string[]>();
   for (const { id, title, outcome } of results) {
@@ -78,7 +78,7 @@ function notChecked(results: readonly CheckResult[]): readonly string[] {
   ]);
 }
 
-/** What the words mean, and where the documents are. */
+/** Explains the words of the shown results and links their documents. */
 function legend(shown: readonly CheckResult[]): readonly string[] {
   const wrong = shown.filter(({ outcome }) => outcome.kind !== "passed");
   const names = (Object.keys(documents) as SpecDocument[]).filter((name) =>
@@ -86,13 +86,13 @@ function legend(shown: readonly CheckResult[]): readonly string[] {
   );
   return [
     ...(wrong.some(({ outcome }) => outcome.kind === "known-failure")
-      ? ['known: it fails, and "knownFailing" of the config says so']
+      ? ['known: it fails, as "knownFailing" in the config expects']
       : []),
     ...names.map((name) => `${name}: ${documents[name]}`),
   ];
 }
 
-/** A result in a line, for a log that grows while the run goes on. */
+/** Formats a finished check as a line of a log. */
 export function progressLine(
   { id, outcome, milliseconds }: CheckResult,
   done: number,
@@ -104,7 +104,7 @@ export function progressLine(
 
 const barWidth = 24;
 
-/** The check that runs, and how many have run, in a line that a terminal overwrites. */
+/** Formats a progress bar with the id of the running check, for a line that a terminal overwrites. */
 export function progressText(done: number, total: number, id: string): string {
   const filled = total === 0 ? barWidth : Math.round((done / total) * barWidth);
   const bar = `${"█".repeat(filled)}${"░".repeat(barWidth - filled)}`;
