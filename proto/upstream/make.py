@@ -4,7 +4,7 @@
     pip install dm-env-rpc==1.1.6
     python proto/upstream/make.py
 
-The descriptors are those that the official Python package was built from.
+The descriptors come from the official Python package.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ for module in (any_pb2, status_pb2, dm_env_rpc_pb2, properties_pb2):
 
 
 def complete(message):
-    """Adds the JSON names, which the compiler knows and the Python descriptors leave out."""
+    """Adds the JSON names, which the Python descriptors lack."""
     for field in message.field:
         first, *rest = field.name.split("_")
         field.json_name = first + "".join(word.capitalize() for word in rest)

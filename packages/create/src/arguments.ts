@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** What the command line asks for. */
+/** A parsed command line. */
 export type Arguments =
   | { readonly show: "help" | "version" }
   | { readonly show: undefined; readonly folder: string };
@@ -11,7 +11,7 @@ const options = { help: { type: "boolean" }, version: { type: "boolean" } } as c
 /**
  * Reads the command line.
  *
- * @throws Error of one line: what was expected, and what came.
+ * @throws Error with a message of one line.
  */
 export function readArguments(args: readonly string[]): Arguments {
   const { values, positionals } = parse(args);
@@ -25,7 +25,7 @@ export function readArguments(args: readonly string[]): Arguments {
   if (folder === undefined || folder === "" || positionals.length > 1) {
     const received = positionals.length === 0 ? "none" : positionals.map(quote).join(" ");
     throw new Error(
-      `expected the name of one folder, received ${received}; try: npm create @dm-env-rpc my-world`,
+      `expected one folder, received ${received}; try: npm create @dm-env-rpc my-world`,
     );
   }
   return { show: undefined, folder };

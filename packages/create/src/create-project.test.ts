@@ -20,10 +20,12 @@ function create(...args: string[]) {
 }
 
 describe("create", () => {
-  it("makes a project that has the folder's name, and says what comes next", async () => {
+  it("creates a project with the folder's name and prints the next commands", async () => {
     const { status, stdout, stderr } = create("worlds/my-coins");
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    expect(stdout).toMatch(/^Made my-coins\. Next:\n\n {2}cd worlds\/my-coins\n {2}npm install\n/);
+    expect(stdout).toMatch(
+      /^Created my-coins\. Next:\n\n {2}cd worlds\/my-coins\n {2}npm install\n/,
+    );
     const project = join(folder, "worlds/my-coins");
     expect((await readdir(project)).sort()).toEqual([
       ".dockerignore",
@@ -43,7 +45,7 @@ describe("create", () => {
     expect(readme).not.toContain("my-world");
   });
 
-  it("depends on the packages of its own version", async () => {
+  it("depends on dm-env-rpc packages of its own version", async () => {
     create("my-world");
     const { dependencies, devDependencies } = JSON.parse(
       await readFile(join(folder, "my-world/package.json"), "utf8"),
@@ -54,7 +56,7 @@ describe("create", () => {
     expect(versions).toEqual(Array(6).fill(`^${own.version}`));
   });
 
-  it("depends on the versions of others that the packages are tested with", async () => {
+  it("depends on the versions of other packages that this repository tests with", async () => {
     const catalog = await readFile(
       new URL("../../../pnpm-workspace.yaml", import.meta.url),
       "utf8",
@@ -72,25 +74,25 @@ describe("create", () => {
     }
   });
 
-  it("takes this folder, with a repository that was begun in it", async () => {
+  it("accepts the current folder with a new Git repository in it", async () => {
     await mkdir(join(folder, "here/.git"), { recursive: true });
     const { status, stdout } = spawnSync(process.execPath, [main, "."], {
       cwd: join(folder, "here"),
       encoding: "utf8",
     });
     expect(status).toBe(0);
-    expect(stdout).toMatch(/^Made here\. Next:\n\n {2}npm install\n/);
+    expect(stdout).toMatch(/^Created here\. Next:\n\n {2}npm install\n/);
   });
 
   it.each([
-    [[], /expected the name of one folder, received none; try: npm create/],
+    [[], /expected one folder, received none; try: npm create/],
     [["one", "two"], /received "one" "two"/],
     [["full"], /expected an empty folder, but "full" has mine\.txt in it/],
     [["full/mine.txt"], /"full\/mine\.txt" is a file/],
-    [["My World"], /whose name npm takes.*received "My World".*capital/],
+    [["My World"], /valid npm package name.*received "My World".*capital/],
     [["node_modules"], /received "node_modules"/],
     [["--template", "x"], /Unknown option '--template'; see .* --help/],
-  ])("says in one line what is wrong with %j, and writes nothing", async (args, message) => {
+  ])("refuses %j with an error of one line and writes nothing", async (args, message) => {
     await mkdir(join(folder, "full"));
     await writeFile(join(folder, "full/mine.txt"), "");
     const { status, stdout, stderr } = create(...args);
@@ -100,7 +102,7 @@ describe("create", () => {
     expect((await readdir(folder, { recursive: true })).sort()).toEqual(["full", "full/mine.txt"]);
   });
 
-  it("tells its usage and its version", () => {
+  it("prints its usage and its version", () => {
     expect(create("--help").stdout).toMatch(/^usage: npm create @dm-env-rpc FOLDER$/m);
     expect(create("--version").stdout).toBe(`${own.version}\n`);
   });

@@ -6,14 +6,16 @@ import validatePackageName from "validate-npm-package-name";
 
 const template = fileURLToPath(new URL("../template", import.meta.url));
 
-/** What a folder may hold and still be taken for empty. */
+/** Entries of a folder that still counts as empty. */
 const ignored: ReadonlySet<string> = new Set([".git", ".DS_Store"]);
 
 /**
- * Makes a project in `folder`, which is empty or not there yet, and returns its name: the folder's.
- * Its dependencies on packages of dm-env-rpc are on `version`, which they share.
+ * Creates a project in an empty or new folder.
  *
- * @throws Error when npm would not take the name, or the folder is not empty or none; nothing is written then.
+ * @param version Version of the dm-env-rpc packages that the project depends on.
+ * @returns The project's name, which is the folder's.
+ * @throws Error if the folder's name is not a valid npm package name, or `folder` is a file or not empty.
+ *   Nothing is written then.
  */
 export async function createProject(folder: string, version: string): Promise<string> {
   const target = resolve(folder);
@@ -21,7 +23,7 @@ export async function createProject(folder: string, version: string): Promise<st
   checkName(name);
   await checkEmpty(target, folder);
   await cp(template, target, { recursive: true });
-  // npm leaves a .gitignore out of what it packs, and takes it for rules of what to pack.
+  // npm does not pack a .gitignore, and would apply it to the files that it packs.
   await rename(join(target, "gitignore"), join(target, ".gitignore"));
   await edit(join(target, "package.json"), (text) => manifestOf(text, name, version));
   await edit(join(target, "README.md"), (text) => text.replaceAll("my-world", name));
@@ -34,7 +36,7 @@ function checkName(name: string): void {
     return;
   }
   throw new Error(
-    `expected a folder whose name npm takes for a package's, such as my-world; ` +
+    `expected a folder whose name is a valid npm package name, such as my-world; ` +
       `received "${name}": ${[...errors, ...warnings].join("; ")}`,
   );
 }

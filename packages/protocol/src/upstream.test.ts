@@ -23,7 +23,7 @@ const ours = createRegistry(
   file_google_rpc_status,
 );
 
-/** Everything about a field that can be told from its bytes. */
+/** The properties of a field that its encoding depends on. */
 function wire(field: DescField) {
   return {
     number: field.number,
@@ -44,7 +44,7 @@ describe("the released protocol", () => {
     messages
       .filter(({ file }) => !file.name.startsWith("google/protobuf"))
       .map((message) => [message.typeName, message] as const),
-  )("has a %s whose fields are the same here", (typeName, message) => {
+  )("has a %s with the same fields", (typeName, message) => {
     const own = ours.getMessage(typeName);
     for (const field of message.fields) {
       const same = own?.fields.find(({ name }) => name === field.name);
@@ -52,7 +52,7 @@ describe("the released protocol", () => {
     }
   });
 
-  it("has enums whose values are the same here", () => {
+  it("has enums with the same values", () => {
     for (const desc of upstream) {
       if (desc.kind === "enum") {
         expect(values(ours.getEnum(desc.typeName))).toEqual(values(desc));
@@ -60,7 +60,7 @@ describe("the released protocol", () => {
     }
   });
 
-  it("has a service whose method is the same here", () => {
+  it("has a service with the same method", () => {
     const method = (registry: Registry) => {
       const [process] = registry.getService("dm_env_rpc.v1.Environment")?.methods ?? [];
       return [
@@ -75,7 +75,7 @@ describe("the released protocol", () => {
 });
 
 describe("the requests of 1.0.x", () => {
-  it("are served beside those of today", () => {
+  it("are part of EnvironmentRequest", () => {
     const numbers = ours
       .getMessage("dm_env_rpc.v1.EnvironmentRequest")
       ?.fields.map(({ name, number }) => `${number} ${name}`);

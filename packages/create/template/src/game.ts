@@ -1,6 +1,6 @@
 /**
- * The game itself: plain state and rules. This is the place for your own. It knows nothing
- * of agents, tensors or a network; world.ts says what agents see of it and do in it.
+ * The game itself: plain state and rules, to be replaced by your own. It does not depend on
+ * agents, tensors or a network; world.ts is its interface for agents.
  */
 
 export interface Position {
@@ -11,14 +11,14 @@ export interface Position {
 export interface Player {
   readonly position: Position;
   coins: number;
-  /** Whether the last tick brought a coin. */
+  /** True if the player reached a coin in the last tick. */
   found: boolean;
 }
 
 export interface GameOptions {
   /** The board has size × size fields. */
   readonly size: number;
-  /** Coins that win. */
+  /** Number of coins that wins. */
   readonly goal: number;
   /** A whole number from `min` to `max`, both included. */
   readonly random: (min: number, max: number) => number;
@@ -36,9 +36,9 @@ export interface Game {
   readonly coin: Position;
   add(): Player;
   remove(player: Player): void;
-  /** Puts everybody somewhere, with no coins. */
+  /** Moves all players and the coin to random fields and takes the players' coins. */
   restart(): void;
-  /** Moves players, by their index into `moves`; those without one stay. */
+  /** Moves players by an index into `moves`; players without one stay. */
   tick(chosen: ReadonlyMap<Player, number>): void;
   winner(): Player | undefined;
 }

@@ -1,4 +1,4 @@
-// Ends with 0 when a server says that it serves: for Docker's HEALTHCHECK.
+// Exits with 0 if a server reports SERVING, for Docker's HEALTHCHECK.
 //
 //   node src/health.ts [URL]
 import { createClient } from "@connectrpc/connect";

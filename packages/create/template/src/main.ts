@@ -8,14 +8,14 @@ const { values: flags } = parseArgs({
   options: {
     host: { type: "string", default: "127.0.0.1" },
     port: { type: "string", default: "8980" },
-    // Without TLS, only this machine is let in, unless the network can be trusted.
+    // Accepts other machines without TLS, for a network that can be trusted.
     "allow-insecure": { type: "boolean", default: false },
-    // On SIGTERM, agents have so long to be told that their sequences are over.
+    // Time that agents have, after SIGTERM, to receive the end of their sequences.
     "grace-ms": { type: "string", default: "5000" },
     "max-worlds": { type: "string", default: "1000" },
-    // With a matchmaker, it alone creates worlds and sends agents.
+    // With a matchmaker, only the matchmaker creates worlds and sends agents.
     matchmaker: { type: "string", multiple: true },
-    // Where the matchmaker and the agents reach this server, if not where it listens.
+    // Address at which the matchmaker and agents reach this server. Default: the address it listens on.
     advertise: { type: "string" },
     "max-agents": { type: "string", default: "1000" },
     // A file with the token that lets this server register.

@@ -4,7 +4,7 @@ import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { expect, onTestFinished, test } from "vitest";
 import { world } from "./world.ts";
 
-/** A server of the world without a network, and a way to connect to it. */
+/** Serves the world in memory and returns a function that connects to it. */
 function worldInMemory() {
   const server = createEnvironmentServer({ worlds: [world] });
   onTestFinished(() => server.close());
@@ -17,7 +17,7 @@ function worldInMemory() {
   };
 }
 
-/** The move that goes towards the coin. */
+/** Returns the move towards the coin. */
 function towards(position: Int32Array, coin: Int32Array): number {
   const [x = 0, y = 0] = position;
   const [coinX = 0, coinY = 0] = coin;
@@ -42,7 +42,7 @@ test("an agent that walks to the coins wins", async () => {
   expect(total).toBe(3);
 });
 
-test("agents that share a world go for the same coin", async () => {
+test("agents that share a world see the same coin", async () => {
   const server = worldInMemory();
   const first = await server.connect();
   const second = await server.connect();
@@ -53,7 +53,7 @@ test("agents that share a world go for the same coin", async () => {
   expect(seenByOne.observation.coin).toEqual(seenByOther.observation.coin);
 });
 
-test("worlds are alike with the same seed, and without one differ", async () => {
+test("worlds with the same seed are equal, and worlds without a seed differ", async () => {
   const server = worldInMemory();
   const coins = async (settings: { seed?: bigint }) => {
     const connection = await server.connect();
@@ -77,7 +77,7 @@ test("an agent stays on the board", async () => {
   expect(step.observation.position.data[0]).toBe(0);
 });
 
-test("a move that is none is refused", async () => {
+test("an unknown move is refused", async () => {
   const connection = await worldInMemory().connect();
   const name = await connection.createWorld();
   const environment = await connection.join(name, { as: world });

@@ -2,7 +2,7 @@ import { type AgentId, defineWorld, lockstep, withDefault } from "@dm-env-rpc/se
 import { t } from "@dm-env-rpc/tensor-codec";
 import { createGame, moves, type Player } from "./game.ts";
 
-/** What agents see of the game and do in it. The specs are the types of everything below. */
+/** The game's interface for agents. The types of everything below follow from the specs. */
 export const world = defineWorld({
   name: "coins",
   settings: {
@@ -18,7 +18,7 @@ export const world = defineWorld({
     coins: t.int32(),
     reward: t.float32(),
   },
-  // The world goes on when every agent has stepped; one that takes longer stays where it is.
+  // The world advances when every agent has stepped; an agent that takes longer does not move.
   clock: lockstep({ deadlineMs: 1_000, onMissedDeadline: "default-action" }),
   agents: { max: 16 },
 
