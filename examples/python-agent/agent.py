@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent of plain Python that forages in gridworld, with the official dm-env-rpc client.
+"""A plain Python agent that forages in gridworld with the official dm-env-rpc client.
 
     node apps/gridworld-server/dist/main.js --port 8980 &
     python examples/python-agent/agent.py --address 127.0.0.1:8980 --sequences 10
@@ -17,7 +17,7 @@ NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
 
 
 def choose(observation):
-    """The move towards the nearest food of at most one's own level."""
+    """Returns the move towards the nearest food of at most the agent's level."""
     row, col = observation["position"]
     foods = [food for food in observation["food"] if 0 < food[2] <= observation["level"]]
     if not foods:
@@ -33,7 +33,7 @@ def choose(observation):
 
 
 def play(address, sequences, seed):
-    """Plays, and returns what the agent was rewarded with in each sequence."""
+    """Plays and returns the return of each sequence."""
     credentials = grpc.local_channel_credentials()
     returns = []
     with connection.create_secure_channel_and_connect(address, credentials) as channel:

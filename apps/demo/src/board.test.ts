@@ -20,7 +20,7 @@ const step = ({ position = [1, 2] } = {}) =>
   });
 
 describe("the board", () => {
-  it("is read from what one agent observes", () => {
+  it("is drawn from one agent's observations", () => {
     const known = new Map([[0, { name: "agent 6", reward: 0.5 }]]);
     const frame = readBoard(step(), known);
     expect(frame).toMatchObject({ step: 7, maxSteps: 50, status: "running" });
@@ -34,12 +34,12 @@ describe("the board", () => {
     ]);
   });
 
-  it("refuses what is not gridworld's", () => {
+  it("refuses observations of another world", () => {
     const other = timeStep("mid", "running", 0, 1, { ...observation, agents: 3 });
     expect(() => readBoard(other, new Map())).toThrow(/expected an int32 tensor/);
   });
 
-  it("of each server is shown once all who are on it have been heard of", () => {
+  it("of each server is shown once all its agents have stepped", () => {
     const boards = createBoards();
     const a = { address: "http://a:1", worldName: "gridworld-1" };
     const b = { address: "http://b:1", worldName: "gridworld-1" };
@@ -77,14 +77,14 @@ describe("the screen", () => {
   };
   const terminal = { isTTY: true, columns: 80, rows: 24 };
 
-  it("has colours where the terminal has them, and plain frames where it has not", () => {
+  it("has colours if the terminal supports them, else plain frames", () => {
     expect(show({ ...terminal, hasColors: () => true })).toContain("\u001b[38;2;");
     expect(show({ ...terminal, hasColors: () => false })).toContain("[3]");
     expect(show({})).toMatch(/^gridworld-1 at a:1\nstep 7\/50[\s\S]*a line below\n$/);
     expect(show({})).not.toContain("\u001b");
   });
 
-  it("shows nothing too soon after the last, and draws over it after that", () => {
+  it("skips a frame that follows too soon, and redraws in place", () => {
     const { screen, written } = screenOf(terminal);
     for (let i = 0; i < 5; i++) {
       screen.show([board], "a line below");
@@ -112,7 +112,7 @@ describe("the screen", () => {
 });
 
 describe("the flags", () => {
-  it("give about as long to look at, whatever the number of steps", () => {
+  it("keep the duration about the same for any number of steps", () => {
     expect(readFlags([])).toMatchObject({ steps: 200, pauseMs: 100 });
     expect(readFlags(["--steps", "2000"])).toMatchObject({ steps: 2000, pauseMs: 10 });
     expect(readFlags(["--forever"])).toMatchObject({

@@ -10,20 +10,20 @@ import {
 /** The size and length of the worlds of the demo. */
 export const boardSettings = { height: 8, width: 8, max_steps: 50 };
 
-/** Observations that a board is read from. */
+/** Observations that a board is drawn from. */
 export const boardObservations = ["agents", "food", "step", "position", "reward"] as const;
 
-/** An agent that is on a board. */
+/** An agent on a board. */
 export interface BoardAgent {
   readonly name: string;
-  /** Of its last step. */
+  /** Reward of its last step. */
   readonly reward: number;
 }
 
 /**
- * What a frame of the board shows, read from what one agent observes.
+ * Makes a frame of the board from one agent's observations.
  *
- * @param known By the agents' rows in `agents`.
+ * @param known Agents by their row in the observation `agents`.
  */
 export function readBoard(
   { observation, state }: TimeStep<DynamicObservation>,
@@ -54,7 +54,7 @@ export function readBoard(
   };
 }
 
-/** Which row of `agents` is that of the agent who observes: no two stand on the same cell. */
+/** Returns the row of the observing agent in `agents`, found by its position, which is unique. */
 export function slotOf({ observation }: TimeStep<DynamicObservation>): number {
   const [position = []] = rows(observation["position"], 2);
   return rows(observation["agents"], agentFields).findIndex(
@@ -62,7 +62,7 @@ export function slotOf({ observation }: TimeStep<DynamicObservation>): number {
   );
 }
 
-/** The rows of an int32 tensor. */
+/** Returns the rows of an int32 tensor. */
 function rows(value: DynamicObservation[string] | undefined, length: number): number[][] {
   const data = typeof value === "object" && "data" in value ? value.data : undefined;
   if (!(data instanceof Int32Array)) {

@@ -3,31 +3,31 @@ import type { DynamicObservation, TimeStep } from "@dm-env-rpc/client";
 import type { FrameSource } from "@dm-env-rpc/gridworld-server";
 import { type BoardAgent, readBoard, slotOf } from "./board.ts";
 
-/** A board and where it is. */
+/** A board and its world. */
 export interface PlacedBoard {
   readonly title: string;
   readonly frame: FrameSource;
 }
 
-/** The boards of all servers, as their agents see them. */
+/** The boards of all servers, from the observations of their agents. */
 export interface Boards {
   /**
-   * Takes in what an agent observes.
+   * Records an agent's observations.
    *
-   * @returns Whether its board has changed: of those who are on it, one is asked.
+   * @returns True if its board has changed. Each board is drawn from one of its agents.
    */
   note(agent: number, step: TimeStep<DynamicObservation>, place: Place): boolean;
-  /** One for each server, in the order of their addresses. */
+  /** Returns one board for each server, in the order of the addresses. */
   all(): readonly PlacedBoard[];
 }
 
-/** A world. */
+/** A world and its server. */
 export interface Place {
   readonly address: string;
   readonly worldName: string;
 }
 
-/** Begins with no boards. */
+/** Starts without boards. */
 export function createBoards(): Boards {
   const worlds = new Map<
     string,
@@ -45,7 +45,7 @@ export function createBoards(): Boards {
         return false;
       }
       const frame = readBoard(step, world.agents);
-      // Until everybody has been heard of, a name is missing.
+      // Names are missing until every agent on the board has stepped.
       if (frame.foragers.some(({ onBoard, slot }) => onBoard && world?.agents.has(slot) !== true)) {
         return false;
       }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** What the command line asks for. */
+/** A parsed command line. */
 export interface Flags {
-  /** Steps of each agent; infinite for ever. */
+  /** Steps of each agent; infinite with `--forever`. */
   readonly steps: number;
-  /** Between two steps of an agent, at the least. */
+  /** Least pause between two steps of an agent. */
   readonly pauseMs: number;
   readonly help: boolean;
 }
 
-/** What `--help` prints. */
+/** The text that `--help` prints. */
 export const help = `A matchmaker, two gridworld servers and eight random agents, playing over dm_env_rpc in
 this terminal, and on a page whose address is the first line.
 
@@ -27,7 +27,7 @@ const slowestPauseMs = 100;
 /**
  * Reads the command line.
  *
- * @throws Error saying which flag is wrong, what it takes, and what came.
+ * @throws Error that names the invalid flag, with the expected and the received value.
  */
 export function readFlags(args: readonly string[]): Flags {
   const { values } = parseArgs({
@@ -39,10 +39,10 @@ export function readFlags(args: readonly string[]): Flags {
     },
   });
   if (!/^[1-9]\d{0,8}$/.test(values.steps)) {
-    throw new Error(`--steps takes an integer above 0, received "${values.steps}"; see --help`);
+    throw new Error(`--steps: expected an integer above 0, received "${values.steps}"; see --help`);
   }
   const steps = values.forever ? Number.POSITIVE_INFINITY : Number(values.steps);
-  // Whatever the number of steps, there is about as long to look at them.
+  // The demo takes about the same time for any number of steps.
   const pauseMs = values.forever ? slowestPauseMs : Math.min(slowestPauseMs, durationMs / steps);
   return { steps, pauseMs, help: values.help };
 }

@@ -19,7 +19,7 @@ import { startServer } from "./server-process.ts";
 
 const agents = 8;
 
-/** Ends the demo before anybody has played, as programs end by a signal: without a word. */
+/** Ends the demo before the first step, without output, as a signal ends a program. */
 class Interruption extends Error {
   readonly exitCode: number;
 
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
       const interruption = new Interruption(signal);
-      // Asked twice, it does not wait for anybody.
+      // At the second signal, it ends without waiting.
       if (ended.signal.aborted) {
         process.exit(interruption.exitCode);
       }
@@ -74,7 +74,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Plays with all agents, and shows their boards. */
+/** Plays with all agents and shows their boards. */
 async function play(
   matchmaker: string,
   { steps, pauseMs }: Flags,

@@ -13,10 +13,10 @@ import { tensor } from "@dm-env-rpc/tensor-codec";
 import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { boardSettings } from "./board.ts";
 
-/** Agents that play together. */
+/** Number of agents that play together. */
 const groupSize = 4;
 
-/** The operator's side of a matchmaker. */
+/** A client of a matchmaker's API for operators. */
 export type Operator = Client<typeof AdminService>;
 
 /** Connects to a matchmaker as its operator. */
@@ -24,7 +24,7 @@ export function operatorOf(address: string): Operator {
   return createClient(AdminService, createGrpcTransport({ baseUrl: `http://${address}` }));
 }
 
-/** Whoever comes plays in groups of four, each on a board of its own that begins when all are there. */
+/** Makes a profile of groups of four agents, each on a new board that starts when all four have joined. */
 export function boardProfile(): MatchProfile {
   const settings = { ...boardSettings, min_agents: groupSize, max_agents: groupSize };
   return create(MatchProfileSchema, {
@@ -41,7 +41,7 @@ export function boardProfile(): MatchProfile {
   });
 }
 
-/** Says what the matchmaker does, in lines: which servers registered, which tickets were matched, and where. */
+/** Prints the matchmaker's events: servers that register, and tickets that are matched with their worlds. */
 export async function tell(
   operator: Operator,
   say: (line: string) => void,
@@ -71,7 +71,7 @@ export async function tell(
       }
     }
   } catch (error) {
-    // Without its process the demo ends, and says why.
+    // A lost matchmaker ends the demo with an error.
     if (!signal.aborted) {
       say(`the matchmaker says no more: ${ConnectError.from(error).rawMessage}`);
     }

@@ -10,16 +10,16 @@ import { listen } from "@dm-env-rpc/transport";
 /** A page that shows the worlds of several servers. */
 export interface FleetPage extends AsyncDisposable {
   readonly url: string;
-  /** Shows the worlds of one more server. */
+  /** Adds a server whose worlds are shown. */
   add(address: string): void;
 }
 
 type Servers = ReadonlyMap<string, Client<typeof SpectatorService>>;
 
-/** Between two lists of worlds. */
+/** Time between two lists of worlds. */
 const listMs = 500;
 
-/** Serves the page on a free port. It watches each server only while somebody watches the page. */
+/** Serves the page on a free port. It watches the servers only while the page has viewers. */
 export async function servePage(): Promise<FleetPage> {
   const servers = new Map<string, Client<typeof SpectatorService>>();
   const listener = await listen({
@@ -50,7 +50,7 @@ export async function servePage(): Promise<FleetPage> {
   };
 }
 
-/** The worlds of all servers, again and again. */
+/** Yields the worlds of all servers, repeatedly. */
 async function* allWorlds(servers: Servers, signal: AbortSignal) {
   const latest = new Map<string, WatchWorldsResponse>();
   const followed = new Set<string>();
@@ -72,7 +72,7 @@ async function* allWorlds(servers: Servers, signal: AbortSignal) {
   }
 }
 
-/** Resolves when the server, or whoever watches, is gone. */
+/** Streams a server's world to a viewer; resolves when the server or the viewer is gone. */
 async function follow(
   service: Client<typeof SpectatorService>,
   signal: AbortSignal,
@@ -91,7 +91,7 @@ async function follow(
 
 const separator = " at ";
 
-/** Servers may have worlds of one name. */
+/** Makes a unique name, because several servers may have a world with the same name. */
 function nameOf(world: string, address: string): string {
   return `${world}${separator}${address}`;
 }

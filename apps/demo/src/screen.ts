@@ -3,21 +3,21 @@ import { stripVTControlCharacters } from "node:util";
 import { drawAnsiFrame, drawPlainFrame } from "@dm-env-rpc/gridworld-server";
 import type { PlacedBoard } from "./boards.ts";
 
-/** What a screen writes to, such as `process.stdout`. */
+/** The output of a screen, such as `process.stdout`. */
 export interface Output {
   readonly isTTY?: boolean;
-  /** Only terminals have it. */
+  /** Defined only by terminals. */
   hasColors?(count: number): boolean;
   readonly columns?: number;
   readonly rows?: number;
   write(text: string): boolean;
 }
 
-/** Where boards are shown. */
+/** A display of boards. */
 export interface Screen {
-  /** Shows boards with a line below them, unless the last ones were shown too short a time ago. */
+  /** Shows boards with a line below them, unless the previous ones were shown a moment ago. */
   show(boards: readonly PlacedBoard[], status: string): void;
-  /** Writes a line that stays, above the boards. */
+  /** Writes a permanent line above the boards. */
   say(line: string): void;
 }
 
@@ -25,7 +25,7 @@ const terminalEveryMs = 100;
 const plainEveryMs = 4_000;
 const gap = "    ";
 
-/** A screen that redraws in place on a terminal, in colours where it has them, and prints boards now and then elsewhere. */
+/** Creates a screen. On a terminal it redraws in place, with colours if supported; elsewhere it prints boards now and then. */
 export function createScreen(output: Output): Screen {
   const live = output.isTTY === true;
   const draw = live && output.hasColors?.(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
@@ -45,7 +45,7 @@ export function createScreen(output: Output): Screen {
         title,
         ...draw(frame).trimEnd().split("\n"),
       ]);
-      // What does not fit cannot be drawn over: it would scroll away.
+      // Lines that do not fit would scroll away and could not be redrawn.
       const columns = live ? (output.columns ?? 80) : 80;
       const rows = live ? (output.rows ?? 24) - 2 : Number.POSITIVE_INFINITY;
       const lines = [...fitting(blocks, columns, rows), status.slice(0, columns - 1)];
@@ -59,7 +59,7 @@ export function createScreen(output: Output): Screen {
   };
 }
 
-/** As many blocks of lines as there is room for, side by side where they fit, else below each other. */
+/** Lays out as many blocks of lines as fit, side by side if possible, else below each other. */
 function fitting(
   blocks: readonly (readonly string[])[],
   columns: number,

@@ -4,19 +4,19 @@ import { addAbortListener, once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** One of the servers, in a process of its own. */
+/** A server in its own process. */
 export interface ServerProcess extends AsyncDisposable {
-  /** Where it listens: `HOST:PORT`. */
+  /** `HOST:PORT` that it listens on. */
   readonly address: string;
-  /** Rejects when it ends before it is disposed, saying how. */
+  /** Rejects with the exit code or signal if it ends before it is disposed. */
   readonly lost: Promise<never>;
 }
 
 /**
  * Starts a server on a free port.
  *
- * @param signal Ends it while it starts; no more once it listens.
- * @throws Error when it ends before it listens; the signal's reason, once it has ended for that.
+ * @param signal Ends the server while it starts; ignored once it listens.
+ * @throws Error if the server ends before it listens; the signal's reason if the signal ended it.
  */
 export async function startServer(
   app: "gridworld-server" | "matchmaker-server",
@@ -27,7 +27,7 @@ export async function startServer(
   const main = fileURLToPath(import.meta.resolve(`@dm-env-rpc/${app}/main`));
   const server = spawn(process.execPath, [main, "--port", "0", ...args], {
     stdio: ["ignore", "pipe", "inherit"],
-    // A Ctrl-C is for the demo, which ends the servers when the agents have left.
+    // Ctrl-C must reach only the demo, which ends the servers after the agents have left.
     detached: true,
   });
   const ended = once(server, "exit").then(([code, signal]) => signal ?? `exit code ${code}`);
@@ -52,7 +52,7 @@ export async function startServer(
     }
     throw new Error(`the ${app} at ${address} ended with ${how}, and the demo with it`);
   });
-  // Whoever waits for it is told; nobody need.
+  // Marks the promise as handled, because not every caller waits for it.
   lost.catch(() => {});
   return {
     address,

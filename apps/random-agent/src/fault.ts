@@ -2,43 +2,43 @@
 import { worldFate } from "@dm-env-rpc/client";
 import { isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 
-/** Where agents were to play. */
+/** The place where agents should play. */
 interface Place {
   readonly address: string;
   readonly world: string | undefined;
   readonly matchmakers: readonly string[];
 }
 
-/** What went wrong and what to do, in one line. */
+/** Describes an error and its remedy in one line. */
 export function fault(error: unknown, { address, world, matchmakers }: Place): string {
   if (matchmakers.length === 0) {
     return oneLine(textOf(error, address, world));
   }
   const names = matchmakers.join(", ");
-  if (isNobodyThere(error)) {
-    return `nobody listens at ${names}; start a matchmaker there, or say where one is with --matchmaker`;
+  if (isUnreachable(error)) {
+    return `cannot reach a matchmaker at ${names}; start one there, or give another address with --matchmaker`;
   }
   return oneLine(`the matchmaker at ${names}, or a server that it named: ${messageOf(error)}`);
 }
 
 function textOf(error: unknown, address: string, world: string | undefined): string {
-  if (isNobodyThere(error)) {
-    return `nobody listens at ${address}; start a server there, or say where one is with --address`;
+  if (isUnreachable(error)) {
+    return `cannot reach a server at ${address}; start one there, or give another address with --address`;
   }
   if (isTensorError(error)) {
-    return `the server at ${address} sent what does not fit its specs: ${error.message}`;
+    return `the server at ${address} sent a value that does not fit its specs: ${error.message}`;
   }
   if (!isDmEnvRpcError(error)) {
     return messageOf(error);
   }
   if (worldFate(error) !== undefined) {
-    return `the server at ${address} was lost in mid-play; see what it says, start it again and play again (${error.message})`;
+    return `the server at ${address} was lost while agents played; look at its log, restart it and play again (${error.message})`;
   }
   if (error.origin !== "server") {
     return error.message;
   }
   if (error.code === "NOT_FOUND" && world !== undefined) {
-    return `there is no world "${world}" at ${address}: ${error.message}; leave --world out to create one`;
+    return `there is no world "${world}" at ${address}: ${error.message}; omit --world to create one`;
   }
   return `the server at ${address} refused: ${error.message} (${error.code})`;
 }
@@ -47,7 +47,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function isNobodyThere(error: unknown): boolean {
+function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) {
     return false;
   }

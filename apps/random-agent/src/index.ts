@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Agents that act at random, to call from another program. */
+/** Agents that act at random, for use by other programs. */
 export {
   type MatchedWorld,
   type MatchesSummary,

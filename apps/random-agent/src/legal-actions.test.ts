@@ -7,7 +7,7 @@ import { playRandomly } from "./play.ts";
 const move = t.int8({ min: -2, max: 2 });
 const fire = t.discrete(3);
 
-test("a discrete action that the world masks is one of the legal ones, step by step", async () => {
+test("a masked discrete action has a legal value in every step", async () => {
   const taken: number[] = [];
   let legal = [false, true, false, false, true];
   const maze = defineEnvironment({
@@ -31,7 +31,7 @@ test("a discrete action that the world masks is one of the legal ones, step by s
   expect(new Set(taken)).toEqual(new Set([-2, -1, 0, 1, 2]));
 });
 
-test("each of several discrete actions has a mask of its own, and is left out where nothing is legal", async () => {
+test("each of several discrete actions has its own mask and is omitted if no value is legal", async () => {
   const fired = new Set<unknown>();
   const moved = new Set<unknown>();
   const tank = defineEnvironment({
@@ -63,7 +63,7 @@ test("each of several discrete actions has a mask of its own, and is left out wh
   expect([moved, fired]).toEqual([new Set([-2]), new Set([undefined])]);
 });
 
-test("an observation that is no mask is not taken for one", async () => {
+test("an observation of another form is not used as a mask", async () => {
   const moved = new Set<unknown>();
   const other = defineEnvironment({
     name: "other",

@@ -37,10 +37,10 @@ test("--json prints one object and nothing else", async () => {
 
 test.each([
   [
-    "an address where nobody listens",
+    "an address without a server",
     ["--address", "127.0.0.1:1"],
     1,
-    /nobody listens .*127.0.0.1:1; start/,
+    /cannot reach a server at 127.0.0.1:1; start/,
   ],
   ["a flag that does not exist", ["--fast"], 2, /unknown flag --fast; see --help/],
   ["a flag that does not parse", ["--agents", "many"], 2, /--agents, received "many"; see --help/],
@@ -51,15 +51,15 @@ test.each([
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 
-test("a world that is gone is one line on stderr", async () => {
+test("a destroyed world is one line on stderr", async () => {
   await using peer = await startPeer(world);
   const { status, stderr } = await start(["--address", peer.address, "--world", "ruin"]).outcome();
   expect(status).toBe(1);
-  expect(stderr).toMatch(/^random-agent: there is no world "ruin" at .*leave --world out/);
+  expect(stderr).toMatch(/^random-agent: there is no world "ruin" at .*omit --world/);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 
-test("a world without room for all agents is one line on stderr, and the end of all of them", async () => {
+test("a world without room for all agents ends all of them with one line on stderr", async () => {
   let joins = 0;
   await using peer = await startPeer({
     ...world,
@@ -76,7 +76,7 @@ test("a world without room for all agents is one line on stderr, and the end of 
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 
-test("a server that dies in mid-step is one line on stderr", async () => {
+test("a server that dies during a step is one line on stderr", async () => {
   let steps = 0;
   await using peer = await startPeer({
     ...world,
@@ -91,7 +91,7 @@ test("a server that dies in mid-step is one line on stderr", async () => {
   const { status, stderr } = await start(["--address", peer.address, "--json"]).outcome();
   expect(status).toBe(1);
   expect(stderr).toMatch(
-    /^random-agent: the server at .* was lost in mid-play; .*1 request .* will not be answered/,
+    /^random-agent: the server at .* was lost while agents played; .*1 request .* will not be answered/,
   );
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });

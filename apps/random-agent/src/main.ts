@@ -55,7 +55,11 @@ async function main(): Promise<number> {
   }
 }
 
-/** Shows the progress until the function that it returns is called: a bar on a terminal, plain lines otherwise. */
+/**
+ * Shows the progress: a bar on a terminal, plain lines otherwise.
+ *
+ * @returns A function that stops it.
+ */
 function show(progress: Progress, quiet: boolean): () => void {
   const terminal = process.stderr.isTTY;
   if (quiet && !terminal) {

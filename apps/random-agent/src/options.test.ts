@@ -4,7 +4,7 @@ import { help, parseCommand } from "./options.ts";
 
 const parse = (line: string) => parseCommand(line.split(" ").filter((word) => word !== ""));
 
-test("without flags it plays alone for a thousand steps on the default address", () => {
+test("without flags, one agent plays a thousand steps at the default address", () => {
   expect(parse("")).toEqual({
     kind: "play",
     address: "127.0.0.1:8980",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** What the command line asks for. */
+/** A parsed command line. */
 export type Command =
   | { readonly kind: "help" }
   | { readonly kind: "version" }
@@ -11,7 +11,7 @@ export type Command =
       readonly address: string;
       readonly agents: number;
       readonly world: string | undefined;
-      /** Who finds servers and worlds, instead of `address` and `world`. */
+      /** Addresses of matchmakers, instead of `address` and `world`. */
       readonly matchmakers: readonly string[];
       readonly steps: number;
       readonly seed: bigint | undefined;
@@ -24,13 +24,13 @@ export const help = `Plays a world of a dm_env_rpc server with agents that act a
 Usage: dm-env-rpc-random-agent [options]
 
   --address HOST:PORT  server to play on                        (127.0.0.1:8980)
-  --agents N           how many agents                          (1)
-  --world NAME         world to join; without it, one is created and destroyed at the end
+  --agents N           number of agents                         (1)
+  --world NAME         world to join; by default one is created, and destroyed at the end
   --matchmaker HOST:PORT
-                       matchmaker that says where each agent plays; several times for
-                       several that share their state
+                       matchmaker that assigns a world to each agent; repeat it for
+                       matchmakers that share a store
   --steps N            steps of each agent                      (1000)
-  --seed N             seed of the agents' choices              (drawn, and shown in the summary)
+  --seed N             seed of the agents' choices              (drawn, shown in the summary)
   --json               print the summary as one JSON object
   --help               print this
   --version            print the version
@@ -50,7 +50,7 @@ const flags = {
 
 const maxAgents = 10_000;
 
-/** Reads the command line. Whatever is wrong with it is one line of text. */
+/** Reads the command line. An invalid one becomes a message of one line. */
 export function parseCommand(args: readonly string[]): Command {
   const given: Partial<Record<keyof typeof flags, string>> = {};
   const matchmakers: string[] = [];

@@ -4,10 +4,10 @@ import type { Unstacked, VectorEnvironment } from "@dm-env-rpc/client/vector";
 import type { Policy } from "./policy.ts";
 import type { Tally } from "./tally.ts";
 
-/** Agents as slots, each of which goes its own way. */
+/** Agents as slots that step independently. */
 export type Agents = VectorEnvironment<DynamicAction, DynamicObservation, Unstacked>;
 
-/** How long agents play, and who watches. */
+/** Options of `playAll`. */
 export interface PlayAllOptions {
   readonly steps: number;
   readonly signal?: AbortSignal | undefined;
@@ -19,8 +19,8 @@ export interface PlayAllOptions {
 const closeTimeoutMs = 1_000;
 
 /**
- * Lets all agents play, each as soon as its answer is there. One that has made its steps leaves. The first
- * that fails ends the others, and its error is the one thrown.
+ * Plays all agents, each as soon as its response has arrived. An agent that has made its steps leaves. The first
+ * failure ends all agents and is thrown.
  */
 export async function playAll(
   vector: Agents,
@@ -31,12 +31,12 @@ export async function playAll(
   const { signal } = options;
   let ended = false;
   let failure: { readonly error: unknown } | undefined;
-  /** How many agents are stepping. */
+  /** Number of agents with an outstanding step. */
   let open = 0;
-  /** Agents that are waiting for whoever watches, or leaving. */
+  /** Agents that wait for `onTimeStep`, or are leaving. */
   const others = new Set<Promise<void>>();
 
-  // A step may wait for other agents, who may never come: closing ends the wait.
+  // A step may wait for other agents, which may never join: closing ends the wait.
   const end = (): void => {
     ended = true;
     void vector.close({ timeoutMs: closeTimeoutMs });

@@ -9,7 +9,7 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
 import { playMatches } from "./play-matches.ts";
 
-/** A world for two, with three ticks to a sequence; it may fail at a tick. */
+/** A world for two agents, with sequences of three ticks; it may fail at a tick. */
 function pairWorld(failsAt: (world: number) => number) {
   let worlds = 0;
   return defineWorld({
@@ -72,7 +72,7 @@ async function house(failsAt: (world: number) => number) {
   };
 }
 
-test("each agent plays where the matchmaker sends it, and gives its ticket up at the end", async () => {
+test("each agent plays in the world of its match and cancels its ticket at the end", async () => {
   await using place = await house(never);
   const { url, counts, server } = place;
   const summary = await playMatches({ matchmakers: [url], agents: 4, steps: 8, seed: 1n });
@@ -89,14 +89,14 @@ test("each agent plays where the matchmaker sends it, and gives its ticket up at
   });
 });
 
-test("agents whose world fails find another match, and go on there", async () => {
+test("agents whose world fails find another match and continue there", async () => {
   await using place = await house((world) => (world === 1 ? 5 : 0));
   const { url, events, counts } = place;
   const summary = await playMatches({ matchmakers: [url], agents: 2, steps: 20, seed: 1n });
   expect(summary).toMatchObject({ steps: 40, endedEarly: false });
   const { worlds } = summary;
   expect(worlds[0]?.world).toBe("pair-1");
-  // The one that notices later may be matched by its old ticket in between, until it gives that up.
+  // The agent that notices later may be matched by its old ticket until it cancels that.
   expect(worlds.length).toBeGreaterThan(1);
   expect(worlds.at(-1)?.world).not.toBe("pair-1");
   expect([...(worlds.at(-1)?.agents ?? [])].sort()).toEqual([0, 1]);
@@ -105,20 +105,20 @@ test("agents whose world fails find another match, and go on there", async () =>
   expect(counts().tickets.waiting).toBe(0);
 });
 
-test("agents whose worlds never go give up, and say why", async () => {
+test("agents whose worlds always fail give up with the error", async () => {
   await using place = await house(() => 1);
   const { url } = place;
   const playing = playMatches({ matchmakers: [url], agents: 2, steps: 20, seed: 1n });
   await expect(playing).rejects.toThrow(/the ground gave way/);
 });
 
-test("a signal ends the search and the play, with a summary and no ticket left", async () => {
+test("a signal ends the search and the play, with a summary and without a remaining ticket", async () => {
   await using place = await house(never);
   const { url, counts } = place;
   const ended = new AbortController();
   const summary = await playMatches({
     matchmakers: [url],
-    // One finds nobody to play with.
+    // With an odd number, one agent finds no match.
     agents: 3,
     steps: 1_000_000,
     seed: 1n,
@@ -135,7 +135,7 @@ test("a signal ends the search and the play, with a summary and no ticket left",
   expect(counts().tickets.waiting).toBe(0);
 });
 
-test("a signal ends the wait for agents who never come", async () => {
+test("a signal ends the wait for agents that never join", async () => {
   await using place = await house(never);
   const { url, server } = place;
   const ended = new AbortController();
@@ -146,7 +146,7 @@ test("a signal ends the wait for agents who never come", async () => {
     seed: 1n,
     signal: ended.signal,
   });
-  // The other one has a seat, and does not take it.
+  // The other ticket has a seat whose agent never joins.
   await matchmakerClient(url).findMatch();
   while (server.worlds()[0]?.agents !== 1) {
     await new Promise((resolve) => setImmediate(resolve));

@@ -12,11 +12,11 @@ import { randomPolicy, rewardOf } from "./policy.ts";
 import { type Random, randomSource } from "./random.ts";
 import { played, Tally } from "./tally.ts";
 
-/** What to play, and who finds it. */
+/** Options of `playMatches`. */
 export interface PlayMatchesOptions extends Omit<PlayOptions, "address" | "world" | "onTimeStep"> {
-  /** Addresses of matchmakers that share their state. */
+  /** Addresses of matchmakers that share a store. */
   readonly matchmakers: readonly string[];
-  /** Called after every step of every agent, which waits for the promise, if it gets one. */
+  /** Called after every step of every agent; the agent waits for a returned promise. */
   readonly onTimeStep?:
     | ((
         agent: number,
@@ -26,20 +26,20 @@ export interface PlayMatchesOptions extends Omit<PlayOptions, "address" | "world
     | undefined;
 }
 
-/** Matches in a row in which no action of an agent is answered, until it gives up. */
+/** Consecutive matches without an answered action after which an agent gives up. */
 const maxFruitless = 10;
-/** How long no matchmaker may answer: a wrong address is told soon, one that is started anew is waited for. */
+/** Limits of the wait for a matchmaker: short for the first answer, so that a wrong address fails soon; longer later, for a restart. */
 const firstAnswerMs = 5_000;
 const laterAnswerMs = 60_000;
 const closeTimeoutMs = 1_000;
 
 /**
- * Plays what a matchmaker gives with agents that act at random, each with a ticket of its own. One whose
- * world is lost finds another match and goes on there, until it has made its steps.
+ * Plays matches of a matchmaker with agents that act at random, each with its own ticket. An agent whose
+ * world ends or is lost finds another match, until it has made its steps.
  *
- * @throws DmEnvRpcError when no matchmaker answers, or it refuses; when a ticket fails, or match after match
+ * @throws DmEnvRpcError if no matchmaker answers or it refuses, if a ticket fails, or if several matches in a row
  * cannot be played.
- * @throws TensorError when a server sends what does not fit its own specs.
+ * @throws TensorError if a server sends a value that does not fit its own specs.
  */
 export async function playMatches(options: PlayMatchesOptions): Promise<MatchesSummary> {
   const { agents, seed, steps } = options;
@@ -68,11 +68,11 @@ export async function playMatches(options: PlayMatchesOptions): Promise<MatchesS
   return { worlds: [...worlds.values()], ...played(tallies, seed, seconds, steps * agents) };
 }
 
-/** One agent. */
+/** An agent and its state. */
 interface MatchedAgent {
   readonly tally: Tally;
   readonly random: Random;
-  /** Where anybody played, by address and name. */
+  /** Worlds that agents played in, by address and name. */
   readonly worlds: Map<string, MatchedWorld>;
   readonly signal: AbortSignal;
   readonly options: PlayMatchesOptions;
@@ -95,7 +95,7 @@ async function playOn(matchmaker: MatchmakerClient, agent: MatchedAgent): Promis
       }
       // The first step of a sequence has no action.
       fruitless = tally.steps > before + 1 ? 0 : fruitless + 1;
-      // Without a match it is the matchmaker who refuses; worlds come and go.
+      // Without a match, the matchmaker has refused. A lost world does not end the play.
       if (match === undefined || isTensorError(error) || fruitless === maxFruitless) {
         throw error;
       }
@@ -120,7 +120,7 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
   const known = worlds.get(key)?.agents ?? [];
   worlds.set(key, { address, world, agents: [...known, tally.agent] });
   const policy = randomPolicy(environment, random);
-  // A step may wait for other agents, who may never come: closing ends the wait.
+  // A step may wait for other agents, which may never join: closing ends the wait.
   const leave = (): void => void environment.connection.close({ timeoutMs: closeTimeoutMs });
   signal.addEventListener("abort", leave, { once: true });
   try {
@@ -138,8 +138,8 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
   }
 }
 
-/** Gives up a ticket that nobody follows any more: else it would wait again when its world is lost. */
+/** Cancels a finished ticket; otherwise the matchmaker would queue it again if its world is lost. */
 async function release(matchmaker: MatchmakerClient, ticketId: string): Promise<void> {
-  // Where no matchmaker answers, the seat is given up when the server reports that the agent has left.
+  // Without an answer, the matchmaker releases the seat when the server reports that the agent has left.
   await matchmaker.cancel(ticketId).catch(() => undefined);
 }

@@ -19,7 +19,7 @@ function actionsOf(requests: readonly ProcessRequest[]) {
   return requests.flatMap((request) => (request.case === "step" ? [request.value.actions] : []));
 }
 
-test("each agent makes its steps in a world of their own, which is destroyed at the end", async () => {
+test("agents make their steps in a new world, which is destroyed at the end", async () => {
   await using peer = await startPeer({ actions, sequenceLength: 4 });
   const summary = await playRandomly({ address: peer.address, agents: 3, steps: 11, seed: 1n });
   expect(summary).toMatchObject({ world: "arena", steps: 33, sequences: 6, endedEarly: false });
@@ -34,7 +34,7 @@ test("each agent makes its steps in a world of their own, which is destroyed at 
   }
 });
 
-test("a world that is named is joined, and left as it is", async () => {
+test("a named world is joined and not destroyed", async () => {
   await using peer = await startPeer({ actions, sequenceLength: 4 });
   await playRandomly({ address: peer.address, agents: 1, world: "arena", steps: 2, seed: 1n });
   expect(peer.requests.flat().map((request) => request.case)).toEqual([
@@ -45,7 +45,7 @@ test("a world that is named is joined, and left as it is", async () => {
   ]);
 });
 
-test("all agents have joined before the first of them steps", async () => {
+test("all agents join before the first one steps", async () => {
   let joined = 0;
   const joinedAtStep: number[] = [];
   await using peer = await startPeer({
@@ -65,7 +65,7 @@ test("all agents have joined before the first of them steps", async () => {
   expect(new Set(joinedAtStep)).toEqual(new Set([4]));
 });
 
-test("the same seed makes the same choices, and each agent others", async () => {
+test("the same seed makes the same choices, different for each agent", async () => {
   const play = async (seed: bigint) => {
     await using peer = await startPeer({ actions, sequenceLength: 4 });
     await playRandomly({ address: peer.address, agents: 2, steps: 20, seed });
@@ -124,7 +124,7 @@ test("a promise of onTimeStep is awaited before that agent's next step", async (
   expect(stepsOf).toEqual([5, 5]);
 });
 
-test("a signal ends the play early, and the summary says what was played", async () => {
+test("a signal ends the play early, with a summary of the steps so far", async () => {
   await using peer = await startPeer({ actions, sequenceLength: 4 });
   const controller = new AbortController();
   let steps = 0;
@@ -145,7 +145,7 @@ test("a signal ends the play early, and the summary says what was played", async
   expect(peer.requests[0]?.at(-1)?.case).toBe("destroyWorld");
 });
 
-test("a signal ends a step that would never be answered", async () => {
+test("a signal ends a step that is never answered", async () => {
   const controller = new AbortController();
   await using peer = await startPeer({
     actions,
@@ -168,7 +168,7 @@ test("a signal ends a step that would never be answered", async () => {
   expect(summary).toMatchObject({ steps: 0, endedEarly: true });
 });
 
-test("a server that dies in mid-play is an error, at once for all agents", async () => {
+test("a server that dies ends all agents at once with an error", async () => {
   let steps = 0;
   await using peer = await startPeer({
     actions,
@@ -185,7 +185,7 @@ test("a server that dies in mid-play is an error, at once for all agents", async
   ).rejects.toThrow(/lost|unanswered/);
 });
 
-test("one agent's failure ends the others, and is the error", async () => {
+test("an agent's failure ends the others and is thrown", async () => {
   await using peer = await startPeer({
     actions,
     sequenceLength: 4,

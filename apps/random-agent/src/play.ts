@@ -6,66 +6,69 @@ import { type Policy, randomPolicy, rewardOf } from "./policy.ts";
 import { randomSource } from "./random.ts";
 import { type AgentTally, type Played, played, Tally } from "./tally.ts";
 
-/** What to play. */
+/** Options of `playRandomly`. */
 export interface PlayOptions {
   /** `HOST:PORT` of a server. */
   readonly address: string;
-  /** How many agents, each with a connection of its own. */
+  /** Number of agents, each with its own connection. */
   readonly agents: number;
-  /** The world to join. Default: one is created, and destroyed at the end. */
+  /** The world to join. By default one is created, and destroyed at the end. */
   readonly world?: string | undefined;
-  /** Calls of `step` that each agent makes, first steps of sequences included. */
+  /** Number of steps of each agent, including the first steps of sequences. */
   readonly steps: number;
-  /** Seed of the agents' choices; each agent has its own stream of it. */
+  /** Seed of the agents' choices; each agent has its own stream. */
   readonly seed: bigint;
   /**
-   * Observations to ask for; of a world with `legal_actions` that one among them, for agents to act as it allows.
-   * Default: all, so that a world shows all it can.
+   * Observations to request. Include `legal_actions` if the world has it, so that agents choose legal actions.
+   * Default: all.
    */
   readonly observations?: readonly string[] | undefined;
-  /** Ends the play early: agents leave, and what has been played is the summary. */
+  /** Ends the play early: agents leave, and the summary covers the steps so far. */
   readonly signal?: AbortSignal | undefined;
-  /** Called once when all have joined, or look for a match, with numbers that go on counting. */
+  /** Called once when all agents have joined, or look for a match, with live counters. */
   readonly onStart?: ((progress: Progress) => void) | undefined;
-  /** Called after every step of every agent, which waits for the promise, if it gets one. */
+  /** Called after every step of every agent; the agent waits for a returned promise. */
   readonly onTimeStep?:
     | ((agent: number, step: TimeStep<DynamicObservation>) => Promise<void> | undefined)
     | undefined;
 }
 
-/** How far a play is, read whenever one likes. */
+/** Live counters of a play. */
 export interface Progress {
-  /** Steps that all agents will make together. */
+  /** Number of steps that all agents will make together. */
   readonly expectedSteps: number;
   readonly agents: readonly AgentTally[];
 }
 
-/** What was played in one world. */
+/** Result of `playRandomly`. */
 export interface Summary extends Played {
   readonly world: string;
 }
 
-/** A world that agents were sent to. */
+/** A world that agents played in. */
 export interface MatchedWorld {
-  /** Of its server. */
+  /** Address of its server. */
   readonly address: string;
   readonly world: string;
   /** Numbers of the agents that played in it. */
   readonly agents: readonly number[];
 }
 
-/** What was played in the worlds of a matchmaker. */
+/** Result of `playMatches`. */
 export interface MatchesSummary extends Played {
   readonly worlds: readonly MatchedWorld[];
 }
 
 /**
- * Plays a world of any server with agents that act at random. All join before the first
- * one steps; one that has made its steps leaves, so that the others go on without it.
+ * Plays a world of any server with agents that act at random. All agents join before the first
+ * one steps; an agent that has made its steps leaves, so that the others continue without it.
  *
- * @throws DmEnvRpcError of origin `connection` when the server cannot be reached or is lost, `server` when it
- * refuses something, such as a world that is not there.
- * @throws TensorError when the server sends what does not fit its own specs.
+ * @throws DmEnvRpcError of origin `connection` if the server cannot be reached or is lost, `server` if it
+ * refuses a request, such as a join of an unknown world.
+ * @throws TensorError if the server sends a value that does not fit its own specs.
+ * @example
+ * const summary = await playRandomly({ address: "127.0.0.1:8980", agents: 4, steps: 1000, seed: 1n });
+ * console.log(summaryText(summary));
  */
 export async function playRandomly(options: PlayOptions): Promise<Summary> {
   const { address, signal } = options;
@@ -78,7 +81,7 @@ export async function playRandomly(options: PlayOptions): Promise<Summary> {
   try {
     summary = await playIn(world, options);
   } catch (error) {
-    // Best effort: the error of the play says more than that of a world that went with it.
+    // Best effort: the error of the play says more than a failed destroy.
     await host.destroyWorld(world, { timeoutMs: 2_000 }).catch(() => undefined);
     throw error;
   }
@@ -99,8 +102,8 @@ async function playIn(world: string, options: PlayOptions): Promise<Summary> {
       policies[slot] = randomPolicy(environment, randomSource(options.seed, slot));
       return environment;
     },
-    // Agents of one world may see different things, of any shape; each goes on when its answer is there, and
-    // one that fails ends the play.
+    // Agents of one world may have different observation specs. Each continues when its response has arrived, and
+    // a failure ends the play.
     { stack: false, batchSize: 1, restart: "never", signal },
   );
   const expectedSteps = options.steps * agents;

@@ -18,12 +18,13 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import type { Random } from "./random.ts";
 
-/** Chooses what follows a time step. */
+/** Chooses the action after a time step. */
 export type Policy = (step: TimeStep<DynamicObservation>) => DynamicAction;
 
 /**
- * Samples every action of an environment, of a discrete one the values that the observation `legal_actions` allows;
- * one without a legal value is left out. Specs may change with a reset, which nobody does here.
+ * Makes a policy that samples every action of an environment. For a discrete action it samples the values that the
+ * observation `legal_actions` allows, and omits the action if none is legal. The specs are read once: these agents
+ * never change them with a reset.
  */
 export function randomPolicy(environment: Environment, random: Random): Policy {
   const specs: FlatSpecs = flattenSpecs(environment.specs.actions);
@@ -45,7 +46,7 @@ export function randomPolicy(environment: Environment, random: Random): Policy {
 
 type Masks = DynamicObservation[string];
 
-/** The mask of an action among what a world observes as legal, where that is the convention's. */
+/** Returns the mask of an action in the observation `legal_actions`; undefined if there is none of the expected form. */
 function maskOf(
   name: string,
   spec: TensorSpec,
@@ -78,7 +79,7 @@ function isTensor(value: Masks | undefined): value is Tensor {
   return typeof value === "object" && "dtype" in value && "data" in value;
 }
 
-/** A server's reward may have any dtype and shape: a number is itself, of a tensor the elements add up. */
+/** Converts a server's reward, of any dtype and shape, to a number: the sum of its elements. */
 export function rewardOf({ value }: SignalContext): number {
   if (value === undefined || typeof value === "string") {
     return 0;

@@ -18,7 +18,7 @@ test("the same seed and stream give the same numbers", () => {
   `);
 });
 
-test("another seed, a seed that differs in its high bits, and another stream give others", () => {
+test("another seed, a seed with other high bits, and another stream give other numbers", () => {
   const first = numbers(7n, 0, 4);
   expect(numbers(8n, 0, 4)).not.toEqual(first);
   expect(numbers(7n + (1n << 63n), 0, 4)).not.toEqual(first);

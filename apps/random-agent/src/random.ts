@@ -5,7 +5,7 @@ export type Random = () => number;
 
 /**
  * Makes a reproducible source: the same seed and stream give the same numbers, on every
- * machine; other streams of one seed are independent of it. sfc32 (Doty-Humphrey,
+ * machine; different streams of one seed are independent. sfc32 (Doty-Humphrey,
  * PractRand), two outputs to the 53 bits of a number. Not for secrets.
  *
  * @param seed Its lowest 64 bits count.
@@ -24,7 +24,7 @@ export function randomSource(seed: bigint, stream: number): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // The author's own warm-up: after it every bit of the seed has reached every bit of the state.
+  // The warm-up of sfc32's author: after it, every bit of the seed has affected every bit of the state.
   for (let i = 0; i < 15; i++) {
     next32();
   }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { progressLine, summaryJson, summaryText } from "./report.ts";
 import { Tally, total } from "./tally.ts";
 
-test("a tally counts steps, sequences that ended, and the mean of their returns", () => {
+test("a tally counts steps, completed sequences and their mean return", () => {
   const tally = new Tally(3);
   expect(tally.meanReturn).toBeNull();
   tally.add(timeStep("first", "running", null, null, {}));
@@ -17,7 +17,7 @@ test("a tally counts steps, sequences that ended, and the mean of their returns"
   expect(tally.toJSON()).toEqual({ agent: 3, steps: 7, sequences: 2, meanReturn: 4 });
 });
 
-test("the total weighs each agent's mean by its sequences", () => {
+test("the total weights each agent's mean by its sequences", () => {
   const agents = [
     { agent: 0, steps: 10, sequences: 3, meanReturn: 1 },
     { agent: 1, steps: 5, sequences: 1, meanReturn: 5 },
@@ -29,7 +29,7 @@ test("the total weighs each agent's mean by its sequences", () => {
 
 const agents = [{ agent: 0, steps: 1500, sequences: 1, meanReturn: 0.25 }];
 
-test("progress is one line, with a bar where asked for", () => {
+test("progress is one line, optionally with a bar", () => {
   const progress = { world: "w", expectedSteps: 6000, agents };
   const text = "25%  1,500 steps  750 steps/s  1 sequence  mean return 0.2500";
   expect(progressLine(progress, 2, false)).toBe(` ${text}`);
@@ -58,7 +58,7 @@ test("the summary is text for people and one JSON object for programs", () => {
   expect(JSON.parse(json)).toEqual({ ...summary, seed: "9223372036854775808" });
 });
 
-test("the summary of matches says where they were", () => {
+test("the summary of matches lists their worlds", () => {
   const summary = {
     worlds: [
       { address: "http://a:1", world: "gridworld-1", agents: [0, 2] },

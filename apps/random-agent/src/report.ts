@@ -5,7 +5,7 @@ import { type AgentTally, total } from "./tally.ts";
 const barWidth = 24;
 const maxWorldLines = 10;
 
-/** How far a play is, in one line; with a bar for terminals. */
+/** Formats the progress of a play as one line, with a bar for terminals. */
 export function progressLine(progress: Progress, seconds: number, bar: boolean): string {
   const { steps, sequences, meanReturn } = total(progress.agents);
   const part = Math.min(1, steps / progress.expectedSteps);
@@ -16,7 +16,7 @@ export function progressLine(progress: Progress, seconds: number, bar: boolean):
   return `${drawn}${percent}  ${count(steps, "step")}  ${whole(rate)} steps/s  ${count(sequences, "sequence")}  mean return ${mean(meanReturn)}`;
 }
 
-/** The summary for people: a line for each agent, and one for all. */
+/** Formats a summary as text: a line for each agent, and one for all. */
 export function summaryText(summary: Summary | MatchesSummary): string {
   const agents = summary.agents.length;
   const place = "world" in summary ? `world "${summary.world}"` : placesText(summary.worlds);
@@ -40,7 +40,7 @@ function worldLines(worlds: readonly MatchedWorld[]): string[] {
   return more > 0 ? [...lines, `  and ${count(more, "more world")}`] : lines;
 }
 
-/** The summary for programs: one JSON object on one line; a seed is text, for it may not fit a number. */
+/** Formats a summary as one line of JSON; the seed is a string, because a number may not hold it. */
 export function summaryJson(summary: Summary | MatchesSummary): string {
   return `${JSON.stringify({ ...summary, seed: String(summary.seed) })}\n`;
 }

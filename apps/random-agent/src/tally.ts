@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeStep } from "@dm-env-rpc/client";
 
-/** What an agent has done so far. */
+/** Counters of one agent. */
 export interface AgentTally {
   /** Number of the agent, from 0. */
   readonly agent: number;
@@ -13,18 +13,18 @@ export interface AgentTally {
   readonly meanReturn: number | null;
 }
 
-/** What agents have played. */
+/** Counters of all agents. */
 export interface Played {
   readonly seed: bigint;
   readonly agents: readonly AgentTally[];
-  /** Of all agents together. */
+  /** Number of steps of all agents together. */
   readonly steps: number;
   readonly sequences: number;
   readonly meanReturn: number | null;
-  /** From the first step to the last, the search for matches included. */
+  /** Time from the first step to the last, including the search for matches. */
   readonly seconds: number;
   readonly stepsPerSecond: number;
-  /** Whether it was ended before every agent had made its steps. */
+  /** True if the play ended before every agent had made its steps. */
   readonly endedEarly: boolean;
 }
 
@@ -63,7 +63,7 @@ export class Tally implements AgentTally {
   }
 }
 
-/** Adds up what all agents have done. */
+/** Adds up the counters of all agents. */
 export function total(agents: readonly AgentTally[]): Omit<AgentTally, "agent"> {
   let steps = 0;
   let sequences = 0;
@@ -76,7 +76,7 @@ export function total(agents: readonly AgentTally[]): Omit<AgentTally, "agent"> 
   return { steps, sequences, meanReturn: sequences === 0 ? null : returns / sequences };
 }
 
-/** Sums up what was played in so many seconds. */
+/** Makes the result of a play that took the given time. */
 export function played(
   tallies: readonly Tally[],
   seed: bigint,

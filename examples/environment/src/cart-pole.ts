@@ -5,16 +5,16 @@ export const halfLength = 0.5;
 export const force = 10;
 export const secondsPerStep = 0.02;
 
-/** A pole on a cart that is pushed left or right (Barto, Sutton & Anderson 1983). It knows no agents. */
+/** A pole on a cart that is pushed left or right (Barto, Sutton & Anderson 1983). */
 export class CartPole {
-  /** In metres, and metres per second. */
+  /** In metres; the velocity in metres per second. */
   position = 0;
   velocity = 0;
-  /** From upright, in radians, and radians per second. */
+  /** From upright, in radians; the velocity in radians per second. */
   angle = 0;
   angularVelocity = 0;
 
-  /** Begins anew with four small random numbers. */
+  /** Restarts with four small random numbers. */
   restart(random: () => number): void {
     const small = () => 0.1 * random() - 0.05;
     [this.position, this.velocity, this.angle, this.angularVelocity] = [

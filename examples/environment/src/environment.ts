@@ -1,5 +1,5 @@
-// A simulation of one's own, wrapped as an environment with dm_env's reset and step; and the same in arrays, for agents
-// that join many at once.
+// Wraps a simulation as an environment with dm_env's reset and step, and again in arrays, for agents that join
+// many environments at once.
 import { defineEnvironment, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { CartPole } from "./cart-pole.ts";

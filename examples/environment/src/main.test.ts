@@ -2,12 +2,12 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 
-it("wraps a simulation that ends by itself, or is cut short", () => {
+it("wraps a simulation that terminates or is interrupted", () => {
   const main = new URL("../dist/main.js", import.meta.url);
   const output = execFileSync(process.execPath, [main.pathname], { encoding: "utf8" });
   const lines = output.trim().split("\n");
   expect(lines).toHaveLength(6);
-  // Pushed one way, a pole falls within ten steps or so; pushed under its fall, it stays up.
+  // Pushed in one direction, the pole falls within about ten steps; pushed towards its fall, it stays up.
   for (const line of lines.slice(0, 3)) {
     expect(line).toMatch(/^always right: terminated after (8|9|10|11) steps$/);
   }

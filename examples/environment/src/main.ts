@@ -8,7 +8,7 @@ await using connection = await connect(server.url);
 const world = await connection.createWorld({ settings: { seed: 1n } });
 await using environment = await connection.join(world, { as: cartPole });
 
-/** Plays three sequences; pushes as `choose` says from the pole's angle and velocity. */
+/** Plays three sequences; `choose` returns the push for the pole's angle and velocity. */
 async function play(name: string, choose: (angle: number, velocity: number) => number) {
   let total = 0;
   const steps = run(

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 
-it("plays beginners with each other, and others with those of their strength", () => {
+it("matches beginners with each other, and others by strength", () => {
   const main = new URL("../dist/main.js", import.meta.url);
   const output = execFileSync(process.execPath, [main.pathname], { encoding: "utf8" });
   const lines = output.trim().split("\n");

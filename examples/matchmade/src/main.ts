@@ -7,7 +7,7 @@ import { serve } from "@dm-env-rpc/server";
 import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { tug } from "./tug.ts";
 
-// Who plays with whom: beginners among themselves, and of the others two of about the same strength.
+// Matches beginners with each other, and other agents in pairs of similar strength.
 const pools = [
   { name: "beginners", tagPresentFilters: [{ tag: "beginner" }] },
   { name: "others", doubleRangeFilters: [{ doubleArg: "strength", min: 0 }] },
@@ -17,7 +17,7 @@ const profiles = [
   create(MatchProfileSchema, {
     name: "lessons",
     pools: pools.slice(0, 1),
-    // One of one's own is a plain generator; this one is there already.
+    // A custom match function is a plain generator; here it is a built-in one under another name.
     matchFunction: { function: { case: "custom", value: { name: "in-pairs" } } },
     seats: 2,
     ...world,
@@ -37,7 +37,7 @@ const profiles = [
 ];
 await using matchmaker = await serveMatchmaker({ profiles, functions: { "in-pairs": byCount(2) } });
 
-// A server of worlds. The matchmaker creates them, and alone sends agents; start as many as you like.
+// A server of worlds. Only the matchmaker creates worlds on it and sends agents to it. Any number of servers may register.
 await using registered = await serveRegistered((hooks) => serve({ worlds: [tug], ...hooks }), {
   matchmakers: matchmaker.url,
   maxWorlds: 10,
@@ -46,7 +46,7 @@ await using registered = await serveRegistered((hooks) => serve({ worlds: [tug],
 });
 await registered.registration.registered;
 
-/** An agent: it asks for a match, and plays it. */
+/** Plays an agent: asks for a match and plays it. */
 async function play(name: string, strength: number, tags: readonly string[]): Promise<string> {
   const client = matchmakerClient(matchmaker.url);
   const match = await client.findMatch(tags.length > 0 ? { tags } : { doubles: { strength } });
@@ -55,7 +55,7 @@ async function play(name: string, strength: number, tags: readonly string[]): Pr
   while (!step.last()) {
     step = await environment.step({ pull: strength });
   }
-  // Who has played, or has had enough, gives the ticket up.
+  // An agent that has finished cancels its ticket.
   await client.cancel(match.ticketId);
   return `${name} in ${match.worldName}: ${(step.reward ?? 0) > 0 ? "won" : "lost"}`;
 }

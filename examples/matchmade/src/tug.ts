@@ -1,7 +1,7 @@
 import { type AgentId, defineWorld } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** Two agents pull at a rope; whoever has pulled its middle so far to his side wins. */
+/** Two agents pull at a rope; the first to pull its middle `length` units to its side wins. */
 export const tug = defineWorld({
   name: "tug",
   settings: { length: t.int32({ min: 1, max: 100 }) },

@@ -1,10 +1,10 @@
-// Universe's loop: worlds that run on in real time, whether or not the agent steps.
+// Universe's loop: worlds that advance in real time, even if the agent does not step.
 import { connect } from "@dm-env-rpc/client";
 import { blockingReset, realtime, recordStatistics, throttle } from "@dm-env-rpc/client/realtime";
 import { defineWorld, realtime as realtimeClock, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** A stone falls; holding the key keeps it up. It ends on the ground, or after 60 ticks. */
+/** A stone falls; holding the key lifts it. A sequence ends on the ground, or after 60 ticks. */
 const stone = defineWorld({
   name: "stone",
   actions: { key: t.bool() },
@@ -41,7 +41,7 @@ await using environment = recordStatistics(throttle(blockingReset(realtime(remot
 let observationN = await environment.reset();
 let done = 0;
 while (done < 4) {
-  // The first holds the key when it is low, the second never does.
+  // The first agent holds the key while its stone is low; the second never does.
   const actionN = observationN.map((observation, index) => ({
     key: index === 0 && (observation?.height ?? 10) < 8,
   }));

@@ -1,9 +1,9 @@
-// The three run loops of dm_env's documentation, on an environment of one's own.
+// The three run loops of dm_env's documentation.
 import { connect, type TimeStep } from "@dm-env-rpc/client";
 import { serve } from "@dm-env-rpc/server";
 import { catching } from "./catch.ts";
 
-/** Moves at random, and remembers what came of it. */
+/** Moves at random, and counts sequences and rewards. */
 const agent = {
   sequences: 0,
   return: 0,
@@ -21,7 +21,7 @@ await using connection = await connect(server.url);
 const world = await connection.createWorld();
 await using environment = await connection.join(world, { as: catching });
 
-// Continuing: step() after the end of a sequence begins the next one.
+// Continuing: step() after the end of a sequence starts the next one.
 let timeStep = await environment.reset();
 for (let i = 0; i < 100; i++) {
   const action = agent.step(timeStep);
@@ -44,7 +44,7 @@ for (let sequence = 0; sequence < 5; sequence++) {
 }
 console.log(`set number: ${agent.sequences} sequences`);
 
-// Manual truncation: the agent takes a step that is none for the last of its sequence.
+// Manual truncation: the agent treats a step in the middle of a sequence as its last.
 agent.sequences = 0;
 const stepLimit = 4;
 for (let sequence = 0; sequence < 5; sequence++) {

@@ -9,9 +9,9 @@ const lines = [
   [2, 4, 6],
 ] as const;
 
-/** A board of three by three fields. It knows no agents: players are numbers above 0. */
+/** A board of three by three fields. Players are numbers above 0. */
 export class Board {
-  /** Who took each field, row by row; 0 for nobody. */
+  /** The player on each field, row by row; 0 for a free field. */
   readonly fields = new Int8Array(9);
 
   clear(): void {
@@ -30,7 +30,7 @@ export class Board {
     return this.fields.every((player) => player !== 0);
   }
 
-  /** Who has three in a line; 0 for nobody. */
+  /** Returns the player with three in a line; 0 if there is none. */
   winner(): number {
     const won = lines.find(([a, b, c]) => {
       const player = this.fields[a];

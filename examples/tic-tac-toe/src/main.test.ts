@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 
-it("answers an illegal move, and plays the next legal one", () => {
+it("refuses an illegal move and accepts the next legal one", () => {
   const main = new URL("../dist/main.js", import.meta.url);
   const output = execFileSync(process.execPath, [main.pathname], { encoding: "utf8" });
   expect(output.trim().split("\n").sort()).toEqual([

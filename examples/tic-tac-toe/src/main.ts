@@ -1,4 +1,4 @@
-// Two agents play in turns. One of them tries a field that is taken: it is told so, and moves again.
+// Two agents play in turns. One of them tries an occupied field: the move is refused, and it moves again.
 import { connect } from "@dm-env-rpc/client";
 import { serve } from "@dm-env-rpc/server";
 import { ticTacToe } from "./world.ts";
@@ -7,7 +7,7 @@ await using server = await serve({ worlds: [ticTacToe] });
 await using host = await connect(server.url);
 const world = await host.createWorld();
 
-/** Plays fields in their order, whatever the world says to each. */
+/** Plays the given fields in order, even if some moves are refused. */
 async function play(name: string, fields: readonly number[]) {
   await using connection = await connect(server.url);
   await using environment = await connection.join(world, { as: ticTacToe });

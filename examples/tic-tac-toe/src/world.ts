@@ -4,7 +4,7 @@ import { Board } from "./board.ts";
 
 const field = t.discrete(9);
 
-/** Two agents take fields in turns. Each sees its own fields as 1, the other's as -1, free ones as 0. */
+/** Two agents mark fields in turns. Each sees its own fields as 1, the other's as -1, and free ones as 0. */
 export const ticTacToe = defineWorld({
   name: "tic-tac-toe",
   actions: { field },

@@ -6,7 +6,7 @@ it("steps sixteen environments as one", () => {
   const main = new URL("../dist/main.js", import.meta.url);
   const output = execFileSync(process.execPath, [main.pathname], { encoding: "utf8" });
   expect(output).toMatch(/^16 environments, observations of shape \[16\]\n/);
-  // A sequence takes five to eight steps, and one more begins the next.
+  // A sequence takes five to eight steps, and one more starts the next.
   const sequences = Number(/(\d+) sequences/.exec(output)?.[1]);
   expect(sequences).toBeGreaterThanOrEqual(16 * 5);
   expect(sequences).toBeLessThanOrEqual(16 * 9);

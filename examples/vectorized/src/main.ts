@@ -1,9 +1,9 @@
-// Sixteen environments as one: observations stacked, sequences that begin again by themselves.
+// Sixteen environments as one: observations are stacked, and sequences restart automatically.
 import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
 import { defineEnvironment, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** A walk on a line: right is towards the goal. */
+/** A walk on a line; the goal is on the right. */
 const walk = defineEnvironment({
   name: "walk",
   actions: { dx: t.int8({ min: -1, max: 1 }) },

@@ -4,11 +4,11 @@ import { packSpecs, packStatus, specTable } from "@dm-env-rpc/tensor-codec/proto
 import type { ProcessRequest, ProcessResponse, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import { type RawServer, rawServer } from "@dm-env-rpc/tests-processes";
 
-/** What a peer serves: one world called "arena", of sequences of `sequenceLength` steps. */
+/** The world of a peer, "arena", with sequences of `sequenceLength` steps. */
 export interface PeerOptions {
   readonly actions: Specs;
   readonly sequenceLength: number;
-  /** Is told of every request; what it throws is the answer, "silence" is none. */
+  /** Called for every request. A thrown error becomes the response; "silence" suppresses it. */
   readonly onRequest?:
     | ((request: ProcessRequest, agent: number) => "silence" | undefined)
     | undefined;
@@ -23,7 +23,7 @@ export interface RunningPeer extends RawServer {
 const running = 1;
 const terminated = 2;
 
-/** Serves on a port of 127.0.0.1 that is free. */
+/** Serves on a free port of 127.0.0.1. */
 export async function startPeer(options: PeerOptions): Promise<RunningPeer> {
   const requests: ProcessRequest[][] = [];
   const server = await rawServer(() => {
