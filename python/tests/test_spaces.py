@@ -113,7 +113,8 @@ def test_an_action_that_does_not_fit_is_refused(spec, value):
     ],
 )
 def test_an_action_that_fits_arrives_exactly(spec, value, expected):
-    tensor = action_space_of(spec).encode(value)
+    sent = action_space_of(spec).encode(value).SerializeToString()
+    tensor = dm_env_rpc_pb2.Tensor.FromString(sent)
     wanted = tensor_utils.data_type_to_np_type(spec.dtype)
     assert tensor_utils.get_tensor_type(tensor) == wanted
     unpacked = tensor_utils.unpack_tensor(tensor)

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dm_env_rpc.v1 import dm_env_rpc_pb2, tensor_utils
+from dm_env_rpc.v1 import dm_env_rpc_pb2
 from gymnasium import spaces
 
 from ._tensors import TensorSpace, action_space_of, has_space, observation_space_of
+from ._wire import EnvironmentRequest, StepRequest, unpack
 from .errors import ActionError, SpecError
 
 REWARD = "reward"
@@ -124,7 +125,7 @@ class AgentSpecs:
         """The only action's space, or a `Dict`."""
         return self._actions.space
 
-    def request(self, action: Any) -> dm_env_rpc_pb2.EnvironmentRequest:
+    def request(self, action: Any) -> Any:
         """A step with an action of the space.
 
         Raises:
@@ -132,11 +133,11 @@ class AgentSpecs:
         """
         return self._request(self._actions.encode(action))
 
-    def first_request(self) -> dm_env_rpc_pb2.EnvironmentRequest:
+    def first_request(self) -> Any:
         """A step that begins a sequence: it needs no action."""
         return self._request({})
 
-    def read(self, response: dm_env_rpc_pb2.StepResponse) -> Step:
+    def read(self, response: Any) -> Step:
         """Unpacks a response.
 
         Raises:
@@ -168,11 +169,9 @@ class AgentSpecs:
             None if self._frame is None else np.array(_value(tensors, self._frame)),
         )
 
-    def _request(
-        self, actions: Mapping[int, dm_env_rpc_pb2.Tensor]
-    ) -> dm_env_rpc_pb2.EnvironmentRequest:
-        step = dm_env_rpc_pb2.StepRequest(requested_observations=self._requested, actions=actions)
-        return dm_env_rpc_pb2.EnvironmentRequest(step=step)
+    def _request(self, actions: Mapping[int, Any]) -> Any:
+        step = StepRequest(requested_observations=self._requested, actions=actions)
+        return EnvironmentRequest(step=step)
 
 
 class _Layout:
@@ -217,10 +216,10 @@ class _Layout:
         """Values by name in the form of the space; None for those that are missing."""
         return self._nested({uid: values.get(leaf.name) for uid, leaf in self._leaves.items()})
 
-    def decode(self, tensors: Mapping[int, dm_env_rpc_pb2.Tensor]) -> Any:
+    def decode(self, tensors: Mapping[int, Any]) -> Any:
         return self._nested({uid: leaf.decode(tensors[uid]) for uid, leaf in self._leaves.items()})
 
-    def encode(self, value: Any) -> dict[int, dm_env_rpc_pb2.Tensor]:
+    def encode(self, value: Any) -> dict[int, Any]:
         if self._only is not None:
             return {self._only: self._leaves[self._only].encode(value)}
         flat = dict(_flat(value)) if isinstance(value, Mapping) else {}
@@ -263,7 +262,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]
 
 
 def _value(tensors: Mapping[int, Any], named: tuple[int, Any]) -> Any:
-    return tensor_utils.unpack_tensor(tensors[named[0]])
+    return unpack(tensors[named[0]])
 
 
 def _is_frame(spec: dm_env_rpc_pb2.TensorSpec) -> bool:

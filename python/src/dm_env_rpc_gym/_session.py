@@ -104,7 +104,7 @@ class Session:
         await self._reopen({})
         return await self._begin(seed, packed)
 
-    async def step(self, requests: Mapping[int, dm_env_rpc_pb2.EnvironmentRequest]) -> list[Step]:
+    async def step(self, requests: Mapping[int, Any]) -> list[Step]:
         """Steps agents by their index, sent in that order."""
         agents = [self._agents[index] for index in requests]
         for agent, request in zip(agents, requests.values(), strict=True):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import grpc
-from dm_env_rpc.v1 import dm_env_rpc_pb2, dm_env_rpc_pb2_grpc
 from google.rpc import code_pb2
 
+from ._wire import parse_response, serialize
 from .errors import ConnectionLostError, RemoteError, RequestTimeoutError, ServerError
 
 STREAMS_PER_CHANNEL = 64
@@ -25,6 +25,8 @@ CHANNEL_OPTIONS: Sequence[tuple[str, int]] = (
 )
 
 Metadata = Sequence[tuple[str, str]]
+
+_PROCESS = "/dm_env_rpc.v1.Environment/Process"
 
 _ENDED = (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError)
 """What a call that has ended raises."""
@@ -83,7 +85,10 @@ class Host:
         except BaseException:
             await self.release(channel, trusted=False)
             raise
-        call = dm_env_rpc_pb2_grpc.EnvironmentStub(channel.grpc).Process(metadata=self._metadata)
+        process = channel.grpc.stream_stream(
+            _PROCESS, request_serializer=serialize, response_deserializer=parse_response
+        )
+        call = process(metadata=self._metadata)
         return Stream(self, channel, call)
 
     async def release(self, channel: _Channel, *, trusted: bool) -> None:
@@ -119,7 +124,7 @@ class Stream:
         self.lost = False
         """True once an answer can no longer be matched to its request."""
 
-    async def request(self, request: dm_env_rpc_pb2.EnvironmentRequest) -> Any:
+    async def request(self, request: Any) -> Any:
         """Sends a request and returns the response of its own kind.
 
         Raises:
@@ -129,7 +134,7 @@ class Stream:
         await self.send(request)
         return await self.receive()
 
-    async def send(self, request: dm_env_rpc_pb2.EnvironmentRequest) -> None:
+    async def send(self, request: Any) -> None:
         """Sends a request; when this returns it is on the wire, ahead of all later ones.
 
         Call `receive` next: it raises the errors of both.

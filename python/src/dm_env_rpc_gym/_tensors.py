@@ -9,6 +9,7 @@ import numpy.typing as npt
 from dm_env_rpc.v1 import dm_env_rpc_pb2, tensor_utils
 from gymnasium import spaces
 
+from ._wire import pack, unpack, unpack_flat
 from .errors import ActionError, SpecError
 
 MAX_TEXT_LENGTH = 4096
@@ -58,17 +59,17 @@ class TensorSpace:
         self._decode = decode
         self._encode = encode
 
-    def decode(self, tensor: dm_env_rpc_pb2.Tensor) -> Any:
+    def decode(self, tensor: Any) -> Any:
         """Returns a tensor of the server as a value of the space."""
-        return self._decode(tensor_utils.unpack_tensor(tensor))
+        return self._decode(unpack(tensor))
 
-    def encode(self, value: Any) -> dm_env_rpc_pb2.Tensor:
+    def encode(self, value: Any) -> Any:
         """Returns a value as a tensor.
 
         Raises:
             ActionError: The value's kind, shape or range is not the spec's.
         """
-        return tensor_utils.pack_tensor(self._encode(value))
+        return pack(self._encode(value))
 
 
 def action_space_of(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:
@@ -207,7 +208,7 @@ def _sequence(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:
     """A variable dimension, which comes first in values, whichever it is in the spec."""
     shape = list(spec.shape)
     axis = next(index for index, length in enumerate(shape) if length < 0)
-    element = dm_env_rpc_pb2.TensorSpec()
+    element = type(spec)()
     element.CopyFrom(spec)
     element.shape[:] = shape[:axis] + shape[axis + 1 :]
     inner = observation_space_of(element)
@@ -301,7 +302,7 @@ def _bound(spec: dm_env_rpc_pb2.TensorSpec, which: str, default: Array) -> Array
     shape = tuple(spec.shape)
     if not spec.HasField(which):
         return np.broadcast_to(default, shape)
-    declared = np.array(tensor_utils.unpack_proto(getattr(spec, which)), default.dtype)
+    declared = unpack_flat(getattr(spec, which)).astype(default.dtype)
     if declared.size == 1:
         return np.broadcast_to(declared.reshape(()), shape)
     return declared.reshape(shape)
