@@ -23,6 +23,9 @@ const slotObservations = [
   "slot_failures",
 ] as const;
 
+/** Actions beside those of the environments. */
+const ownActions: readonly string[] = ["reset_mask", "reset_seeds"];
+
 /** The settings of a join as a batch (docs/protocol-notes.md, "Batches"). */
 export function batchSettings({
   batch,
@@ -131,6 +134,6 @@ function mapSpecs(specs: Specs, shapeOf: (spec: TensorSpec) => readonly number[]
 
 /** The actions of one slot: without the leading dimension, and without those of the batch itself. */
 export function slotActions({ actions }: SpecTables): Specs {
-  const own = actions.entries.filter(({ name }) => name !== "reset_mask");
+  const own = actions.entries.filter(({ name }) => !ownActions.includes(name));
   return mapSpecs(nestSpecs(own), ({ shape }) => shape.slice(1));
 }

@@ -11,7 +11,7 @@ import {
 import type { ActionValues } from "../clock.ts";
 import { place, valueAt } from "../nested.ts";
 import type { ActionsOf } from "../world.ts";
-import { resetMask } from "./specs.ts";
+import { resetMask, resetSeeds } from "./specs.ts";
 
 interface Leaf {
   readonly name: string;
@@ -32,6 +32,8 @@ export interface SlotActions {
   of(slot: number): ActionsOf<Specs>;
   /** 1 for each slot that begins anew; undefined for none. */
   readonly mask: Uint8Array | undefined;
+  /** The seed of a slot that begins anew; undefined if it goes on with the numbers that follow. */
+  seedOf(slot: number): bigint | undefined;
   /** True if slots that do not begin anew stay as they are. */
   readonly isResetAlone: boolean;
   /** The elements of each action, of all slots, nested as the specs are. */
@@ -56,9 +58,19 @@ export class ActionReader {
     this.#required = flat.filter(([, spec]) => "required" in spec).map(([name]) => name);
   }
 
-  /** @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing. */
+  /**
+   * @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing, or if there are seeds
+   * and no mask.
+   */
   read(values: ActionValues): SlotActions {
     const mask = (values[resetMask] as Tensor<"bool"> | undefined)?.data;
+    const seeds = (values[resetSeeds] as Tensor<"uint64"> | undefined)?.data;
+    if (seeds !== undefined && mask === undefined) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `"${resetSeeds}" seeds the slots that "${resetMask}" begins anew: expected both, received the seeds alone`,
+      );
+    }
     const given: Given[] = [];
     for (const leaf of this.#leaves) {
       const tensor = valueAt(values, leaf.path) as Tensor | undefined;
@@ -70,7 +82,14 @@ export class ActionReader {
     if (!isResetAlone) {
       this.#checkRequired(given);
     }
-    return { of: slotReader(given), arrays: () => arraysOf(given), mask, isResetAlone, values };
+    return {
+      of: slotReader(given),
+      arrays: () => arraysOf(given),
+      mask,
+      seedOf: (slot) => (mask?.[slot] === 1 ? seeds?.[slot] : undefined),
+      isResetAlone,
+      values,
+    };
   }
 
   #checkRequired(given: readonly Given[]): void {

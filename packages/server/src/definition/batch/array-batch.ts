@@ -152,7 +152,7 @@ export class ArrayBatch {
   }
 
   #settle(actions: SlotActions, acting: Int32Array): Awaitable<void> {
-    const { size, rows, sequences } = this.#options;
+    const { size, rows, sequences, settings } = this.#options;
     const [terminated, interrupted] = [this.#terminated, this.#interrupted];
     let beginning = 0;
     for (let slot = 0; slot < size; slot++) {
@@ -160,6 +160,7 @@ export class ArrayBatch {
         // What was written for a slot that does not act counts for nothing.
         terminated[slot] = 0;
         interrupted[slot] = 0;
+        settings.beginAlone(slot, actions.seedOf(slot));
         this.#beginning[beginning] = slot;
         beginning += 1;
       }

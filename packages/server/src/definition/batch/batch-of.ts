@@ -18,6 +18,7 @@ import {
   discountName,
   finalName,
   resetMask,
+  resetSeeds,
   slotSpecs,
 } from "./specs.ts";
 
@@ -55,7 +56,7 @@ function batchedWorld(
   checkSizes({ ...observed, ...acted }, size, host.maxElements);
   return {
     resetSettings: batchResetSettings(resetSettings),
-    actions: batchedSpecs({ ...acted, [resetMask]: t.bool() }, size),
+    actions: batchedSpecs({ ...acted, [resetMask]: t.bool(), [resetSeeds]: t.uint64() }, size),
     observations: batchedSpecs(
       {
         ...observed,

@@ -96,6 +96,7 @@ describe("behaviour 70: a batch", () => {
     expect(shapes(peer.actions)).toEqual({
       "move.by": "float32 [2,2]",
       reset_mask: "bool [2]",
+      reset_seeds: "uint64 [2]",
     });
     expect(shapes(peer.observations)).toEqual({
       board: "uint8 [2,2,3]",
@@ -382,6 +383,17 @@ describe("behaviour 71: the slots of a batch", () => {
       await alone(0n),
       await alone(1n),
     ]);
+  });
+
+  it("are those of reset_seeds for the slots that reset_mask begins, while others go on", async () => {
+    const { peer } = await joined(counter, { batch: 3, seed: 1n });
+    const begun = (await peer.step()).observations["luck"] as number[];
+    await peer.step(add(1, 1, 1));
+    const seeds = { reset_seeds: tensor("uint64", [3], BigUint64Array.of(7n, 8n, 9n)) };
+    const { observations } = await peer.step({ ...mask(1, 0, 1), ...seeds });
+    expect(observations).toMatchObject({ total: [0, 1, 0], step_type: [first, mid, first] });
+    expect(observations["luck"]).toEqual([await alone(7n), begun[1], await alone(9n)]);
+    await expect(peer.step({ ...add(1, 1, 1), ...seeds })).rejects.toThrow(/^3: .*the seeds alone/);
   });
 
   it("are seeded anew by a reset of the agent, and by one of the world", async () => {

@@ -9,7 +9,7 @@ import {
 } from "../settings.ts";
 import type { UntypedWorldDefinition } from "../world.ts";
 import type { AutoresetMode, BatchRequest } from "./request.ts";
-import { finalName, resetMask, slotSpecs } from "./specs.ts";
+import { finalName, resetMask, resetSeeds, slotSpecs } from "./specs.ts";
 
 const modes: readonly AutoresetMode[] = ["next-step", "same-step", "disabled"];
 
@@ -132,7 +132,7 @@ function takenName(definition: UntypedWorldDefinition, mode: AutoresetMode): str
   return (
     find("join setting", Object.keys(joinSettings), Object.keys(batchSettings)) ??
     find("reset setting", Object.keys(resetSettings), [seedsSetting]) ??
-    find("action", named(actions), [resetMask]) ??
+    find("action", named(actions), [resetMask, resetSeeds]) ??
     find("observation", named(observations), observed)
   );
 }

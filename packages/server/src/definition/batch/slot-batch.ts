@@ -197,10 +197,10 @@ export class SlotBatch {
     const [values = {}] = actions.values();
     const read = this.#read?.values === values ? this.#read : this.#reader.read(values);
     this.#read = undefined;
-    const { changed } = this.#options.settings;
+    const { settings } = this.#options;
     for (let slot = 0; slot < this.#slots.length; slot++) {
       if (this.#sequences.begins(slot, read)) {
-        this.#begin(slot, changed, false);
+        this.#begin(slot, settings.beginAlone(slot, read.seedOf(slot)), false);
       } else if (read.isResetAlone) {
         this.#rows.hold(slot);
       } else {

@@ -49,7 +49,7 @@ export class SlotSettings {
   /** The join settings of a slot: as if it were joined alone, with its own seed. */
   inJoin(settings: Values, slot: number): Values {
     const isSeeded = settings[seedSetting] !== undefined || this.#list !== undefined;
-    return isSeeded ? this.#with(settings, slot, this.#joinSeed) : settings;
+    return isSeeded ? withSeed(settings, this.#seedOf(slot), this.#joinSeed) : settings;
   }
 
   /**
@@ -94,13 +94,26 @@ export class SlotSettings {
     const isSeeded = seed !== undefined || this.#isListNew;
     this.#isListNew = false;
     this.#changed = others;
-    return (slot) => (isSeeded ? this.#with(others, slot, this.#resetSeed) : others);
+    return (slot) => (isSeeded ? withSeed(others, this.#seedOf(slot), this.#resetSeed) : others);
   }
 
-  #with(settings: Values, slot: number, spec: Setting | undefined): Values {
-    const seed = spec && asSetting(this.#seedOf(slot), spec);
-    return seed === undefined ? settings : { ...settings, [seedSetting]: seed };
+  /**
+   * Seeds a slot that begins while others go on, if there is a seed.
+   *
+   * @returns Its reset settings: as if it were reset alone.
+   */
+  beginAlone(slot: number, seed: bigint | undefined): Values {
+    if (seed === undefined) {
+      return this.#changed;
+    }
+    this.#sources[slot]?.reseed(seed);
+    return withSeed(this.#changed, seed, this.#resetSeed);
   }
+}
+
+function withSeed(settings: Values, seed: bigint, spec: Setting | undefined): Values {
+  const setting = spec && asSetting(seed, spec);
+  return setting === undefined ? settings : { ...settings, [seedSetting]: setting };
 }
 
 /** A seed as the setting of its spec; undefined if that is not an integer. */

@@ -14,6 +14,9 @@ import {
 /** The action that begins the sequences of slots anew. */
 export const resetMask = "reset_mask";
 
+/** The action with the seeds of the slots that begin anew. */
+export const resetSeeds = "reset_seeds";
+
 /** The parent of the last observations of a sequence, in mode `same-step`. */
 export const finalName = "final";
 
