@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that die, freeze and come back: an error in time, and the next reset works."""
 
+import contextlib
 import functools
 import os
 import signal
@@ -25,6 +26,7 @@ from dm_env_rpc_gym import (
     RemoteVectorEnv,
     RequestTimeoutError,
     ServerError,
+    UsageError,
 )
 from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
 
@@ -39,11 +41,16 @@ OPTIONS = {
 }
 
 
-class Server:
-    """A gridworld server that can be killed, frozen and started again at its address."""
+CART_POLE = ROOT / "examples/environment/dist/serve.js"
+BATCH = {"timeout": TIMEOUT, "connect_timeout": TIMEOUT / 2}
 
-    def __init__(self):
+
+class Server:
+    """A server that can be killed, frozen and started again at its address."""
+
+    def __init__(self, program):
         self.port = 0
+        self._program = program
         self.start()
 
     @property
@@ -51,8 +58,12 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def start(self):
+        flags = ["--port", str(self.port)] if self._program == GRIDWORLD else []
         self._process = subprocess.Popen(
-            ["node", str(GRIDWORLD), "--port", str(self.port)], stdout=subprocess.PIPE, text=True
+            ["node", str(self._program), *flags],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PORT": str(self.port)},
         )
         line = self._process.stdout.readline()
         self.port = int(line.rpartition(":")[2])
@@ -69,8 +80,9 @@ class Server:
 
 
 @pytest.fixture
-def server():
-    server = Server()
+def server(request):
+    kind = getattr(request.node, "callspec", None) and request.node.callspec.params.get("kind")
+    server = Server(CART_POLE if kind == "batch" else GRIDWORLD)
     yield server
     server.kill()
 
@@ -96,6 +108,7 @@ def vectors(address):
         "RemoteParallelEnv": lambda: Parallel(address, SLOTS, **OPTIONS),
         "RemoteVectorEnv": lambda: RemoteVectorEnv(address, SLOTS, **OPTIONS),
         "SyncVectorEnv": lambda: SyncVectorEnv([make] * SLOTS),
+        "batch": lambda: RemoteVectorEnv(address, SLOTS, **BATCH),
     }
 
 
@@ -121,7 +134,7 @@ def step_until_error(envs):
     raise AssertionError("no error")
 
 
-KINDS = ["RemoteEnv", "RemoteParallelEnv", "RemoteVectorEnv", "SyncVectorEnv"]
+KINDS = ["RemoteEnv", "RemoteParallelEnv", "RemoteVectorEnv", "SyncVectorEnv", "batch"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,6 +151,7 @@ def test_a_killed_server_is_an_error_and_the_next_reset_works_when_it_is_back(se
     first = eventually(lambda: envs.reset(seed=1))[0]
     envs.step(np.zeros(SLOTS, np.int64))
     np.testing.assert_equal(eventually(lambda: envs.reset(seed=1))[0], first)
+    assert getattr(envs, "batched", False) == (kind == "batch")
     envs.close()
     envs.close()
 
@@ -175,6 +189,16 @@ def test_a_reset_after_a_restart_needs_no_error_before(server):
     eventually(env.reset)
     env.step(0)
     env.close()
+
+
+def test_the_slot_whose_server_died_is_named(gridworld, server):
+    with contextlib.closing(RemoteVectorEnv([gridworld, server.address], 4, **OPTIONS)) as envs:
+        envs.reset()
+        server.kill()
+        with pytest.raises(ConnectionLostError, match=r"slot [13]: the stream to 127\.0\.0\.1"):
+            envs.step(np.zeros(4, np.int64))
+        with pytest.raises(UsageError, match="call reset"):
+            envs.step(np.zeros(4, np.int64))
 
 
 @pytest.mark.parametrize("stop", ["kill", "freeze"])

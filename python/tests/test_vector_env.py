@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import concatenate, create_empty_array
 from sample_settings import settings_of
 
 import dm_env_rpc_gym
@@ -29,12 +30,22 @@ def assert_same(expected, received):
     assert data_equivalence(expected, received, exact=True), (expected, received)
 
 
+def sampled_actions(envs, steps):
+    """Actions of all slots, drawn slot by slot: Box cannot draw integers of 64 bits in a batch."""
+    space = envs.single_action_space
+    space.seed(1)
+    for _ in range(steps):
+        rows = [space.sample() for _ in range(envs.num_envs)]
+        yield concatenate(space, rows, create_empty_array(space, envs.num_envs))
+
+
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize("name", ["gridworld", "cart-pole", "coins", "wakeUp"])
 def test_a_vector_is_gymnasiums_own(sample, name, mode):
     max_steps = 5 if name == "cart-pole" else 4
     referee, envs = both(sample(name), mode, create_settings=settings_of(name, max_steps))
     with closing(referee), closing(envs):
+        assert envs.batched == (name == "cart-pole")
         assert envs.observation_space == referee.observation_space
         assert envs.action_space == referee.action_space
         assert envs.single_observation_space == referee.single_observation_space
@@ -100,31 +111,68 @@ def test_slots_are_dealt_out_over_the_addresses(sample):
     addresses = [sample("gridworld"), sample("freeRunning")]
     settings = settings_of("gridworld")
     with closing(RemoteVectorEnv(addresses, SLOTS, create_settings=settings)) as envs:
-        one, other, again = (session._host for session in envs._sessions)
+        one, other, again = (session._host for session in envs._slots._sessions)
         assert one is again
         assert [one.address, other.address] == addresses
         envs.reset(seed=1)
         envs.step(np.zeros(SLOTS, np.int64))
 
 
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_every_dtype_is_batched_there_and_back(worlds, mode):
+    referee, envs = both(worlds["mirror"], mode)
+    with closing(referee), closing(envs):
+        assert envs.batched
+        assert envs.single_action_space == referee.single_action_space
+        assert envs.single_observation_space == referee.single_observation_space
+        assert_same(referee.reset(), envs.reset())
+        for actions in sampled_actions(envs, 7):
+            expected = referee.step(actions)
+            assert_same(expected, envs.step(actions))
+            ended = expected[2] | expected[3]
+            if mode is AutoresetMode.DISABLED and ended.any():
+                mask = {"reset_mask": ended}
+                assert_same(referee.reset(options=dict(mask)), envs.reset(options=mask))
+
+
 def test_an_action_that_does_not_fit_is_sent_in_no_slot(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
         envs.reset()
-        with pytest.raises(ActionError, match="nothing was sent"):
-            envs.step(np.array([0, 0, 257]))
+        for bad in ([0, 0, 257], [0, 1.9, 0], [0, 0], 0):
+            with pytest.raises(ActionError, match="nothing was sent"):
+                envs.step(np.array(bad))
         observations = envs.step(np.array([0, 0, 0]))[0]
         np.testing.assert_array_equal(observations, [1, 1, 1])
 
 
-def test_one_slots_error_is_named_and_a_reset_mends_it(worlds):
+def test_a_slot_that_fails_is_truncated_and_the_others_go_on(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
         envs.reset()
-        with pytest.raises(ServerError, match="INTERNAL: slot 1: "):
-            envs.step(np.array([0, 3, 0]))
-        with pytest.raises(UsageError, match="call reset"):
-            envs.step(np.array([0, 0, 0]))
-        np.testing.assert_array_equal(envs.reset()[0], [0, 0, 0])
-        np.testing.assert_array_equal(envs.step(np.array([0, 0, 0]))[0], [1, 1, 1])
+        _, _, terminated, truncated, _ = envs.step(np.array([0, 3, 0]))
+        np.testing.assert_array_equal(terminated, [False] * SLOTS)
+        np.testing.assert_array_equal(truncated, [False, True, False])
+        np.testing.assert_array_equal(envs.step(np.array([0, 0, 0]))[0], [2, 0, 2])
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("name", ["cart-pole", "mirror", "signposts"])
+def test_slots_of_several_addresses_are_one_vector(sample, worlds, name, mode):
+    address = sample(name) if name == "cart-pole" else worlds[name]
+    options = {"create_settings": settings_of(name, 3)} if name == "cart-pole" else {}
+    one = RemoteVectorEnv(address, 5, autoreset_mode=mode, **options)
+    two = RemoteVectorEnv([address, address], 5, autoreset_mode=mode, **options)
+    with closing(one), closing(two):
+        assert len(two._slots._batches) == 2
+        assert_same(one.reset(seed=1), two.reset(seed=1))
+        for actions in sampled_actions(one, 8):
+            if name == "signposts":
+                actions %= 3
+            expected = one.step(actions)
+            assert_same(expected, two.step(actions))
+            ended = expected[2] | expected[3]
+            if mode is AutoresetMode.DISABLED and ended.any():
+                mask = {"reset_mask": ended}
+                assert_same(one.reset(options=dict(mask)), two.reset(options=mask))
 
 
 def test_misuse_is_told(worlds):
@@ -145,8 +193,24 @@ def test_misuse_is_told(worlds):
         RemoteVectorEnv(worlds["signposts"], 0)
 
 
-def test_more_slots_than_a_connection_has_streams(worlds):
-    with closing(RemoteVectorEnv(worlds["signposts"], 300, observations=["steps"])) as envs:
+def test_more_slots_than_a_connection_has_streams(gridworld):
+    settings = settings_of("gridworld")
+    options = {"create_settings": settings, "observations": ["step"]}
+    with closing(RemoteVectorEnv(gridworld, 300, **options)) as envs:
+        assert not envs.batched
         envs.reset()
         observations = envs.step(np.zeros(300, np.int64))[0]
         np.testing.assert_array_equal(observations, np.ones(300))
+
+
+def test_a_batch_has_thousands_of_slots(worlds):
+    with closing(RemoteVectorEnv(worlds["signposts"], 16384)) as envs:
+        assert envs.batched
+        envs.reset(seed=1)
+        observations = envs.step(np.zeros(16384, np.int64))[0]
+        np.testing.assert_array_equal(observations, np.ones(16384))
+
+
+def test_more_slots_than_the_server_has_are_an_error_not_as_many_streams(worlds):
+    with pytest.raises(ServerError, match="RESOURCE_EXHAUSTED"):
+        RemoteVectorEnv(worlds["mirror"], 10_000_000)

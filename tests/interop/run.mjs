@@ -22,7 +22,7 @@ const ofTheirs = [
 ];
 
 // Of the package, what a release of the client can answer differently.
-const ofWorlds = ["spaces", "wire", "env", "vector_env", "batches", "pettingzoo"];
+const ofWorlds = ["spaces", "wire", "env", "vector_env", "pettingzoo"];
 
 const parts = [
   [

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from dm_env_rpc.v1 import dm_env_rpc_pb2
 from gymnasium import spaces
 
-from ._tensors import TensorSpace, action_space_of, has_space, observation_space_of
-from ._wire import EnvironmentRequest, StepRequest, unpack
-from .errors import ActionError, SpecError
+from ._tensors import BatchedSpace, TensorSpace, action_space_of, has_space, observation_space_of
+from ._wire import EnvironmentRequest, StepRequest, pack, unpack
+from .errors import ActionError, SpecError, UsageError
 
 REWARD = "reward"
 DISCOUNT = "discount"
@@ -21,6 +21,22 @@ LEGAL_ACTIONS = "legal_actions"
 discrete action; `legal_actions.NAME` where a world masks one of several."""
 
 ACTION_MASK = "action_mask"
+
+TERMINATED = "terminated"
+TRUNCATED = "truncated"
+RESET_MASK = "reset_mask"
+RESET_SEEDS = "reset_seeds"
+FINAL = "final"
+
+_OF_SLOTS = (
+    "step_type",
+    TERMINATED,
+    TRUNCATED,
+    "episode_return",
+    "episode_length",
+    "slot_failures",
+)
+"""Observations of a batch beside those of its environments."""
 
 FRAME = "rgb"
 """Observation that `render` shows: uint8 [height, width, 3]."""
@@ -46,8 +62,21 @@ class Step(NamedTuple):
         return self.terminated or self.truncated
 
 
+class BatchStep(NamedTuple):
+    """A response to a step of a batch, unpacked: batched as Gymnasium batches."""
+
+    observations: Any
+    rewards: npt.NDArray[np.float64]
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    infos: dict[str, Any]
+    frames: Frame | None
+    ended: bool
+    """True if the server cut every slot short: the next step begins all of them."""
+
+
 class AgentSpecs:
-    """The specs of a joined agent.
+    """The specs of a joined agent, or of a batch.
 
     Args:
         specs: As the server sent them.
@@ -56,6 +85,7 @@ class AgentSpecs:
         actions: Names of the actions in the space; by default all that have a space. Others are
             left out of every step.
         rendered: True to receive the frame with each step.
+        slots: How many environments a batch has; spaces are those of one. None if it is no batch.
 
     Raises:
         SpecError: A name is unknown, or a spec does not fit its purpose.
@@ -67,17 +97,37 @@ class AgentSpecs:
         observations: Sequence[str] | None,
         actions: Sequence[str] | None,
         rendered: bool,
+        slots: int | None = None,
     ) -> None:
         self.sent = specs
+        self.slots = slots
         by_name = {spec.name: (uid, spec) for uid, spec in specs.observations.items()}
+        self._uid_of = {name: uid for name, (uid, _) in by_name.items()}
+        self._control_of = {spec.name: uid for uid, spec in specs.actions.items()}
+        if slots is not None:
+            _check_batch(specs, slots)
         masks = [name for name in by_name if name.split(".")[0] == LEGAL_ACTIONS]
-        aside = (REWARD, DISCOUNT, *masks)
+        aside = [REWARD, DISCOUNT, *masks]
+        controls = []
+        if slots is not None:
+            aside += [*_OF_SLOTS, *(name for name in by_name if name.split(".")[0] == FINAL)]
+            controls += [RESET_MASK, RESET_SEEDS]
         self._observations = _Layout(
-            "observation", specs.observations, observations, aside, observation_space_of
+            "observation",
+            specs.observations,
+            observations,
+            aside,
+            _space_maker(observation_space_of, slots, acts=False),
         )
-        self._actions = _Layout("action", specs.actions, actions, (), action_space_of)
+        self._actions = _Layout(
+            "action",
+            specs.actions,
+            actions,
+            controls,
+            _space_maker(action_space_of, slots, acts=True),
+        )
         self._reward = by_name.get(REWARD)
-        if self._reward is not None and self._reward[1].shape:
+        if self._reward is not None and list(self._reward[1].shape) != ([slots] if slots else []):
             raise SpecError(
                 f"observation {REWARD} has the shape {list(self._reward[1].shape)}: expected a "
                 "scalar",
@@ -101,7 +151,7 @@ class AgentSpecs:
             if mask in by_name and (mask != LEGAL_ACTIONS or len(discrete) == 1)
         }
         frame = by_name.get(FRAME)
-        self.renders = frame is not None and _is_frame(frame[1])
+        self.renders = frame is not None and _is_frame(frame[1], slots)
         self._frame = frame if rendered else None
         if rendered and not self.renders:
             raise SpecError(
@@ -111,9 +161,11 @@ class AgentSpecs:
                 "leave render_mode out, or add the observation to the world",
             )
         extra = (self._reward, *self._masks.values(), self._frame)
-        self._requested = sorted(
-            {*self._observations.uids, *(uid for uid, _ in filter(None, extra))}
-        )
+        requested = {*self._observations.uids, *(uid for uid, _ in filter(None, extra))}
+        if slots is not None:
+            requested |= {self._uid_of[TERMINATED], self._uid_of[TRUNCATED]}
+            requested |= {uid for uid in map(self._final_of, requested) if uid is not None}
+        self._requested = sorted(requested)
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
@@ -137,6 +189,28 @@ class AgentSpecs:
         """A step that begins a sequence: it needs no action."""
         return self._request({})
 
+    def reset_request(self, mask: npt.NDArray[np.bool_], seeds: Any) -> Any:
+        """A step that begins slots of a batch anew, and leaves the others as they are.
+
+        Args:
+            mask: True for those that begin.
+            seeds: One for each slot, or None.
+
+        Raises:
+            UsageError: The server does not seed slots while others go on.
+        """
+        actions = {self._control_of[RESET_MASK]: pack(mask)}
+        if seeds is not None:
+            if RESET_SEEDS not in self._control_of:
+                raise UsageError(
+                    "the server seeds all slots of a batch or none: expected seeds for all of "
+                    f"{self.slots}, received some",
+                    "UNIMPLEMENTED",
+                    "reset all slots, each with a seed or none with one",
+                )
+            actions[self._control_of[RESET_SEEDS]] = pack(seeds)
+        return self._request(actions)
+
     def read(self, response: Any) -> Step:
         """Unpacks a response.
 
@@ -144,14 +218,7 @@ class AgentSpecs:
             SpecError: The server left out what was requested.
         """
         tensors = response.observations
-        missing = [uid for uid in self._requested if uid not in tensors]
-        if missing:
-            names = [self.sent.observations[uid].name for uid in missing]
-            raise SpecError(
-                f"step response lacks observations: expected {names} beside the others",
-                "INTERNAL",
-                "report it to the authors of the world",
-            )
+        self._check_answered(tensors)
         info = {}
         if self._masks:
             info[ACTION_MASK] = self._actions.nested(
@@ -169,6 +236,84 @@ class AgentSpecs:
             None if self._frame is None else np.array(_value(tensors, self._frame)),
         )
 
+    def read_batch(self, response: Any, present: npt.NDArray[np.bool_] | None = None) -> BatchStep:
+        """Unpacks a response of a batch.
+
+        Args:
+            response: To a step.
+            present: The slots that have infos; by default all.
+
+        Raises:
+            SpecError: The server left out what was requested.
+        """
+        assert self.slots is not None
+        tensors = response.observations
+        self._check_answered(tensors)
+        if present is None:
+            present = np.ones(self.slots, np.bool_)
+        terminated = np.array(unpack(tensors[self._uid_of[TERMINATED]]))
+        truncated = np.array(unpack(tensors[self._uid_of[TRUNCATED]]))
+        all_ended = response.state != State.RUNNING
+        if all_ended:
+            truncated = truncated | ~terminated
+        rewards = np.zeros(self.slots) if self._reward is None else _value(tensors, self._reward)
+        infos: dict[str, Any] = {}
+        if self._masks:
+            infos = self._mask_infos(tensors, present)
+        finals = self._final_tensors(tensors)
+        ended = terminated | truncated
+        if finals is not None and ended.any():
+            if all_ended:
+                finals = tensors
+            final_infos = self._mask_infos(finals, ended) if self._masks else {}
+            infos |= {"final_info": final_infos, "_final_info": ended.copy()}
+            infos |= {"final_obs": self._rows(finals, ended), "_final_obs": ended.copy()}
+        return BatchStep(
+            self._observations.decode(tensors),
+            np.array(rewards, np.float64),
+            terminated,
+            truncated,
+            infos,
+            None if self._frame is None else np.array(_value(tensors, self._frame)),
+            all_ended,
+        )
+
+    def _final_of(self, uid: int) -> int | None:
+        return self._uid_of.get(f"{FINAL}.{self.sent.observations[uid].name}")
+
+    def _final_tensors(self, tensors: Mapping[int, Any]) -> Mapping[int, Any] | None:
+        """The last observations under the UIDs of the observations; None but in `same-step`."""
+        finals = {uid: self._final_of(uid) for uid in self._requested}
+        known = {uid: tensors[final] for uid, final in finals.items() if final is not None}
+        return known or None
+
+    def _rows(self, tensors: Mapping[int, Any], ended: npt.NDArray[np.bool_]) -> Any:
+        slots = np.flatnonzero(ended)
+        values = np.full(len(ended), None, object)
+        for slot, value in zip(slots, self._observations.rows(tensors, slots), strict=True):
+            values[slot] = value
+        return values
+
+    def _mask_infos(
+        self, tensors: Mapping[int, Any], present: npt.NDArray[np.bool_]
+    ) -> dict[str, Any]:
+        legal = {
+            name: np.array(_value(tensors, mask), np.int8) for name, mask in self._masks.items()
+        }
+        for rows in legal.values():
+            rows[~present] = 0
+        return _with_presence({ACTION_MASK: self._actions.nested(legal)}, present)
+
+    def _check_answered(self, tensors: Mapping[int, Any]) -> None:
+        missing = [uid for uid in self._requested if uid not in tensors]
+        if missing:
+            names = [self.sent.observations[uid].name for uid in missing]
+            raise SpecError(
+                f"step response lacks observations: expected {names} beside the others",
+                "INTERNAL",
+                "report it to the authors of the world",
+            )
+
     def _request(self, actions: Mapping[int, Any]) -> Any:
         step = StepRequest(requested_observations=self._requested, actions=actions)
         return EnvironmentRequest(step=step)
@@ -183,7 +328,7 @@ class _Layout:
         specs: Mapping[int, dm_env_rpc_pb2.TensorSpec],
         names: Iterable[str] | None,
         aside: Iterable[str],
-        make: Callable[[dm_env_rpc_pb2.TensorSpec], TensorSpace],
+        make: Callable[[Any], TensorSpace | BatchedSpace],
     ) -> None:
         by_name = {spec.name: (uid, spec) for uid, spec in sorted(specs.items())}
         if names is None:
@@ -209,7 +354,7 @@ class _Layout:
         return self._leaves
 
     @property
-    def leaves(self) -> Iterable[TensorSpace]:
+    def leaves(self) -> Iterable[TensorSpace | BatchedSpace]:
         return self._leaves.values()
 
     def nested(self, values: Mapping[str, Any]) -> Any:
@@ -218,6 +363,17 @@ class _Layout:
 
     def decode(self, tensors: Mapping[int, Any]) -> Any:
         return self._nested({uid: leaf.decode(tensors[uid]) for uid, leaf in self._leaves.items()})
+
+    def rows(self, tensors: Mapping[int, Any], slots: Any) -> list[Any]:
+        columns = {
+            uid: leaf.rows(tensors[uid], slots)
+            for uid, leaf in self._leaves.items()
+            if isinstance(leaf, BatchedSpace)
+        }
+        return [
+            self._nested({uid: column[index] for uid, column in columns.items()})
+            for index in range(len(slots))
+        ]
 
     def encode(self, value: Any) -> dict[int, Any]:
         if self._only is not None:
@@ -265,7 +421,40 @@ def _value(tensors: Mapping[int, Any], named: tuple[int, Any]) -> Any:
     return unpack(tensors[named[0]])
 
 
-def _is_frame(spec: dm_env_rpc_pb2.TensorSpec) -> bool:
-    return spec.dtype == dm_env_rpc_pb2.DataType.UINT8 and (
-        len(spec.shape) == 3 and spec.shape[2] == 3
-    )
+def _is_frame(spec: dm_env_rpc_pb2.TensorSpec, slots: int | None) -> bool:
+    shape = spec.shape if slots is None else spec.shape[1:]
+    return spec.dtype == dm_env_rpc_pb2.DataType.UINT8 and len(shape) == 3 and shape[2] == 3
+
+
+def _space_maker(
+    make: Callable[[Any], TensorSpace], slots: int | None, *, acts: bool
+) -> Callable[[Any], TensorSpace | BatchedSpace]:
+    if slots is None:
+        return make
+    return lambda spec: BatchedSpace(spec, slots, make, acts=acts)
+
+
+def _check_batch(specs: dm_env_rpc_pb2.ActionObservationSpecs, slots: int) -> None:
+    """Checks that a server which took the settings of a batch has made one."""
+    expected = {TERMINATED, TRUNCATED, RESET_MASK}
+    every = [*specs.observations.values(), *specs.actions.values()]
+    missing = expected - {spec.name for spec in every}
+    if missing or any(list(spec.shape[:1]) != [slots] for spec in every):
+        raise SpecError(
+            f"specs are not those of a batch: expected {sorted(expected)}, and a dimension of "
+            f"{slots} slots first in every shape",
+            "UNIMPLEMENTED",
+            "join without the setting batch",
+        )
+
+
+def _with_presence(tree: Mapping[str, Any], present: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Infos of slots, each with the mask of those that have it, as Gymnasium's vectors add it."""
+    infos: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            value = _with_presence(value, present)
+        elif value is None:
+            value = np.full(len(present), None, object)
+        infos |= {name: value, f"_{name}": present.copy()}
+    return infos

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from dm_env_rpc.v1 import dm_env_rpc_pb2
 
-from ._agent_specs import AgentSpecs, Step
+from ._agent_specs import AgentSpecs, BatchStep, Step
 from ._options import Options
 from ._stream import Host, Stream
 from ._tensors import pack_settings
@@ -17,6 +19,11 @@ from .errors import ConnectionLostError, RemoteError, ServerError, SpecError
 
 SEED = "seed"
 """Setting that takes the seed of `reset`, where a world declares it."""
+
+SEEDS = "seeds"
+"""Setting that takes a seed for each slot of a batch."""
+
+Seed = int | npt.NDArray[np.uint64]
 
 _FIRST_STEPS = 3
 """Steps that a sequence may take to begin: each may still report an end of before."""
@@ -43,19 +50,23 @@ class Session:
         host: Where the streams go.
         options: The world and its agents.
         agents: How many.
+        slots: Of a batch, whose settings are in the options. None for none.
     """
 
-    def __init__(self, host: Host, options: Options, agents: int = 1) -> None:
+    def __init__(
+        self, host: Host, options: Options, agents: int = 1, slots: int | None = None
+    ) -> None:
         self._host = host
         self._options = options
         self._count = agents
+        self._slots = slots
         self._agents: list[_Agent] = []
         self._world = options.get("world")
         self._owned = self._world is None
         self._left_behind: list[str] = []
         self._opened = False
-        self._seed_routes: list[Callable[[int], Awaitable[None]]] = [self._seed_by_reset]
-        if self._owned:
+        self._seed_routes: list[Callable[[Seed], Awaitable[None]]] = [self._seed_by_reset]
+        if self._owned and slots is None:
             self._seed_routes += [self._seed_by_reset_world, self._seed_by_create]
         self._refusal: str | None = None
 
@@ -68,6 +79,11 @@ class Session:
     def world_name(self) -> str:
         """Name of the world that was joined."""
         return self._world or ""
+
+    @property
+    def lost(self) -> bool:
+        """True if the next reset has to connect again."""
+        return not self._opened or any(agent.stream.lost for agent in self._agents)
 
     def warn_of_seeds(self) -> None:
         """Warns once, in the caller's thread, if no setting of the world took a seed."""
@@ -83,16 +99,16 @@ class Session:
         """Makes the world and joins it; undoes what was done if it fails."""
         await self._open({})
 
-    async def reset(self, seed: int | None, settings: Mapping[str, Any]) -> list[Step]:
+    async def reset(self, seed: Seed | None, settings: Mapping[str, Any]) -> list[Any]:
         """Begins a sequence of every agent, over new streams where one was lost.
 
         Args:
-            seed: Goes to the first of these that takes it: a reset, a reset of the world, a new
-                world.
+            seed: Of the world, or one for each slot of a batch. It goes to the first of these that
+                takes it: a reset, a reset of the world, a new world.
             settings: Settings of the reset.
         """
         packed = pack_settings(settings)
-        if self._opened and not any(agent.stream.lost for agent in self._agents):
+        if not self.lost:
             try:
                 return await self._begin(seed, packed)
             except ServerError as error:
@@ -104,14 +120,31 @@ class Session:
         await self._reopen({})
         return await self._begin(seed, packed)
 
-    async def step(self, requests: Mapping[int, Any]) -> list[Step]:
+    async def step(self, requests: Mapping[int, Any]) -> list[Any]:
         """Steps agents by their index, sent in that order."""
         agents = [self._agents[index] for index in requests]
         for agent, request in zip(agents, requests.values(), strict=True):
             await agent.stream.send(request)
         return await gather(self._receive_step(agent) for agent in agents)
 
-    async def first_steps(self) -> list[Step]:
+    async def restart(
+        self,
+        mask: npt.NDArray[np.bool_],
+        seeds: Seed | None,
+        present: npt.NDArray[np.bool_],
+    ) -> BatchStep:
+        """Begins the sequences of some slots of a batch; the others stay as they are.
+
+        Args:
+            mask: True for those that begin.
+            seeds: One for each slot, or None.
+            present: The slots that have infos in the result.
+        """
+        [agent] = self._agents
+        await agent.stream.send(agent.specs.reset_request(mask, seeds))
+        return agent.specs.read_batch(await agent.stream.receive(), present)
+
+    async def first_steps(self) -> list[Any]:
         """Begins the next sequence of agents whose last one has ended."""
         for agent in self._agents:
             await agent.stream.send(agent.specs.first_request())
@@ -183,17 +216,18 @@ class Session:
             options.get("observations"),
             options.get("actions"),
             options.get("render_mode") is not None,
+            self._slots,
         )
 
     async def _begin(
-        self, seed: int | None, settings: Mapping[str, dm_env_rpc_pb2.Tensor]
-    ) -> list[Step]:
+        self, seed: Seed | None, settings: Mapping[str, dm_env_rpc_pb2.Tensor]
+    ) -> list[Any]:
         if seed is not None:
             await self._seed(seed)
         await self._reset([agent for agent in self._agents if agent.running or settings], settings)
         return await self.first_steps()
 
-    async def _seed(self, seed: int) -> None:
+    async def _seed(self, seed: Seed) -> None:
         for route in self._seed_routes:
             try:
                 await route(seed)
@@ -208,10 +242,11 @@ class Session:
         if not self._opened:
             await self._open({})
 
-    async def _seed_by_reset(self, seed: int) -> None:
-        await self._reset(self._agents, pack_settings({SEED: seed}))
+    async def _seed_by_reset(self, seed: Seed) -> None:
+        name = SEEDS if isinstance(seed, np.ndarray) else SEED
+        await self._reset(self._agents, pack_settings({name: seed}))
 
-    async def _seed_by_reset_world(self, seed: int) -> None:
+    async def _seed_by_reset_world(self, seed: Seed) -> None:
         # No other agent may be RUNNING, or the call would wait until it had stepped.
         await self._reset([agent for agent in self._agents if agent.running], {})
         request = dm_env_rpc_pb2.ResetWorldRequest(
@@ -219,7 +254,7 @@ class Session:
         )
         await self._agents[0].stream.request(Request(reset_world=request))
 
-    async def _seed_by_create(self, seed: int) -> None:
+    async def _seed_by_create(self, seed: Seed) -> None:
         await self._reopen({SEED: seed})
 
     async def _reset(
@@ -236,7 +271,7 @@ class Session:
         if response.specs != agent.specs.sent:
             raise _specs_changed()
 
-    async def _receive_first_step(self, agent: _Agent) -> Step:
+    async def _receive_first_step(self, agent: _Agent) -> Step | BatchStep:
         for attempt in range(_FIRST_STEPS):
             if attempt > 0:
                 await agent.stream.send(agent.specs.first_request())
@@ -250,8 +285,10 @@ class Session:
             "report it to the authors of the world",
         )
 
-    async def _receive_step(self, agent: _Agent) -> Step:
-        step = agent.specs.read(await agent.stream.receive())
+    async def _receive_step(self, agent: _Agent) -> Step | BatchStep:
+        response = await agent.stream.receive()
+        specs = agent.specs
+        step = specs.read(response) if specs.slots is None else specs.read_batch(response)
         agent.running = not step.ended
         return step
 

@@ -28,6 +28,9 @@ Metadata = Sequence[tuple[str, str]]
 
 _PROCESS = "/dm_env_rpc.v1.Environment/Process"
 
+_BROKEN = "Internal error from Core"
+"""What gRPC calls a write that failed."""
+
 _ENDED = (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError)
 """What a call that has ended raises."""
 
@@ -203,6 +206,8 @@ class Stream:
     async def _end(self) -> ConnectionLostError:
         code = await self._call.code()
         details = await self._call.details()
+        if details == _BROKEN:
+            code, details = grpc.StatusCode.UNAVAILABLE, "the connection broke"
         return ConnectionLostError(
             f"the stream to {self._host.address} ended: {details or 'the server closed it'}",
             "UNAVAILABLE" if code == grpc.StatusCode.OK else code.name,

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spaces for tensor specs, and the values of those spaces as tensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from dm_env_rpc.v1 import dm_env_rpc_pb2, tensor_utils
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from ._wire import pack, unpack, unpack_flat
 from .errors import ActionError, SpecError
@@ -70,6 +71,72 @@ class TensorSpace:
             ActionError: The value's kind, shape or range is not the spec's.
         """
         return pack(self._encode(value))
+
+
+class BatchedSpace:
+    """A tensor spec with a leading dimension for slots, as the space of one slot.
+
+    Values are batched as `gymnasium.vector.utils` batches those of the space.
+
+    Attributes:
+        name: The spec's name.
+        space: The space of one slot.
+    """
+
+    def __init__(
+        self, spec: Any, slots: int, make: Callable[[Any], TensorSpace], *, acts: bool
+    ) -> None:
+        self._slots = slots
+        self._single = make(_row_of(spec, slots))
+        self.name = self._single.name
+        self.space = self._single.space
+        self._batched = batch_space(self.space, slots) if acts else None
+        self._encode = make(spec)._encode if acts else None
+        self._plain = isinstance(
+            self.space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+        )
+
+    def decode(self, tensor: Any) -> Any:
+        """Returns a tensor of the server as the batched values of all slots."""
+        array = unpack(tensor)
+        if self._plain:
+            return np.array(array, self.space.dtype)
+        rows = [self._single._decode(row) for row in array]
+        batch: Any = create_empty_array(self.space, self._slots)
+        return concatenate(self.space, rows, batch)
+
+    def rows(self, tensor: Any, slots: Iterable[int]) -> list[Any]:
+        """Returns the values of some slots."""
+        array = unpack(tensor)
+        return [self._single._decode(array[slot]) for slot in slots]
+
+    def encode(self, value: Any) -> Any:
+        """Returns the batched actions of all slots as a tensor.
+
+        Raises:
+            ActionError: Their kind, shape or range is not the spec's.
+        """
+        assert self._encode is not None
+        assert self._batched is not None
+        if self._plain:
+            return pack(self._encode(value))
+        return pack(self._encode(tuple(iterate(self._batched, value))))
+
+
+def _row_of(spec: Any, slots: int) -> Any:
+    """The spec of one slot; bounds for each element are those of the first."""
+    row = type(spec)()
+    row.CopyFrom(spec)
+    del row.shape[0]
+    for which in ("min", "max"):
+        if spec.HasField(which):
+            bound = getattr(row, which)
+            flat = unpack_flat(bound)
+            if flat.size > 1:
+                field = bound.WhichOneof("payload")
+                first = pack(flat[: flat.size // slots])
+                getattr(bound, field).array = getattr(first, field).array
+    return row
 
 
 def action_space_of(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:

@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many agents, each in a world of its own, as a vector environment of Gymnasium."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from gymnasium.vector.utils import batch_space
 from typing_extensions import Unpack
 
-from ._agent_specs import Frame, Step
+from ._batches import Batches
 from ._options import Caller, Options
-from ._session import Session, gather
+from ._slots import Slots
+from ._streams import Streams
 from .env import metadata_of, reset_settings
-from .errors import RemoteError, SpecError, UsageError
+from .errors import ServerError, SpecError, UsageError
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
 class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
-    """Many agents, each in a world of its own, stepped together.
+    """Many environments, stepped together.
 
-    The semantics are those of `gymnasium.vector.SyncVectorEnv` over as many `RemoteEnv`, with all
-    requests under way at once. After an error other than an `ActionError` the next call is
-    `reset`, which connects again where it has to.
+    The semantics are those of `gymnasium.vector.SyncVectorEnv` over as many `RemoteEnv`. Where the
+    server can, all slots of an address are a batch: one message a step carries them all. Elsewhere
+    each slot has a stream and a world of its own, with all requests under way at once.
+
+    After an error other than an `ActionError` the next call is `reset`, which connects again where
+    it has to.
 
     Args:
         address: `host:port` of the server. Of several, each takes its turn as slots are dealt out.
@@ -64,36 +68,21 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.render_mode = options.get("render_mode")
         self._caller = Caller(options)
-        addresses = [address] if isinstance(address, str) else list(address)
-        hosts = [self._caller.host(one) for one in addresses]
-        self._sessions = [Session(hosts[index % len(hosts)], options) for index in range(num_envs)]
+        self._slots = self._join([address] if isinstance(address, str) else list(address), options)
         self.closed = False
-        try:
-            self._together({i: one.open() for i, one in enumerate(self._sessions)}, "joining")
-            specs = [session.specs[0] for session in self._sessions]
-            for index, other in enumerate(specs):
-                if (other.observation_space, other.action_space) != (
-                    specs[0].observation_space,
-                    specs[0].action_space,
-                ):
-                    raise SpecError(
-                        f"slot {index} has other specs than slot 0",
-                        "FAILED_PRECONDITION",
-                        "give servers of the same world",
-                    )
-        except BaseException:
-            self.close()
-            raise
-        self._specs = specs
-        self.metadata = {**metadata_of(specs[0]), "autoreset_mode": self.autoreset_mode}
-        self.single_observation_space = specs[0].observation_space
-        self.single_action_space = specs[0].action_space
+        specs = self._slots.specs
+        self.metadata = {**metadata_of(specs), "autoreset_mode": self.autoreset_mode}
+        self.single_observation_space = specs.observation_space
+        self.single_action_space = specs.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._latest: list[Any] = [None] * num_envs
-        self._frames: list[Frame | None] = [None] * num_envs
         self._ended: Bools = np.zeros(num_envs, np.bool_)
         self._stale: Bools = np.ones(num_envs, np.bool_)
+
+    @property
+    def batched(self) -> bool:
+        """True if one stream to each address carries all of its slots."""
+        return isinstance(self._slots, Batches)
 
     def reset(
         self,
@@ -111,19 +100,11 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         seeds = self._seeds(seed)
         mask = self._mask(options)
         settings = reset_settings(options)
-        slots = [int(index) for index in np.flatnonzero(mask)]
         self._stale[mask] = True
-        begun = self._together(
-            {index: self._sessions[index].reset(seeds[index], settings) for index in slots},
-            "reset",
-        )
+        begun = self._slots.reset(seeds, mask, settings)
         self._stale[mask] = False
         self._ended[mask] = False
-        infos: dict[str, Any] = {}
-        for index, [step] in begun.items():
-            self._sessions[index].warn_of_seeds()
-            infos = self._keep(index, step, infos)
-        return self._observations(), infos
+        return begun
 
     def step(self, actions: Any) -> tuple[Any, Floats, Bools, Bools, dict[str, Any]]:
         """Steps every slot with its action of the action space.
@@ -138,88 +119,42 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
                 "FAILED_PRECONDITION",
                 "call reset() first",
             )
-        beginning = self._ended.copy()
-        if self.autoreset_mode is AutoresetMode.DISABLED and beginning.any():
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             raise UsageError(
-                f"slots {np.flatnonzero(beginning).tolist()} have ended, and autoreset_mode is "
+                f"slots {np.flatnonzero(self._ended).tolist()} have ended, and autoreset_mode is "
                 "disabled",
                 "FAILED_PRECONDITION",
                 'reset them with options={"reset_mask": ...}',
             )
-        requests = {
-            index: self._specs[index].request(action)
-            for index, action in enumerate(iterate(self.action_space, actions))
-            if not beginning[index]
-        }
+        requests = self._slots.requests(actions, self._ended)
         self._stale[:] = True
-        answers = self._together(
-            {
-                index: session.step({0: requests[index]})
-                if index in requests
-                else session.first_steps()
-                for index, session in enumerate(self._sessions)
-            },
-            "step",
-        )
-        steps = {index: step for index, [step] in answers.items()}
-        rewards = np.array(
-            [0.0 if beginning[index] else step.reward for index, step in steps.items()], np.float64
-        )
-        terminated = np.array([step.terminated for step in steps.values()], np.bool_)
-        truncated = np.array([step.truncated for step in steps.values()], np.bool_)
-        ended = terminated | truncated
-        infos: dict[str, Any] = {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
-            begun = self._together(
-                {int(i): self._sessions[i].first_steps() for i in np.flatnonzero(ended)},
-                "autoreset",
-            )
-            for index, [first] in begun.items():
-                last = steps[index]
-                final = {"final_obs": last.observation, "final_info": last.info}
-                infos = self._add_info(infos, final, index)
-                steps[index] = first
-            self._ended[:] = False
-        else:
-            self._ended = ended
+        stepped = self._slots.step(requests, self._ended)
         self._stale[:] = False
-        for index, step in steps.items():
-            infos = self._keep(index, step, infos)
-        return self._observations(), rewards, terminated, truncated, infos
+        _, _, terminated, truncated, _ = stepped
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            self._ended = terminated | truncated
+        return stepped
 
     def render(self) -> tuple[Any, ...] | None:
         """Returns the frame of each slot's last step, if `render_mode` is `"rgb_array"`."""
-        if self.render_mode is None:
-            return None
-        return tuple(None if frame is None else frame.copy() for frame in self._frames)
+        return None if self.render_mode is None else self._slots.frames()
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes every slot; never raises."""
-        self._caller.close(gather(session.close() for session in self._sessions))
+        self._slots.close()
 
-    def _together(self, calls: Mapping[int, Coroutine[Any, Any, Any]], what: str) -> dict[int, Any]:
-        """Runs a call in each of some slots at once, and names the slot in the first error."""
-
-        async def in_slot(index: int, call: Coroutine[Any, Any, Any]) -> Any:
-            try:
-                return await call
-            except RemoteError as error:
-                raise type(error)(
-                    f"slot {index}: {error.message}", error.code, error.remedy
-                ) from error
-
-        results = self._caller.call(gather(in_slot(i, call) for i, call in calls.items()), what)
-        return dict(zip(calls, results, strict=True))
-
-    def _keep(self, index: int, step: Step, infos: dict[str, Any]) -> dict[str, Any]:
-        self._latest[index] = step.observation
-        self._frames[index] = step.frame
-        return self._add_info(infos, step.info, index)
-
-    def _observations(self) -> Any:
-        space = self.single_observation_space
-        batch: Any = create_empty_array(space, self.num_envs)
-        return concatenate(space, self._latest, batch)
+    def _join(self, addresses: Sequence[str], options: Options) -> Slots:
+        hosts = [self._caller.host(address) for address in addresses]
+        arguments = (self._caller, hosts, options, self.num_envs, self.autoreset_mode)
+        try:
+            return Batches(*arguments)
+        except SpecError:
+            return Streams(*arguments)
+        except ServerError as error:
+            if error.code == "RESOURCE_EXHAUSTED":
+                raise
+            # A server without batches refuses their settings; what else is wrong, it says again.
+            return Streams(*arguments)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
         if seed is None:

@@ -8,6 +8,7 @@ import { echo } from "./worlds/echo.ts";
 import { everyAction } from "./worlds/every-action.ts";
 import { exacting } from "./worlds/exacting.ts";
 import { garden, toolShed } from "./worlds/garden.ts";
+import { mirror } from "./worlds/mirror.ts";
 import { signposts } from "./worlds/signposts.ts";
 
 const servers = {
@@ -16,6 +17,7 @@ const servers = {
   "every-action": await serve({ worlds: [everyAction] }),
   exacting: await serve({ worlds: [exacting] }),
   garden: await serve({ worlds: [garden], properties: toolShed(), premade: [{}] }),
+  mirror: await serve({ worlds: [mirror] }),
   "narrow-echo": await serve({ worlds: [echo], limits: { maxMessageBytes: 10_000 } }),
   signposts: await serve({ worlds: [signposts] }),
   "tic-tac-toe": await serve({ worlds: [ticTacToe] }),
