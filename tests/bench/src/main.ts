@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runAb } from "./ab/index.ts";
+import { runBrowser } from "./browser/table.ts";
 import { clientSteps } from "./client/table.ts";
 import { benchCodec, formatCodec } from "./codec/index.ts";
 import { versionsOf } from "./harness/child.ts";
@@ -29,6 +30,7 @@ const runs: Readonly<Record<TableName, Run>> = {
   server: runServer,
   growth: runGrowth,
   matchmaker: runMatchmaker,
+  browser: runBrowser,
   codec: async ({ quick }) => {
     const table = await benchCodec({ quick });
     const missed = table.rows.flatMap(({ goals }) => goals.filter(({ met }) => !met)).length;

@@ -10,6 +10,7 @@ export const tables = [
   "server",
   "growth",
   "matchmaker",
+  "browser",
 ] as const;
 
 /** The name of a table. */

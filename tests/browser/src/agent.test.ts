@@ -61,7 +61,25 @@ const agent = `
   );
 `;
 
+const vectors = `
+  import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
+  globalThis.playTwo = async (url, length) => {
+    const createSettings = () => ({ length });
+    const environment = await vectorize(2, remoteSlots(url, { createSettings }));
+    try {
+      let { observation } = await environment.reset();
+      for (let step = 0; step < 3; step++) {
+        ({ observation } = await environment.step([{ stride: 1 }, { stride: 2 }]));
+      }
+      return [...observation.position.data];
+    } finally {
+      await environment.close();
+    }
+  };
+`;
+
 declare global {
+  var playTwo: (url: string, length: number) => Promise<unknown>;
   var play: (url: string, length: number) => Promise<unknown>;
   var refusal: (url: string) => Promise<string>;
 }
@@ -102,6 +120,21 @@ describe.each(installedBrowsers)("an agent in $name", (browser) => {
       const url = server.url.replace("http", "ws");
       const result = await page.evaluate((to) => globalThis.play(to, 201), url);
       expect(result).toEqual({ steps: 101, position: 202, track: [202], reward: 1 });
+    } finally {
+      await started.close();
+    }
+  });
+
+  test("plays several environments as one", async () => {
+    await using site = await serveSite((await bundle(vectors)).script);
+    await using server = await serve({ worlds: [race], allowedOrigins: [site.origin] });
+    const started = await start(browser);
+    try {
+      const page = await started.newPage();
+      await page.goto(site.origin);
+      await page.waitForFunction(() => globalThis.playTwo !== undefined);
+      const url = server.url.replace("http", "ws");
+      expect(await page.evaluate((to) => globalThis.playTwo(to, 100), url)).toEqual([3, 6]);
     } finally {
       await started.close();
     }

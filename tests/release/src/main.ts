@@ -6,6 +6,7 @@ import { Checks } from "./checks.ts";
 import { compile } from "./compile.ts";
 import { modulesOf, writeConsumers } from "./consumers.ts";
 import { bringNode, declares, type Node, nodeVersions } from "./nodes.ts";
+import { bytesInPage } from "./page-size.ts";
 import { makeProject, type Project } from "./project.ts";
 import { printTable, type Row, writeReport } from "./report.ts";
 import { root, run } from "./run.ts";
@@ -114,6 +115,35 @@ async function checkModules(
   return good;
 }
 
+/** The client as pages have it, and its most bytes there, minified and compressed. */
+const inPages = [
+  {
+    name: "client",
+    most: 60 * 1024,
+    module: 'import { connect } from "@dm-env-rpc/client"; globalThis.connect = connect;',
+  },
+  {
+    name: "client-and-vectors",
+    most: 70 * 1024,
+    module: `
+      import { connect } from "@dm-env-rpc/client";
+      import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
+      Object.assign(globalThis, { connect, remoteSlots, vectorize });`,
+  },
+];
+
+async function checkPages(folder: string): Promise<void> {
+  for (const { name, most, module } of inPages) {
+    await checks.check(`the ${name} in a page is at most ${most / 1024} KiB`, async () => {
+      const bytes = await bytesInPage(folder, name, module);
+      process.stdout.write(`      ${name}: ${(bytes / 1024).toFixed(1)} KiB gzip in a page\n`);
+      if (bytes > most) {
+        throw new Error(`expected at most ${most} bytes, received ${bytes}`);
+      }
+    });
+  }
+}
+
 /** All packages and their peers in one project: every module, and programs that use them. */
 async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[]): Promise<void> {
   const folder = join(scratch, "together");
@@ -139,6 +169,7 @@ async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[
     return;
   }
   await checkModules("every package with its peers", folder, [], nodes);
+  await checkPages(folder);
   for (const { version, bin } of nodes.filter((node) => declares(">=22.18", node.version))) {
     await checks.check(`the README's program runs as it is on node ${version}`, async () => {
       await run(join(bin, "node"), ["src/readme.ts"], { cwd: folder, path: bin });

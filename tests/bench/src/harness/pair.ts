@@ -5,6 +5,7 @@ import { type Child, type ChildOptions, startNode } from "./child.ts";
 export interface Pair extends AsyncDisposable {
   readonly server: Child;
   readonly client: Child;
+  readonly port: number;
   /** Opens connections of the client to the server. */
   connect(group: string, connections: number, inFlight?: number, peer?: string): Promise<void>;
 }
@@ -25,6 +26,7 @@ export async function startPair(
     return {
       server,
       client,
+      port,
       async connect(group, connections, inFlight = 1, peer = peers.client) {
         await client.ask("connect", { group, peer, load, port, connections, inFlight });
       },

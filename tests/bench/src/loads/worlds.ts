@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineWorld, freeRunning, lockstep, type WorldDefinition } from "@dm-env-rpc/server";
-import { t } from "@dm-env-rpc/tensor-codec";
+import { t, tensor } from "@dm-env-rpc/tensor-codec";
 import { type BoardGame, boardGame, boardShape } from "./board.ts";
 import { bytesGame } from "./bytes.ts";
 import { screenGame, screenShape, stackShape } from "./screen.ts";
@@ -34,9 +34,27 @@ export const boardWorld = defineWorld({
         }
       },
       observe: observeBoard(game),
+      picture: () => pictureOf(game.board()),
     };
   },
 });
+
+/** Pixels of a side of a cell. */
+const cellSide = 8;
+
+/** The board as a picture for viewers: uint8 [80, 40, 3]. */
+function pictureOf(board: Uint8Array) {
+  const [rows, columns] = boardShape;
+  const shape = [rows * cellSide, columns * cellSide, 3] as const;
+  const pixels = new Uint8Array(shape[0] * shape[1] * shape[2]);
+  for (let y = 0; y < shape[0]; y++) {
+    for (let x = 0; x < shape[1]; x++) {
+      const cell = Math.floor(y / cellSide) * columns + Math.floor(x / cellSide);
+      pixels.fill(board[cell] === 1 ? 255 : 40, (y * shape[1] + x) * 3, (y * shape[1] + x + 1) * 3);
+    }
+  }
+  return tensor("uint8", shape, pixels);
+}
 
 /** The small step in a world that many agents share: a tick once each of them has stepped. */
 export const sharedWorld = defineWorld({

@@ -6,6 +6,8 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   ours: async () => (await import("./ours.ts")).ours,
   "ours-each": async () => (await import("./ours.ts")).oursEach,
   "ours-reuse": async () => (await import("./ours.ts")).oursReusing,
+  "ours-websocket": async () => (await import("./ours.ts")).oursWebSocket,
+  viewers: async () => (await import("../browser/viewers.ts")).viewers,
   "in-process": async () => (await import("./ours.ts")).inProcess,
   idle: async () => (await import("./idle.ts")).idle,
   "never-reads": async () => (await import("./never-reads.ts")).neverReads,

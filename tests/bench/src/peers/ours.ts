@@ -14,6 +14,9 @@ type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<
 /** The product: `serve`, a world on the clock `freeRunning`, and `Environment`; `stepMany` with several steps in flight. */
 export const ours: Peer = networked(stepsInBatches);
 
+/** The same over WebSocket. */
+export const oursWebSocket: Peer = networked(stepsInBatches, "view", "ws://");
+
 /** The same with an agent that reuses the memory of its observations at each step. */
 export const oursReusing: Peer = networked(stepsInBatches, "reuse");
 
@@ -31,7 +34,7 @@ export const inProcess: Peer = {
   },
 };
 
-function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): Peer {
+function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view", scheme = ""): Peer {
   return {
     async serve(load) {
       const server = await serve({ worlds: [load.world], limits });
@@ -39,7 +42,13 @@ function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view"): P
     },
     async connect(load, port, inFlight) {
       const options = { maxInFlight: inFlight };
-      return agent(load, await connect(`127.0.0.1:${port}`, options), pipelined, port, tensors);
+      return agent(
+        load,
+        await connect(`${scheme}127.0.0.1:${port}`, options),
+        pipelined,
+        port,
+        tensors,
+      );
     },
   };
 }
