@@ -13,7 +13,7 @@ const enforced = [
   { from: 47, to: 59, who: "client" },
   { from: 60, to: 63, who: "server" },
   { from: 67, to: 67, who: "client" },
-  { from: 68, to: 72, who: "server" },
+  { from: 68, to: 73, who: "server" },
   { from: 75, to: 75, who: "server" },
 ];
 

@@ -184,7 +184,7 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
       }
       return;
     case "resetWorld":
-      world.resetWorld(undefined, new Map(), answer);
+      world.resetWorld([], new Map(), answer);
       return;
     case "pass":
       answer("passed");
@@ -209,7 +209,7 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
   } else if (kind === "leave") {
     world.leave(seat, once);
   } else {
-    world.resetWorld(seat, new Map(), once);
+    world.resetWorld([seat], new Map(), once);
   }
 }
 
@@ -268,7 +268,7 @@ describe("the engine", () => {
     expect(statesOf(table.step(0))).toEqual([9]);
     expect(statesOf(table.reset(0))).toEqual([9]);
     const resetBy: unknown[] = [];
-    table.world.resetWorld(table.seat(0), new Map(), (result) => resetBy.push(result));
+    table.world.resetWorld([table.seat(0)], new Map(), (result) => resetBy.push(result));
     expect(resetBy).toMatchObject([{ code: "FAILED_PRECONDITION" }]);
     table.world.leave(table.seat(0), (result) => expect(result).toBeUndefined());
     expect(table.left.get(1)).toBe(1);

@@ -29,6 +29,7 @@ import {
   type Idle,
   type OutstandingStep,
   type Resetting,
+  type RowStep,
   type Running,
   type Seat,
   type SeatState,
@@ -313,7 +314,7 @@ export class Engine {
       reply(errorResponse(refusal));
       return;
     }
-    const first = state.kind !== "running" || !state.entered;
+    const first = isFirst(state);
     let step: OutstandingStep;
     try {
       const requested = specs.readRequested(request);
@@ -345,6 +346,44 @@ export class Engine {
       this.#deliverEnd(state, step);
     } else {
       this.#firstStep(seat, step);
+    }
+  }
+
+  /**
+   * Takes a step of several agents, in order; each is checked before any is taken.
+   *
+   * @param refuse Takes the error of the first that is refused, and its index; then no step is taken.
+   */
+  stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void {
+    for (const [index, { seat, request }] of steps.entries()) {
+      const refusal = this.#stepRefusal(seat.state) ?? this.#misfit(seat, request);
+      if (refusal !== undefined) {
+        refuse(refusal, index);
+        return;
+      }
+    }
+    for (const { seat, request, reply } of steps) {
+      this.step(seat, request, reply);
+    }
+  }
+
+  /** The error of a step that does not fit its specs or that the world refuses. */
+  #misfit(seat: Seat, request: StepRequest): unknown {
+    let actions: ActionValues;
+    try {
+      seat.specs.readRequested(request);
+      if (isFirst(seat.state)) {
+        return undefined;
+      }
+      actions = seat.specs.readActions(request);
+    } catch (error) {
+      return error;
+    }
+    try {
+      return this.#validate(seat.agent, actions);
+    } catch (error) {
+      this.fail(error);
+      return this.#state.gone;
     }
   }
 
@@ -919,15 +958,17 @@ export class Engine {
 
   // ——— The world is reset (behaviours 41–44).
 
-  /** @param caller The seat of the caller, if it has joined this world. */
-  resetWorld(caller: Seat | undefined, settings: PackedSettings, done: Done<undefined>): void {
+  /** @param callers The seats of the caller, if it has joined this world. */
+  resetWorld(callers: readonly Seat[], settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
-      if (caller?.state.kind === "gone") {
-        throw caller.state.reason ?? leftAlready();
+      for (const { state } of callers) {
+        if (state.kind === "gone") {
+          throw state.reason ?? leftAlready();
+        }
       }
       const specs = this.#definition.resetWorldSettings ?? {};
       const values = readSettings(specs, settings, "reset world", true);
-      if (caller !== undefined) {
+      for (const caller of callers) {
         this.#startAnew(caller);
       }
       const reset = this.#state.reset ?? this.#beginReset();
@@ -1211,6 +1252,11 @@ function made(play: Play | undefined): Play {
     throw new Error("the world has not been made yet");
   }
   return play;
+}
+
+/** True if the next step of a seat is the first of a sequence, or delivers an end. */
+function isFirst(state: SeatState): boolean {
+  return state.kind !== "running" || !state.entered;
 }
 
 function isOpening({ state }: Seat): boolean {

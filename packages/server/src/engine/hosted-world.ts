@@ -9,7 +9,7 @@ import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.t
 import type { CallLimitsMs } from "./author-calls.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
-import type { Seat, WorldState } from "./state.ts";
+import type { RowStep, Seat, WorldState } from "./state.ts";
 import type { WorldSettingsOptions } from "./world-settings.ts";
 
 /** An agent's place, and the world that it is in. */
@@ -63,9 +63,9 @@ export interface HostedWorld extends SpectatedWorld {
   create(done: Done<undefined>): void;
   /** @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself. */
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void;
-  /** @param caller The seat of the caller, if it has joined this world. */
+  /** @param callers The seats of the caller, if it has joined this world. */
   resetWorld(
-    caller: Readonly<Seat> | undefined,
+    callers: readonly Readonly<Seat>[],
     settings: PackedSettings,
     done: Done<undefined>,
   ): void;
@@ -88,6 +88,12 @@ export interface JoinedWorld extends HostedWorld {
   readonly state: Readonly<WorldState>;
   /** Takes a step; the world's clock says when it is answered. */
   step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void;
+  /**
+   * Takes a step of several agents, in order; each is checked before any is taken.
+   *
+   * @param refuse Takes the error of the first that is refused, and its index; then no step is taken.
+   */
+  stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
   leave(seat: Readonly<Seat>, done: Done<undefined>): void;
   /** Takes an agent out whose request waits for other agents, and answers that request with an error (behaviour 67). */

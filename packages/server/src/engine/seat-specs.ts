@@ -127,7 +127,8 @@ function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
   return true;
 }
 
-function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {
+/** The error of a UID that is in no specs. */
+export function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {
   const known = table.entries
     .slice(0, 32)
     .map((entry) => `${entry.uid} (${entry.name})`)

@@ -2,7 +2,7 @@
 import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
-import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import type { StepRequest, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import type { ActionValues, ClockSeat } from "../definition/clock.ts";
 import type { Cancel } from "./outside.ts";
@@ -10,6 +10,13 @@ import type { Done, Reply } from "./requests.ts";
 import type { RewardSum } from "./rewards.ts";
 import { RunningAgents } from "./running-agents.ts";
 import type { SeatSpecs } from "./seat-specs.ts";
+
+/** One of the steps that several agents make together. */
+export interface RowStep {
+  readonly seat: Readonly<Seat>;
+  readonly request: StepRequest;
+  readonly reply: Reply;
+}
 
 /** A checked step without an answer yet. */
 export interface OutstandingStep {

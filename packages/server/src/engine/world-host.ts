@@ -15,7 +15,7 @@ import type {
 } from "./hosted-world.ts";
 import { ownedStep } from "./owned-request.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
-import type { Seat, WorldState } from "./state.ts";
+import type { RowStep, Seat, WorldState } from "./state.ts";
 import { Turnstile } from "./turnstile.ts";
 import { WorldSettings } from "./world-settings.ts";
 
@@ -126,16 +126,20 @@ export class WorldHost implements JoinedWorld {
     }
   }
 
+  stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void {
+    this.#calls.operate(() => this.#engine.stepAll(steps, refuse));
+  }
+
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void {
     this.#calls.operate(() => this.#engine.reset(seat, settings, reply));
   }
 
   resetWorld(
-    caller: Readonly<Seat> | undefined,
+    callers: readonly Readonly<Seat>[],
     settings: PackedSettings,
     done: Done<undefined>,
   ): void {
-    this.#calls.operate(() => this.#engine.resetWorld(caller, settings, done));
+    this.#calls.operate(() => this.#engine.resetWorld(callers, settings, done));
   }
 
   call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {

@@ -220,7 +220,7 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   resetWorld(
-    caller: Readonly<Seat> | undefined,
+    callers: readonly Readonly<Seat>[],
     settings: PackedSettings,
     done: Done<undefined>,
   ): void {
@@ -237,8 +237,8 @@ export class PerAgentWorlds implements HostedWorld {
     let failure: DmEnvRpcError | undefined;
     const over = afterAll(this.#worlds.size, () => done(failure));
     for (const world of [...this.#worlds.values()]) {
-      const isOwn = caller !== undefined && world.state.seats.get(caller.agent) === caller;
-      world.resetWorld(isOwn ? caller : undefined, this.#withOwnSeed(settings), (result) => {
+      const own = callers.filter((caller) => world.state.seats.get(caller.agent) === caller);
+      world.resetWorld(own, this.#withOwnSeed(settings), (result) => {
         if (isDmEnvRpcError(result)) {
           failure = result;
         }

@@ -3,11 +3,12 @@ import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
 import { joinTokenSetting } from "../definition/reserved-settings.ts";
-import type { Joined } from "../engine/hosted-world.ts";
 import type { Done } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
+import { joinRows, readSeats, seatsSetting, takesSeats } from "./join-rows.ts";
+import { type Place, placeOf } from "./place.ts";
 import { readJoinToken, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
 import type { Worlds } from "./worlds.ts";
 
@@ -17,8 +18,9 @@ export interface JoiningHost extends TensorLimits {
   readonly takeSeat: TakeSeat;
 }
 
-/** An agent in a world, and the seat that its token was for. */
-export interface Admitted extends Joined {
+/** The place of a stream in a world, and the seat that its token was for. */
+export interface Admitted {
+  readonly place: Place;
   readonly taken: TakenSeat;
 }
 
@@ -60,14 +62,28 @@ export function joinWorld(
       done(clientError(error));
       return;
     }
-    world.join(rest, onLeft, (result) => {
-      if (!isDmEnvRpcError(result)) {
-        done({ ...result, taken });
-        return;
+    const joined: Done<Place> = (place) => {
+      if (isDmEnvRpcError(place)) {
+        taken.giveBack();
+        done(place);
+      } else {
+        done({ place, taken });
       }
-      taken.giveBack();
-      done(result);
-    });
+    };
+    const seats = rest.get(seatsSetting);
+    if (seats === undefined || !takesSeats(world)) {
+      world.join(rest, onLeft, (result) =>
+        joined(isDmEnvRpcError(result) ? result : placeOf(result)),
+      );
+      return;
+    }
+    rest.delete(seatsSetting);
+    try {
+      const count = readSeats(seats, token);
+      joinRows(world, rest, { count, maxElements: host.maxElements }, onLeft, joined);
+    } catch (error) {
+      joined(clientError(error));
+    }
   });
 }
 

@@ -9,14 +9,13 @@ import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
 import type { Roles } from "../definition/roles.ts";
-import type { Joined } from "../engine/hosted-world.ts";
 import { owned } from "../engine/owned-request.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
-import { expectsEnd } from "../engine/state.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
 import { workaroundFor } from "./official-client.ts";
+import type { Place } from "./place.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { type QueueLimits, RequestQueue } from "./request-queue.ts";
 import { checkRequest } from "./request-roles.ts";
@@ -58,7 +57,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #finishing = false;
   /** How many times in a row `idleFor` found the stream idle. */
   #idle = 0;
-  #place: Joined | undefined;
+  #place: Place | undefined;
   readonly #workAround: ReturnType<typeof workaroundFor>;
   /** Why the agent was taken out of its world. */
   #lost: DmEnvRpcError | undefined;
@@ -177,7 +176,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Does not let a request that waits for other agents hold up a leave behind it (behaviour 67). */
   #letOut(): void {
     if (this.#busy && this.#leaves > 0) {
-      this.#place?.world.leaveIfWaiting(this.#place.seat);
+      this.#place?.leaveIfWaiting();
     }
   }
 
@@ -208,7 +207,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   get #drained(): boolean {
-    return this.#draining && (this.#place === undefined || !expectsEnd(this.#place.seat));
+    return this.#draining && (this.#place === undefined || !this.#place.expectsEnd);
   }
 
   /** Everything is answered: the agent leaves, then the stream ends. */
@@ -261,8 +260,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     checkRequest(this.#roles, request.case);
     switch (request.case) {
       case "step": {
-        const { world, seat } = this.#joined("step");
-        world.step(seat, request.value, this.#reply);
+        this.#joined("step").step(request.value, this.#reply);
         return;
       }
       case "createWorld":
@@ -274,8 +272,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#join(request.value);
         return;
       case "reset": {
-        const { world, seat } = this.#joined("reset");
-        world.reset(seat, unpackSettings(request.value.settings, this.#host), this.#reply);
+        const place = this.#joined("reset");
+        place.reset(unpackSettings(request.value.settings, this.#host), this.#reply);
         return;
       }
       case "leaveWorld":
@@ -291,12 +289,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
         throw unanswerable(request);
       default:
         this.#host.sideChannel
-          .answer(request, this.#place?.world, this.#place?.seat.agent, this.#roles)
+          .answer(request, this.#place?.world, this.#place?.seats[0]?.agent, this.#roles)
           .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
     }
   }
 
-  #joined(what: string): Joined {
+  #joined(what: string): Place {
     if (this.#place !== undefined) {
       return this.#place;
     }
@@ -314,9 +312,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
           this.#enter(result);
         }
-        answer(this.#reply, result, ({ seat }) => ({
+        answer(this.#reply, result, ({ place }) => ({
           case: "joinWorld",
-          value: create(JoinWorldResponseSchema, { specs: seat.specs.message }),
+          value: create(JoinWorldResponseSchema, { specs: place.specs }),
         }));
       },
       onLeft: (reason) => {
@@ -326,8 +324,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
     });
   }
 
-  #enter({ world, seat }: Admitted): void {
-    this.#place = { world, seat };
+  #enter({ place }: Admitted): void {
+    this.#place = place;
     this.#lost = undefined;
     if (this.#closed) {
       this.#leave(() => {});
@@ -352,7 +350,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     if (place === undefined) {
       done(undefined);
     } else {
-      place.world.leave(place.seat, done);
+      place.leave(done);
     }
   }
 }

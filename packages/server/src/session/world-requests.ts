@@ -7,10 +7,10 @@ import {
 } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
-import type { Joined } from "../engine/hosted-world.ts";
 import type { Reply } from "../engine/requests.ts";
 import { answer } from "../engine/responses.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
+import type { Place } from "./place.ts";
 import type { Worlds } from "./worlds.ts";
 
 /** The requests about a world that need no seat in it. */
@@ -33,7 +33,7 @@ export interface WorldRequestsHost extends TensorLimits {
 export function handleWorldRequest(
   request: WorldRequest,
   host: WorldRequestsHost,
-  joined: Joined | undefined,
+  joined: Place | undefined,
   reply: Reply,
 ): void {
   const { worlds } = host;
@@ -49,8 +49,8 @@ export function handleWorldRequest(
     case "resetWorld": {
       const { worldName, settings } = request.value;
       const world = worlds.get(worldName);
-      const caller = joined?.world.name === worldName ? joined.seat : undefined;
-      world.resetWorld(caller, unpackSettings(settings, host), (result) =>
+      const callers = joined?.world.name === worldName ? joined.seats : [];
+      world.resetWorld(callers, unpackSettings(settings, host), (result) =>
         answer(reply, result, () => ({
           case: "resetWorld",
           value: create(ResetWorldResponseSchema),

@@ -53,7 +53,9 @@ function batchedWorld(
   const acted = actions as Specs;
   const { reward, ...observed } = observations as Specs;
   const observesDiscount = request.observesDiscount && !Object.hasOwn(observed, discountName);
-  checkSizes({ ...observed, ...acted }, size, host.maxElements);
+  for (const specs of [observed, acted]) {
+    checkSizes(specs, size, { maxElements: host.maxElements, setting: "batch" });
+  }
   return {
     resetSettings: batchResetSettings(resetSettings),
     actions: batchedSpecs({ ...acted, [resetMask]: t.bool(), [resetSeeds]: t.uint64() }, size),

@@ -173,6 +173,12 @@ export class Column {
     }
   }
 
+  /** Makes a slot's row zero again. */
+  clear(slot: number): void {
+    const zeros = dtypes[this.#plain.dtype].allocate(this.#width);
+    this.write(slot, this.#isArray ? zeros : zeros[0]);
+  }
+
   /** Writes the row that another column of the same spec has for a slot. */
   copyRow(other: Column, slot: number): void {
     this.#copy(other.#data, slot * this.#width, slot);

@@ -75,23 +75,27 @@ function isSpec(spec: TensorSpec | Specs): spec is TensorSpec {
 }
 
 /**
- * Checks, before anything is allocated, that the tensors of a batch have a size and are not too large.
+ * Checks, before anything is allocated, that tensors with a leading dimension have a size and are not too large.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a variable dimension, RESOURCE_EXHAUSTED for too many elements.
  */
-export function checkSizes(specs: Specs, size: number, maxElements: number): void {
+export function checkSizes(
+  specs: Specs,
+  size: number,
+  { maxElements, setting }: { readonly maxElements: number; readonly setting: string },
+): void {
   for (const [name, { shape }] of Object.entries(flattenSpecs(specs))) {
     if (isVariable(shape)) {
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `a batch cannot have "${name}": expected a fixed shape, received [${shape}], whose length may differ from slot to slot; join without "batch"`,
+        `"${name}" cannot have ${size} rows: expected a fixed shape, received [${shape}], whose length may differ from row to row; join without "${setting}"`,
       );
     }
     const elements = elementCount(shape) * size;
     if (elements > maxElements) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `a batch of ${size} has too many elements in "${name}": expected at most ${maxElements} (limit: maxElements), received ${elements}; join with fewer slots, or have the limit raised`,
+        `"${name}" has too many elements in ${size} rows: expected at most ${maxElements} (limit: maxElements), received ${elements}; join with a smaller "${setting}", or have the limit raised`,
       );
     }
   }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, isDmEnvRpcError, type PackedTensor, t } from "@dm-env-rpc/tensor-codec";
+import { readSettings } from "../definition/settings.ts";
+import type { HostedWorld, Joined } from "../engine/hosted-world.ts";
+import type { Done, PackedSettings } from "../engine/requests.ts";
+import { clientError } from "../engine/responses.ts";
+import type { Seat } from "../engine/state.ts";
+import type { Place } from "./place.ts";
+import { Rows } from "./rows.ts";
+
+/** The join setting that asks for several seats. */
+export const seatsSetting = "seats";
+
+/** True if a world has several seats for a stream: agents share it, and the setting is not one of its own. */
+export function takesSeats({ definition }: HostedWorld): boolean {
+  const { perAgent, joinSettings = {} } = definition;
+  return perAgent !== true && !Object.hasOwn(joinSettings, seatsSetting);
+}
+
+/** @throws DmEnvRpcError, TensorError unless it is a number of seats, for which no token is shown. */
+export function readSeats(packed: PackedTensor, token: string | undefined): number {
+  const specs = { [seatsSetting]: t.int32({ min: 1 }) };
+  const { seats } = readSettings(specs, new Map([[seatsSetting, packed]]), "join", false);
+  if (token !== undefined && seats !== 1) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `a join token is for one seat: expected no "${seatsSetting}" beside it, received ${seats}; join with a stream for each token`,
+    );
+  }
+  return seats;
+}
+
+/**
+ * Joins a world with several seats, one after the other; where one is refused, none is joined.
+ *
+ * @param onLeft Called once, when all of them are out of the world: where one is taken out, the others leave.
+ */
+export function joinRows(
+  world: HostedWorld,
+  settings: PackedSettings,
+  { count, maxElements }: { readonly count: number; readonly maxElements: number },
+  onLeft: Seat["onLeft"],
+  done: Done<Place>,
+): void {
+  const joined: Joined[] = [];
+  let gone = 0;
+  let reason: DmEnvRpcError | undefined;
+  /** True while not all of them have joined. */
+  let isJoining = true;
+  const left = (why: DmEnvRpcError | undefined): void => {
+    gone += 1;
+    reason ??= why;
+    if (isJoining) {
+      return;
+    }
+    if (gone === count) {
+      onLeft(reason);
+    } else if (gone === 1) {
+      leaveAll();
+    }
+  };
+  const leaveAll = (): void => {
+    for (const { world: of, seat } of joined) {
+      of.leave(seat, () => {});
+    }
+  };
+  const refuse = (error: DmEnvRpcError): void => {
+    leaveAll();
+    done(error);
+  };
+  const next = (): void => {
+    if (gone > 0) {
+      refuse(reason ?? new DmEnvRpcError("CANCELLED", "a seat was left before all had joined"));
+      return;
+    }
+    if (joined.length < count) {
+      world.join(settings, left, (result) => {
+        if (isDmEnvRpcError(result)) {
+          refuse(result);
+        } else {
+          joined.push(result);
+          next();
+        }
+      });
+      return;
+    }
+    try {
+      const [first] = joined as [Joined, ...Joined[]];
+      const seats = joined.map(({ seat }) => seat);
+      const rows = new Rows(first.world, seats, maxElements);
+      isJoining = false;
+      done(rows);
+    } catch (error) {
+      refuse(clientError(error));
+    }
+  };
+  next();
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import { equals } from "@bufbuild/protobuf";
+import { type ActionObservationSpecs, ActionObservationSpecsSchema } from "@dm-env-rpc/protocol";
+import {
+  DmEnvRpcError,
+  elementCount,
+  nestValues,
+  type PackedTensor,
+  type Specs,
+  t,
+  unpackFor,
+} from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { StepRequest, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import { Column } from "../definition/batch/columns.ts";
+import { batchedSpecs, checkSizes } from "../definition/batch/specs.ts";
+import { SeatSpecs, unknownUid } from "../engine/seat-specs.ts";
+
+/** What is observed of every row beside the observations of its agent. */
+const rowSpecs: Specs = {
+  step_type: t.uint8({ min: 0, max: 2 }),
+  terminated: t.bool(),
+  truncated: t.bool(),
+};
+
+/** An observation that a step requested. */
+export interface Requested {
+  readonly uid: Uid;
+  readonly column: Column;
+  /** The observation of one agent; undefined for what is observed of rows. */
+  readonly own: SpecEntry | undefined;
+}
+
+/** A step of all rows, read and checked. */
+export interface RowsStep {
+  /** A request for each row. */
+  readonly rows: readonly StepRequest[];
+  readonly requested: readonly Requested[];
+}
+
+/** The specs of a stream with several seats: those of one agent with a leading dimension. */
+export class RowSpecs {
+  readonly #size: number;
+  readonly #own: SeatSpecs;
+  readonly #specs: SeatSpecs;
+  readonly #maxElements: number;
+  readonly #columns = new Map<SpecEntry, Requested>();
+  /** The last list of requested observations: most agents request the same in every step. */
+  #lastEntries: readonly SpecEntry[] = [];
+  #lastRequested: readonly Requested[] = [];
+  #lastOwn: readonly Uid[] = [];
+
+  /** @throws DmEnvRpcError if the tensors of rows have no fixed shape, are too large, or have a name that rows use. */
+  constructor(own: SeatSpecs, size: number, maxElements: number) {
+    const [actions, observations] = [nested(own.actions), nested(own.observations)];
+    const taken = own.observations.entries.find(({ name }) =>
+      Object.hasOwn(rowSpecs, name.split(".")[0] as string),
+    );
+    if (taken !== undefined) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `this world cannot be joined with several seats: its observation "${taken.name}" has a name that rows use; join it without "seats", or have it renamed`,
+      );
+    }
+    for (const specs of [actions, observations]) {
+      checkSizes(specs, size, { maxElements, setting: "seats" });
+    }
+    this.#size = size;
+    this.#own = own;
+    this.#maxElements = maxElements;
+    this.#specs = new SeatSpecs(
+      batchedSpecs(actions, size),
+      batchedSpecs({ ...observations, ...rowSpecs }, size),
+      maxElements,
+    );
+  }
+
+  get message(): ActionObservationSpecs {
+    return this.#specs.message;
+  }
+
+  /** True if an agent has these specs in its row. */
+  fits(specs: SeatSpecs): boolean {
+    return (
+      this.#own === specs || equals(ActionObservationSpecsSchema, this.#own.message, specs.message)
+    );
+  }
+
+  /**
+   * Reads a step of all rows: dtypes and shapes. What else there is to check is checked row by row.
+   *
+   * @param areFirst True if the step is the first of every row, which ignores its actions.
+   * @throws DmEnvRpcError, TensorError if it does not fit the specs.
+   */
+  read(request: StepRequest, areFirst: boolean): RowsStep {
+    const requested = this.#readRequested(request);
+    const rows = Array.from({ length: this.#size }, (): UidTensor[] => []);
+    for (const { uid, tensor } of areFirst ? [] : request.actions) {
+      const entry = this.#specs.actions.byUid.get(uid);
+      if (entry === undefined) {
+        throw unknownUid("action", uid, this.#specs.actions);
+      }
+      this.#split(entry, tensor, rows);
+    }
+    return {
+      rows: rows.map((actions) => ({ actions, requestedObservations: this.#lastOwn })),
+      requested,
+    };
+  }
+
+  #split({ name, spec }: SpecEntry, packed: UidTensor["tensor"], rows: UidTensor[][]): void {
+    const { dtype, shape } = spec;
+    const limits = { maxElements: this.#maxElements };
+    const { data } = unpackFor(packed, { dtype, shape }, name, limits);
+    const { uid } = this.#own.actions.byName.get(name) as SpecEntry;
+    const own = shape.slice(1);
+    const width = elementCount(own);
+    for (const [row, actions] of rows.entries()) {
+      const elements = data.slice(row * width, (row + 1) * width);
+      actions.push({ uid, tensor: { dtype, shape: own, data: elements } as PackedTensor });
+    }
+  }
+
+  #readRequested(request: StepRequest): readonly Requested[] {
+    const entries = this.#specs.readRequested(request);
+    if (entries !== this.#lastEntries) {
+      this.#lastEntries = entries;
+      this.#lastRequested = entries.map((entry) => this.#requested(entry));
+      this.#lastOwn = this.#lastRequested.flatMap(({ own }) => own?.uid ?? []);
+    }
+    return this.#lastRequested;
+  }
+
+  #requested(entry: SpecEntry): Requested {
+    let requested = this.#columns.get(entry);
+    if (requested === undefined) {
+      const { uid, name, spec } = entry;
+      const { dtype, shape } = spec;
+      const column = new Column(name, { dtype, shape: shape.slice(1) }, this.#size, "off");
+      requested = { uid, column, own: this.#own.observations.byName.get(name) };
+      this.#columns.set(entry, requested);
+    }
+    return requested;
+  }
+}
+
+function nested({ entries }: SpecTable): Specs {
+  return nestValues(entries.map(({ name, spec }) => [name, spec])) as Specs;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  connectPeer,
+  isBlocked,
+  joinedPeers,
+  type Peer,
+  quiet,
+  type StepResult,
+} from "../../testing/peer.ts";
+import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import { freeRunning } from "../clocks/free-running.ts";
+import { lockstep } from "../clocks/lockstep.ts";
+import { defineWorld } from "../definition/world.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+
+const add = (...numbers: number[]) => ({
+  add: tensor("int32", [numbers.length], Int32Array.from(numbers)),
+});
+
+async function setUp(
+  seats: number,
+  options: TallyOptions = {},
+  settings = {},
+  time = manualTime(),
+) {
+  const log: TallyEvent[] = [];
+  const server = createEnvironmentServer({ worlds: [tally({ log, ...options })], time });
+  const rows = connectPeer(server);
+  const world = await rows.createWorld(settings);
+  await rows.join(world, { seats });
+  return { server, world, rows, log, time };
+}
+
+const [first, mid, last] = [0, 1, 2];
+
+describe("behaviour 73: a stream with several seats", () => {
+  it("has every spec with a leading dimension, and where the sequence of each row stands", async () => {
+    const { rows, log } = await setUp(3);
+    const shapes = (table: Peer["observations"]) =>
+      Object.fromEntries(
+        table?.entries.map(({ name, spec }) => [name, `${spec.dtype} [${spec.shape}]`]) ?? [],
+      );
+    expect(shapes(rows.actions)).toEqual({ add: "int32 [3]", sleep: "int32 [3]" });
+    expect(shapes(rows.observations)).toEqual({
+      total: "int32 [3]",
+      tick: "int32 [3]",
+      sequence: "int32 [3]",
+      row: "int32 [3,2]",
+      reward: "float32 [3]",
+      step_type: "uint8 [3]",
+      terminated: "bool [3]",
+      truncated: "bool [3]",
+    });
+    expect(log.filter((event) => event.startsWith("join"))).toEqual(["join 1", "join 2", "join 3"]);
+    expect(await rows.step(add(5000, 1, 1))).toMatchObject({
+      state: "RUNNING",
+      observations: { total: [0, 0, 0], step_type: [first, first, first], reward: [0, 0, 0] },
+    });
+    expect((await rows.step(add(1, 2, 3))).observations).toMatchObject({
+      total: [6, 6, 6],
+      step_type: [mid, mid, mid],
+    });
+    await rows.step();
+    expect(await rows.step()).toMatchObject({
+      state: "RUNNING",
+      observations: {
+        step_type: [last, last, last],
+        terminated: [true, true, true],
+        truncated: [false, false, false],
+      },
+    });
+    expect((await rows.step()).observations["step_type"]).toEqual([first, first, first]);
+  });
+
+  it("begins the next sequence of a row that ended at its next step", async () => {
+    const { rows } = await setUp(3, {}, { length: 100 });
+    await rows.step();
+    expect((await rows.step(add(1, 100, 1))).observations).toMatchObject({
+      total: [102, 102, 102],
+      step_type: [mid, last, mid],
+      terminated: [false, true, false],
+    });
+    expect((await rows.step(add(1, 5, 1))).observations).toMatchObject({
+      step_type: [mid, first, mid],
+    });
+  });
+
+  it("goes on without a row that waits for the next sequence, which is shown as it was", async () => {
+    const { rows } = await setUp(3, { lateEntry: "next-sequence" }, { length: 4 });
+    await rows.step();
+    await rows.step(add(1, 100, 1));
+    for (let i = 0; i < 2; i++) {
+      expect((await rows.step(add(1, 7, 1))).observations).toMatchObject({
+        step_type: [mid, last, mid],
+        terminated: [false, false, false],
+        truncated: [false, false, false],
+      });
+    }
+    expect((await rows.step(add(1, 7, 1))).observations).toMatchObject({
+      step_type: [last, last, last],
+      terminated: [true, false, true],
+    });
+    expect((await rows.step(add(1, 7, 1))).observations).toMatchObject({
+      total: [0, 0, 0],
+      step_type: [first, first, first],
+    });
+    expect((await rows.step(add(1, 7, 1))).observations["total"]).toEqual([9, 9, 9]);
+  });
+
+  it("waits with every row for the other agents of the world, and they for every row", async () => {
+    const { server, world, rows } = await setUp(2, {}, { length: 100 });
+    const [other] = (await joinedPeers(server, world, 1)) as [Peer];
+    const begun = rows.step();
+    expect(await isBlocked(begun)).toBe(true);
+    await other.step();
+    await begun;
+    const step = other.step({ add: 1 });
+    expect(await isBlocked(step)).toBe(true);
+    expect((await rows.step(add(2, 3))).observations["total"]).toEqual([6, 6]);
+    await step;
+  });
+
+  it("refuses a step of which any row is refused, before any row steps", async () => {
+    const { rows, log } = await setUp(3, {}, { length: 100 });
+    await rows.step();
+    await rows.step(add(1, 0, 0));
+    const ticks = () => log.filter((event) => event.startsWith("tick")).length;
+    const before = ticks();
+    await expect(rows.step(add(1, 1, 2000))).rejects.toThrow(/^3: row 2: .*add/);
+    await expect(rows.step(add(1, 366, 1))).rejects.toThrow(/^3: row 1: 366 is not added/);
+    await expect(rows.step(add(1, 1))).rejects.toThrow(/^3: .*add/);
+    await expect(rows.step({}, ["unknown"])).rejects.toThrow(/^3: .*999/);
+    expect(ticks()).toBe(before);
+    expect((await rows.step(add(1, 1, 1))).observations["total"]).toEqual([4, 4, 4]);
+  });
+
+  it("resets every row, with the settings for each", async () => {
+    const { rows, log } = await setUp(2, {}, { length: 100 });
+    await rows.step();
+    await rows.step(add(1, 1));
+    await rows.reset({ width: 3 });
+    expect(log.filter((event) => event.startsWith("reset"))).toEqual(["reset 1", "reset 2"]);
+    expect(rows.observations?.byName.get("row")?.spec.shape).toEqual([2, 3]);
+    expect((await rows.step()).observations).toMatchObject({
+      step_type: [first, first],
+      row: [
+        [1, 1, 1],
+        [2, 2, 2],
+      ],
+    });
+  });
+
+  it("is told of a reset of the world by another in every row, and not of its own", async () => {
+    const { server, world, rows } = await setUp(2, {}, { length: 100 });
+    await rows.step();
+    const reset = connectPeer(server).resetWorld(world);
+    expect(await isBlocked(reset)).toBe(true);
+    expect((await rows.step(add(1, 1))).observations).toMatchObject({
+      step_type: [last, last],
+      truncated: [true, true],
+    });
+    await reset;
+    expect((await rows.step()).observations["step_type"]).toEqual([first, first]);
+    await rows.resetWorld(world);
+    expect((await rows.step()).observations["step_type"]).toEqual([first, first]);
+  });
+
+  it("leaves with every row, also while a step waits for others", async () => {
+    const { server, world, rows, log } = await setUp(2, {}, { length: 100 });
+    const [other] = (await joinedPeers(server, world, 1)) as [Peer];
+    const waiting = rows.step();
+    expect(await isBlocked(waiting)).toBe(true);
+    const rejected = expect(waiting).rejects.toThrow(/^1: /);
+    await rows.leave();
+    await rejected;
+    expect(log.filter((event) => event.startsWith("leave"))).toEqual(["leave 1", "leave 2"]);
+    expect((await other.step()).state).toBe("RUNNING");
+    await rows.join(world, { seats: 3 });
+    rows.drop();
+    await quiet();
+    expect(log.filter((event) => event.startsWith("leave"))).toHaveLength(5);
+  });
+
+  it("is taken out whole where one row is", async () => {
+    const clock = lockstep({ deadlineMs: 100, onMissedDeadline: "leave" });
+    const { server, world, rows, time } = await setUp(2, { clock }, { length: 100 });
+    const [other] = (await joinedPeers(server, world, 1)) as [Peer];
+    await Promise.all([rows.step(), other.step()]);
+    const step = other.step({ add: 1 });
+    expect(await isBlocked(step)).toBe(true);
+    time.advance(100);
+    await step;
+    await expect(rows.step(add(1, 1))).rejects.toThrow(/^4: .*100 ms/);
+    await rows.join(world, { seats: 2 });
+  });
+
+  it("fails with its world, in one answer", async () => {
+    const fragile = defineWorld({
+      name: "fragile",
+      actions: { hit: t.bool() },
+      observations: {},
+      create: () => ({
+        step(actions) {
+          if ([...actions.values()].some(({ hit }) => hit)) {
+            throw new Error("it broke");
+          }
+        },
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [fragile] });
+    const rows = connectPeer(server);
+    await rows.join(await rows.createWorld(), { seats: 3 });
+    await rows.step();
+    const hit = tensor("bool", [3], Uint8Array.of(0, 1, 0));
+    await expect(rows.step({ hit })).rejects.toThrow(/^13: .*it broke/);
+    await expect(rows.step()).rejects.toThrow(/it broke/);
+  });
+
+  it("is joined whole or not at all", async () => {
+    const { server, world, rows, log } = await setUp(6, {}, { max_agents: 8 });
+    const other = connectPeer(server);
+    await expect(other.join(world, { seats: 3 })).rejects.toThrow(/^8: .*room for 8/);
+    expect(log.filter((event) => event.startsWith("leave"))).toHaveLength(2);
+    await other.join(world, { seats: 2 });
+    await expect(connectPeer(server).join(world, { seats: 0 })).rejects.toThrow(/^3: .*seats/);
+    await expect(connectPeer(server).join(world, { seats: 2, join_token: "one" })).rejects.toThrow(
+      /^3: .*token is for one seat/,
+    );
+    await rows.leave();
+    const named = defineWorld({
+      name: "named",
+      actions: {},
+      observations: { terminated: t.bool(), path: t.int32([-1]) },
+      create: () => ({ step() {}, observe: { terminated: () => false, path: () => [] } }),
+    });
+    const another = createEnvironmentServer({ worlds: [named] });
+    const peer = connectPeer(another);
+    const of = await peer.createWorld();
+    await expect(peer.join(of, { seats: 2 })).rejects.toThrow(/^3: .*"terminated"/);
+    await peer.join(of);
+  });
+
+  it.each([
+    ["lockstep", lockstep()],
+    ["freeRunning", freeRunning()],
+  ] as const)(
+    "plays on the clock %s as an agent on a stream for each row",
+    async (_name, clock) => {
+      const size = 3;
+      const commands = fc.array(
+        fc.oneof(
+          fc.record({
+            kind: fc.constant("step" as const),
+            adds: fc.array(fc.constantFrom(0, 1, 2, 100), { minLength: size, maxLength: size }),
+          }),
+          fc.record({ kind: fc.constant("reset" as const) }),
+        ),
+        { maxLength: 20 },
+      );
+      await fc.assert(
+        fc.asyncProperty(commands, async (plan) => {
+          const { rows, log } = await setUp(size, { clock }, { length: 6 });
+          const logAlone: TallyEvent[] = [];
+          const server = createEnvironmentServer({ worlds: [tally({ log: logAlone, clock })] });
+          const worldAlone = await connectPeer(server).createWorld({ length: 6 });
+          const alone = await joinedPeers(server, worldAlone, size);
+          const running = alone.map(() => false);
+          const waiting = new Map<number, Promise<StepResult>>();
+          for (const command of plan) {
+            if (command.kind !== "step") {
+              const ready = alone.filter((_, row) => !waiting.has(row));
+              await Promise.all([rows.reset(), ...ready.map((peer) => peer.reset())]);
+              running.fill(false);
+              continue;
+            }
+            const step = rows.step(add(...command.adds));
+            const results = new Map<number, StepResult>();
+            const play = (row: number) =>
+              (alone[row] as Peer).step({ add: command.adds[row] as number });
+            // Those that act first, then those that begin; who waits for a sequence is waited for no longer.
+            const all = alone.map((_, row) => row).filter((row) => !waiting.has(row));
+            const acting = all.filter((row) => running[row]);
+            const acted = await Promise.all(acting.map(play));
+            for (const [i, row] of acting.entries()) {
+              results.set(row, acted[i] as StepResult);
+            }
+            for (const row of all.filter((one) => !running[one])) {
+              waiting.set(row, play(row));
+            }
+            await quiet();
+            for (const [row, begun] of waiting) {
+              if (!(await isBlocked(begun))) {
+                waiting.delete(row);
+                results.set(row, await begun);
+              }
+            }
+            const received = await step;
+            for (const row of alone.keys()) {
+              const result = results.get(row);
+              const shown = rowOf(received, row);
+              if (result === undefined) {
+                expect(shown).toMatchObject({
+                  step_type: last,
+                  terminated: false,
+                  truncated: false,
+                });
+              } else {
+                expect(shown).toEqual(told(result, running[row] === true));
+                running[row] = result.state === "RUNNING";
+              }
+            }
+          }
+          expect(log).toEqual(logAlone);
+        }),
+        { numRuns: 50 },
+      );
+    },
+  );
+});
+
+function told({ state, observations }: StepResult, wasRunning: boolean) {
+  const running = wasRunning ? mid : first;
+  return {
+    ...observations,
+    step_type: state === "RUNNING" ? running : last,
+    terminated: state === "TERMINATED",
+    truncated: state === "INTERRUPTED",
+  };
+}
+
+function rowOf({ observations }: StepResult, row: number) {
+  return Object.fromEntries(
+    Object.entries(observations).map(([name, values]) => [name, (values as unknown[])[row]]),
+  );
+}

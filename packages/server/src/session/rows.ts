@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  type ActionObservationSpecs,
+  EnvironmentStateType,
+  ResetResponseSchema,
+} from "@dm-env-rpc/protocol";
+import { DmEnvRpcError, unpack } from "@dm-env-rpc/tensor-codec";
+import { unpackStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type {
+  ProcessResponse,
+  StepRequest,
+  StepResponse,
+  UidTensor,
+} from "@dm-env-rpc/tensor-codec/wire";
+import { stepTypes } from "../definition/batch/specs.ts";
+import type { JoinedWorld } from "../engine/hosted-world.ts";
+import type { Done, PackedSettings, Reply } from "../engine/requests.ts";
+import { clientError, errorResponse } from "../engine/responses.ts";
+import { expectsEnd, type Seat } from "../engine/state.ts";
+import type { Place } from "./place.ts";
+import { type Requested, RowSpecs, type RowsStep } from "./row-specs.ts";
+
+const { RUNNING, TERMINATED } = EnvironmentStateType;
+
+/** One seat of a stream. */
+interface Row {
+  readonly index: number;
+  readonly seat: Readonly<Seat>;
+  /** The step that has no answer yet: the first of a sequence, or one that acts. */
+  pending: "first" | "acting" | undefined;
+  /** What that step requested. */
+  requested: readonly Requested[];
+  /** What the answer to its step was, until the stream is told. */
+  answered: { readonly stepType: number; readonly isTerminated: boolean } | undefined;
+}
+
+/** A step of the stream that has no answer yet. */
+interface OpenStep {
+  readonly step: RowsStep;
+  readonly reply: Reply;
+  /** Rows whose first step is sent once those that act are answered. */
+  readonly beginning: readonly Row[];
+}
+
+/**
+ * Several seats of a shared world on one stream (behaviour 73): a row is an agent in every rule, and one step is a step
+ * of each.
+ *
+ * A step is answered when every row that acts is; then those begin that are in no sequence. A row whose first step waits
+ * for a sequence to begin is shown as it was, and holds up no other row; a later step tells of its beginning.
+ */
+export class Rows implements Place {
+  readonly world: JoinedWorld;
+  readonly seats: readonly Readonly<Seat>[];
+  readonly #rows: readonly Row[];
+  readonly #maxElements: number;
+  #specs: RowSpecs;
+  /** How many rows wait for what. */
+  readonly #pending = { first: 0, acting: 0 };
+  #open: OpenStep | undefined;
+  /** The first error of a row in the open step. */
+  #error: DmEnvRpcError | undefined;
+
+  /** @throws DmEnvRpcError if the world cannot be joined with several seats, or their specs differ. */
+  constructor(world: JoinedWorld, seats: readonly Readonly<Seat>[], maxElements: number) {
+    this.world = world;
+    this.seats = seats;
+    this.#rows = seats.map((seat, index) => ({
+      index,
+      seat,
+      pending: undefined,
+      requested: [],
+      answered: undefined,
+    }));
+    this.#maxElements = maxElements;
+    this.#specs = this.#specsOfSeats();
+  }
+
+  /** @throws DmEnvRpcError if the seats do not have the same specs. */
+  #specsOfSeats(): RowSpecs {
+    const [first, ...others] = this.seats as readonly [Readonly<Seat>, ...Readonly<Seat>[]];
+    const specs = new RowSpecs(first.specs, this.seats.length, this.#maxElements);
+    if (!others.every((seat) => specs.fits(seat.specs))) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        'the seats of one stream need the same specs, and this world gives them different ones; join it without "seats"',
+      );
+    }
+    return specs;
+  }
+
+  get specs(): ActionObservationSpecs {
+    return this.#specs.message;
+  }
+
+  get expectsEnd(): boolean {
+    return this.seats.some(expectsEnd);
+  }
+
+  step(request: StepRequest, reply: Reply): void {
+    const ready = this.#rows.filter(({ pending, answered }) => !pending && !answered);
+    let step: RowsStep;
+    try {
+      const areFirst = ready.every(({ seat }) => isFirst(seat));
+      step = this.#specs.read(request, areFirst);
+    } catch (error) {
+      reply(errorResponse(error));
+      return;
+    }
+    const acting = ready.filter(({ seat }) => !isFirst(seat));
+    const beginning = ready.filter(({ seat }) => isFirst(seat));
+    this.#open = { step, reply, beginning: acting.length === 0 ? [] : beginning };
+    this.#error = undefined;
+    this.#send(acting.length === 0 ? beginning : acting, step);
+    this.#settle();
+  }
+
+  #send(rows: readonly Row[], step: RowsStep): void {
+    for (const row of rows) {
+      this.#await(row, isFirst(row.seat) ? "first" : "acting");
+      row.requested = step.requested;
+    }
+    this.world.stepAll(
+      rows.map((row) => ({
+        seat: row.seat,
+        request: step.rows[row.index] as StepRequest,
+        reply: (response) => this.#answered(row, response),
+      })),
+      (error, index) => {
+        for (const row of rows) {
+          this.#await(row, undefined);
+        }
+        this.#error ??= rowError(error, (rows[index] as Row).index);
+        this.#settle();
+      },
+    );
+  }
+
+  #answered(row: Row, response: ProcessResponse): void {
+    const wasFirst = row.pending === "first";
+    this.#await(row, undefined);
+    if (response.case === "step") {
+      const { state } = response.value;
+      const running = wasFirst ? stepTypes.first : stepTypes.mid;
+      row.answered = {
+        stepType: state === RUNNING ? running : stepTypes.last,
+        isTerminated: state === TERMINATED,
+      };
+      write(row, response.value);
+    } else if (response.case === "error") {
+      this.#error ??= rowError(unpackStatus(response.value), row.index);
+    }
+    this.#settle();
+  }
+
+  /** Answers the open step if that is due: at once where every row has its answer, else after the world's transition. */
+  #settle(): void {
+    const open = this.#open;
+    if (open === undefined) {
+      return;
+    }
+    const { beginning, step } = open;
+    if (this.#pending.acting === 0 && beginning.length > 0 && this.#error === undefined) {
+      // Not before: in lock-step, those that act would wait for the next step of one that has begun.
+      this.#open = { ...open, beginning: [] };
+      this.#send(beginning, step);
+      this.#settle();
+      return;
+    }
+    if (this.#pending.first + this.#pending.acting === 0) {
+      this.#answer(open);
+    } else if (this.#pending.acting === 0) {
+      queueMicrotask(() => {
+        const hasNews = this.#error !== undefined || this.#rows.some(({ answered }) => answered);
+        if (this.#open === open && this.#pending.acting === 0 && hasNews) {
+          this.#answer(open);
+        }
+      });
+    }
+  }
+
+  /** Changes what a row waits for. */
+  #await(row: Row, pending: Row["pending"]): void {
+    if (row.pending !== undefined) {
+      this.#pending[row.pending] -= 1;
+    }
+    row.pending = pending;
+    if (pending !== undefined) {
+      this.#pending[pending] += 1;
+    }
+  }
+
+  #answer({ step, reply }: OpenStep): void {
+    const error = this.#error;
+    this.#open = undefined;
+    this.#error = undefined;
+    for (const { column, own } of step.requested) {
+      if (own !== undefined && column.name !== "reward") {
+        continue;
+      }
+      for (const { index, answered } of this.#rows) {
+        if (own === undefined) {
+          column.write(index, toldOf(column.name, answered));
+        } else if (answered === undefined) {
+          column.clear(index);
+        }
+      }
+    }
+    for (const row of this.#rows) {
+      row.answered = undefined;
+    }
+    if (error !== undefined) {
+      reply(errorResponse(error));
+      return;
+    }
+    const observations = step.requested.map(({ uid, column }) => ({ uid, tensor: column.tensor }));
+    reply({ case: "step", value: { state: RUNNING, observations } });
+  }
+
+  /** Resets every row but those that wait for a sequence to begin. */
+  reset(settings: PackedSettings, reply: Reply): void {
+    const rows = this.#rows.filter(({ pending }) => pending === undefined);
+    let left = rows.length;
+    let error: DmEnvRpcError | undefined;
+    const done = (): void => {
+      try {
+        if (!this.seats.every((seat) => this.#specs.fits(seat.specs))) {
+          this.#specs = this.#specsOfSeats();
+        }
+      } catch (fault) {
+        error ??= clientError(fault);
+      }
+      const specs = this.#specs.message;
+      reply(
+        error === undefined
+          ? { case: "reset", value: create(ResetResponseSchema, { specs }) }
+          : errorResponse(error),
+      );
+    };
+    if (left === 0) {
+      done();
+    }
+    for (const row of rows) {
+      row.answered = undefined;
+      this.world.reset(row.seat, settings, (response) => {
+        if (response.case === "error") {
+          error ??= rowError(unpackStatus(response.value), row.index);
+        }
+        left -= 1;
+        if (left === 0) {
+          done();
+        }
+      });
+    }
+  }
+
+  leave(done: Done<undefined>): void {
+    let left = this.seats.length;
+    for (const seat of this.seats) {
+      this.world.leave(seat, () => {
+        left -= 1;
+        if (left === 0) {
+          done(undefined);
+        }
+      });
+    }
+  }
+
+  leaveIfWaiting(): void {
+    for (const seat of this.seats) {
+      this.world.leaveIfWaiting(seat);
+    }
+  }
+}
+
+/** True if the next step of a seat is the first of a sequence, not the delivery of an end. */
+function isFirst({ state }: Readonly<Seat>): boolean {
+  if (state.kind !== "running") {
+    return state.kind !== "ended";
+  }
+  return !state.entered && state.undelivered === undefined;
+}
+
+/** Copies what was observed of a row: it is valid until the next answer. */
+function write({ index, requested }: Row, { observations }: StepResponse): void {
+  let next = 0;
+  for (const { column, own } of requested) {
+    if (own !== undefined) {
+      const { tensor } = observations[next] as UidTensor;
+      const { data } = unpack(tensor);
+      column.write(index, own.spec.shape.length === 0 ? data[0] : data);
+      next += 1;
+    }
+  }
+}
+
+/** What is told of a row; one without an answer waits for a sequence, in its last step. */
+function toldOf(name: string, answered: Row["answered"]): number {
+  const { stepType = stepTypes.last, isTerminated = false } = answered ?? {};
+  const hasEnded = answered !== undefined && stepType === stepTypes.last;
+  switch (name) {
+    case "step_type":
+      return stepType;
+    case "terminated":
+      return hasEnded && isTerminated ? 1 : 0;
+    default:
+      return hasEnded && !isTerminated ? 1 : 0;
+  }
+}
+
+function rowError(error: unknown, row: number): DmEnvRpcError {
+  const { code, message } = clientError(error);
+  return new DmEnvRpcError(code, `row ${row}: ${message}`, { cause: error });
+}
