@@ -22,7 +22,7 @@ const sources = new Map(
 
 const names = new Set([...sources.keys()].map((name) => name.split("/").slice(0, 2).join("/")));
 
-/** What exported types are made of and nobody has to name: steps on the way to a type, and what the matchmaker keeps in its store. */
+/** Types that exported types refer to but users never name: intermediate types, and records of the matchmaker's store. */
 const unnamed = new Set([
   ...[
     "AsIs",
