@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { randomBytes } from "node:crypto";
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
@@ -23,7 +21,7 @@ import { limitsFrom, type ServerLimits } from "./limits.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 import { Sessions } from "./sessions.ts";
 import { software } from "./software.ts";
-import { createSpectators } from "./spectators.ts";
+import { createSpectators, type Spectators } from "./spectators.ts";
 import { WorldRegistry } from "./world-registry.ts";
 
 /** A world that a server comes with (behaviour 23). */
@@ -83,8 +81,8 @@ export interface CloseOptions {
 export interface EnvironmentServer extends AsyncDisposable {
   /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
   accept(stream: ServerStream): void;
-  /** The service of those who watch, for Connect's router; `serve` has it already. */
-  readonly spectators: ServiceImpl<typeof SpectatorService>;
+  /** The service of those who watch, for a router; `serve` has it already. */
+  readonly spectators: Omit<Spectators, "close">;
   /** Names of the worlds that there are. */
   worldNames(): readonly string[];
   /** The worlds that there are and who is in them, as it is now. */
@@ -194,7 +192,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   };
   return {
     accept: (stream) => sessions.accept(stream),
-    spectators: spectators.service,
+    spectators,
     worldNames: () => registry.names(),
     worlds: () => registry.served(),
     get sessionCount() {

@@ -20,6 +20,9 @@ import { limitsFrom } from "./limits.ts";
 import { addReflection, maxQuestionBytes } from "./reflection.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 
+const { watchWorld } = SpectatorService.method;
+const watchWorldPath = `/${SpectatorService.typeName}/${watchWorld.name}`;
+
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
   /** Address to listen on, or `unix:/path` for a Unix domain socket. Default 127.0.0.1. */
@@ -103,6 +106,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       port,
       tls,
       allowedOrigins: options.allowedOrigins,
+      byteStreams: new Map([[watchWorldPath, environments.spectators.watchWorldBytes]]),
       files,
       // Of scalars worlds get the values, and requests that wait have their own.
       codecs: {
@@ -112,7 +116,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       onStream: (stream) => environments.accept(stream),
       routes: (router) => {
         router.service(Health, health.service, { readMaxBytes: maxQuestionBytes });
-        router.service(SpectatorService, environments.spectators, {
+        router.service(SpectatorService, environments.spectators.service, {
           readMaxBytes: maxQuestionBytes,
         });
         options.routes?.(router);

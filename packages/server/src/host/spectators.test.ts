@@ -459,20 +459,71 @@ it("tells viewers whether they may play, and the keys that a world is played wit
   );
 });
 
-test.each([
+describe.each([
   ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
+  ["gRPC in JSON", (baseUrl: string) => createGrpcTransport({ baseUrl, useBinaryFormat: false })],
+  [
+    "gRPC with a deadline",
+    (baseUrl: string) => createGrpcTransport({ baseUrl, defaultTimeoutMs: 600_000 }),
+  ],
   ["gRPC-Web", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
   ["Connect", (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  [
+    "Connect in JSON",
+    (baseUrl: string) =>
+      createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+  ],
   [
     "Connect over HTTP/2",
     (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
   ],
-] as const)("spectators watch over %s", async (_name, transportOf) => {
+] as const)("spectators over %s", (_name, transportOf) => {
+  test("watch a world until it is gone", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    const spectator = spectatorOf(server, transportOf(server.url));
+    using world = reader((options) => spectator.watchWorld({ world: "tally-1" }, options));
+    await world.next();
+    await using agent = await networkPeer(server);
+    await agent.join("tally-1");
+    expect(await world.next()).toMatchObject({ agents: [{ agent: 1 }] });
+    await agent.leave();
+    await agent.destroyWorld("tally-1");
+    while ((await world.ended()).done !== true) {
+      // Frames that were on their way.
+    }
+  });
+
+  test("are told why they may not", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      authorize: ({ metadata }) => (metadata.has("who") ? ["spectator"] : ["agent"]),
+    });
+    const spectator = spectatorOf(server, transportOf(server.url));
+    using refused = reader((options) => spectator.watchWorld({ world: "tally-1" }, options));
+    await expect(refused.next()).rejects.toThrow(/permission_denied.*"spectator"/);
+    const headers = { who: "me" };
+    using lost = reader((options) =>
+      spectator.watchWorld({ world: "a\nb %" }, { ...options, headers }),
+    );
+    await expect(lost.next()).rejects.toThrow(/not_found[\s\S]*no world "a\nb %"/);
+  });
+});
+
+test("a request that is none is refused", async () => {
   await using server = await serving({ worlds: [tally()], premade: [{}] });
-  const spectator = spectatorOf(server, transportOf(server.url));
-  using world = reader((options) => spectator.watchWorld({ world: "tally-1" }, options));
-  await world.next();
-  await using agent = await networkPeer(server);
-  await agent.join("tally-1");
-  expect(await world.next()).toMatchObject({ agents: [{ agent: 1 }] });
+  const path = "/spectator.v1.SpectatorService/WatchWorld";
+  for (const [body, problem] of [
+    [Uint8Array.of(0, 0, 0), /invalid_argument.*one message/],
+    [Uint8Array.of(0, 0, 0, 0, 1, 0xff), /invalid_argument.*WatchWorldRequest/],
+    [new Uint8Array(70_000), /resource_exhausted.*at most 65536 bytes/],
+  ] as const) {
+    const response = await fetch(server.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/connect+proto" },
+      body,
+    });
+    const end = Buffer.from(await response.bytes());
+    expect(end[0]).toBe(2);
+    expect(end.subarray(5).toString()).toMatch(problem);
+  }
 });

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { create, fromBinary } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type SpectatorService,
+  type WatchWorldRequest,
+  WatchWorldRequestSchema,
   type WatchWorldResponse,
   WatchWorldResponseSchema,
   type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { peerOfCall } from "@dm-env-rpc/transport";
-import { pause, type TimeSource, toConnectError } from "@dm-env-rpc/transport/internal";
+import { type ByteStream, peerOfCall } from "@dm-env-rpc/transport";
+import { messageOf, pause, type TimeSource, toConnectError } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { requireRole } from "../definition/roles.ts";
 import { infoOf, summaryOf } from "../spectating/frames.ts";
-import { LiveWorld, maxRate } from "../spectating/live-world.ts";
+import { LiveFrame, LiveWorld, maxRate } from "../spectating/live-world.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
 import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
@@ -42,9 +44,13 @@ interface Viewer {
   readonly canJoin: boolean;
 }
 
+type Call = Parameters<ByteStream>[1];
+
 /** The service of spectators. */
 export interface Spectators {
   readonly service: ServiceImpl<typeof SpectatorService>;
+  /** WatchWorld as bytes: each frame is encoded once for all its viewers. */
+  readonly watchWorldBytes: ByteStream;
   /** Ends every call. */
   close(): void;
 }
@@ -64,16 +70,16 @@ export function createSpectators({
     { readonly of: WatchedWorld; readonly frames: LiveWorld; viewers: number }
   >();
 
-  const admit = async (context: HandlerContext): Promise<Viewer> => {
+  const admit = async (call: Call): Promise<Viewer> => {
     const roles = await new Promise<Parameters<Parameters<Admission>[1]>[0]>((resolve) =>
-      admission(peerOfCall(context.values), resolve),
+      admission(peerOfCall(call.values), resolve),
     );
     if (isDmEnvRpcError(roles)) {
       throw roles;
     }
     requireRole(roles, "spectator", "watch worlds");
     return {
-      signal: AbortSignal.any([context.signal, closed.signal]),
+      signal: AbortSignal.any([call.signal, closed.signal]),
       canJoin: hasFreeSeats && roles.has("agent"),
     };
   };
@@ -112,6 +118,30 @@ export function createSpectators({
     });
   };
 
+  async function* frames(request: WatchWorldRequest, call: Call): AsyncGenerator<LiveFrame> {
+    const { signal, canJoin } = await refusing(() => admit(call));
+    const { watched, periodMs } = await refusing(() => ({
+      watched: find(worlds, request.world),
+      periodMs: periodOf(request.maxRate, maxRate),
+    }));
+    const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
+    using shared = share(watched, agent);
+    let seen = await shared.frames.next(0, signal);
+    if (seen !== undefined) {
+      yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
+    }
+    while (seen !== undefined) {
+      // The frames have the highest rate by themselves: waiting for both would halve it.
+      if (periodMs > 1_000 / maxRate) {
+        await pause(time, periodMs, signal);
+      }
+      seen = await shared.frames.next(seen.number, signal);
+      if (seen !== undefined) {
+        yield seen;
+      }
+    }
+  }
+
   return {
     service: {
       async *watchWorlds(request, context) {
@@ -126,29 +156,16 @@ export function createSpectators({
           await pause(time, periodMs, signal);
         }
       },
-      async *watchWorld(request, context) {
-        const { signal, canJoin } = await refusing(() => admit(context));
-        const { watched, periodMs } = await refusing(() => ({
-          watched: find(worlds, request.world),
-          periodMs: periodOf(request.maxRate, maxRate),
-        }));
-        const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
-        using shared = share(watched, agent);
-        let seen = await shared.frames.next(0, signal);
-        if (seen !== undefined) {
-          yield withInfo(seen.frame, infoOf(watched.host, canJoin));
-        }
-        while (seen !== undefined) {
-          // The frames have the highest rate by themselves: waiting for both would halve it.
-          if (periodMs > 1_000 / maxRate) {
-            await pause(time, periodMs, signal);
-          }
-          seen = await shared.frames.next(seen.number, signal);
-          if (seen !== undefined) {
-            yield seen.frame;
-          }
+      async *watchWorld(request, { values, signal }) {
+        for await (const frame of frames(request, { values, signal })) {
+          yield frame.message;
         }
       },
+    },
+    async *watchWorldBytes(bytes, call) {
+      for await (const frame of frames(readRequest(bytes), call)) {
+        yield frame.bytes;
+      }
     },
     close: () => closed.abort(),
   };
@@ -160,6 +177,19 @@ async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
     return await run();
   } catch (error) {
     throw toConnectError(error);
+  }
+}
+
+/** @throws DmEnvRpcError INVALID_ARGUMENT for bytes that are no request. */
+function readRequest(bytes: Uint8Array): WatchWorldRequest {
+  try {
+    return fromBinary(WatchWorldRequestSchema, bytes);
+  } catch (cause) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `request malformed: expected a WatchWorldRequest, received ${messageOf(cause)}`,
+      { cause },
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { type WatchWorldResponse, WatchWorldResponseSchema } from "@dm-env-rpc/protocol/spectator";
-import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import { envelope, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { agentViews, summaryOf, viewOf } from "./frames.ts";
@@ -22,10 +22,23 @@ export interface LiveWorldOptions {
   readonly onFault: (what: string, error: unknown) => void;
 }
 
-/** A frame, and its number. */
-export interface NumberedFrame {
+/** A frame of a world, which its viewers share. */
+export class LiveFrame {
+  /** Counts the frames from 1. */
   readonly number: number;
-  readonly frame: WatchWorldResponse;
+  readonly message: WatchWorldResponse;
+  #bytes: Uint8Array | undefined;
+
+  constructor(number: number, message: WatchWorldResponse) {
+    this.number = number;
+    this.message = message;
+  }
+
+  /** The message as it is sent, encoded once for all viewers. */
+  get bytes(): Uint8Array {
+    this.#bytes ??= envelope(toBinary(WatchWorldResponseSchema, this.message));
+    return this.#bytes;
+  }
 }
 
 /**
@@ -34,7 +47,7 @@ export interface NumberedFrame {
  */
 export class LiveWorld {
   readonly #options: LiveWorldOptions;
-  #latest: NumberedFrame | undefined;
+  #latest: LiveFrame | undefined;
   /** `counts.changes` of the world when the latest frame was begun. */
   #changes = -1;
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -52,7 +65,7 @@ export class LiveWorld {
    *
    * @returns Undefined if the world is gone or the signal aborts.
    */
-  async next(seen: number, signal: AbortSignal): Promise<NumberedFrame | undefined> {
+  async next(seen: number, signal: AbortSignal): Promise<LiveFrame | undefined> {
     while (!signal.aborted && !this.#options.isGone()) {
       const latest = this.#latest;
       const isCurrent = !this.#hasChanged || this.#untilDueMs > 0;
@@ -125,7 +138,7 @@ export class LiveWorld {
           this.#hasFailed = false;
         }
         frame.view = view;
-        this.#latest = { number: (this.#latest?.number ?? 0) + 1, frame };
+        this.#latest = new LiveFrame((this.#latest?.number ?? 0) + 1, frame);
         this.#isMaking = false;
         this.#wakeAll();
       });

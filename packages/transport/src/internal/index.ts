@@ -4,6 +4,7 @@
  * versioning, and free of `node:` imports so that it runs in a browser.
  */
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
+export { envelope } from "./envelope.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";
 export { messageOf, toError } from "./thrown.ts";

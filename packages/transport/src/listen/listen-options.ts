@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import type { ListenLimits } from "../limits/listen-limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
@@ -27,6 +27,17 @@ export interface RouteCall {
   /** The object that `peerOfCall` returns for this call. */
   readonly peer: Peer;
 }
+
+/**
+ * Answers calls of a method of one request and many responses with bytes: what many callers get is encoded once.
+ *
+ * @param request The request's protobuf.
+ * @returns Responses as `envelope` makes them of their protobuf.
+ */
+export type ByteStream = (
+  request: Uint8Array,
+  call: { readonly values: ContextValues; readonly signal: AbortSignal },
+) => AsyncIterable<Uint8Array>;
 
 /** A file that a listener serves. */
 export interface ServedFile {
@@ -60,6 +71,11 @@ export interface ListenOptions extends Partial<ListenLimits> {
    * but pages that this server serves itself.
    */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /**
+   * Methods of `routes`, by path, that are answered with bytes where a caller takes them as they are: binary,
+   * uncompressed and without a deadline. Default: none.
+   */
+  readonly byteStreams?: ReadonlyMap<string, ByteStream> | undefined;
   /** Files that the listener serves to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */

@@ -99,6 +99,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       router.service(Environment, { process: handler }, { readMaxBytes: maxRequestBytes });
       options.routes?.(router);
     },
+    byteStreams: options.byteStreams ?? new Map(),
     files: options.files ?? new Map(),
     maxMessageBytes,
     idleConnectionMs,

@@ -18,7 +18,7 @@ import {
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import {
   compressionGzip,
   universalRequestFromNodeRequest,
@@ -29,8 +29,9 @@ import { toConnectError } from "../internal/connect-errors.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
+import { inFront } from "./byte-streams.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
-import type { ListenOptions, ServedFile } from "./listen-options.ts";
+import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
 
 import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
@@ -53,6 +54,8 @@ export interface RoutesOptions {
   readonly idleCallMs: number;
   /** Admits a call before its request is read, or throws the error to refuse it with; calls of Process aside. */
   readonly onCall?: ListenOptions["onCall"] | undefined;
+  /** Methods that are answered with bytes, by path. */
+  readonly byteStreams: ReadonlyMap<string, ByteStream>;
   /** Files by path. */
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Decides whether the page that makes a request may. */
@@ -60,6 +63,12 @@ export interface RoutesOptions {
   /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
   readonly onError: (error: Error) => void;
+}
+
+/** What answers the calls of a path. */
+interface RouteHandler {
+  readonly requestPath: string;
+  readonly handle: UniversalHandlerFn;
 }
 
 /** Connect's router behind the listener. */
@@ -92,17 +101,24 @@ export function createRoutes(options: RoutesOptions): Routes {
     readMaxBytes: options.maxMessageBytes,
   });
   options.routes(router);
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const handlers = new Map(
+    router.handlers.map((handler) => {
+      const { requestPath } = handler;
+      const stream = options.byteStreams.get(requestPath);
+      const handle = stream === undefined ? handler : inFront(stream, handler);
+      return [requestPath, { requestPath, handle }] as const;
+    }),
+  );
 
   const answer = async (
-    handler: UniversalHandler,
+    handler: RouteHandler,
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
     values: ContextValues,
   ): Promise<void> => {
     try {
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-      const reply = await handler(
+      const reply = await handler.handle(
         handler.requestPath === processPath ? { ...universal, body: bodyOf(request) } : universal,
       );
       await universalResponseToNodeResponse(reply, response);
