@@ -268,11 +268,10 @@ export class Channel<Action, Observation> {
       this.#send(this.#options.idleAction, undefined);
       return;
     }
+    // Whatever is sent, a reset, an end and a failure cancel it.
     this.#cancelPoll ??= this.#options.time.after(this.#options.pollIntervalMs, () => {
       this.#cancelPoll = undefined;
-      if (!this.#closed && this.#status === "running" && this.#inFlight === 0) {
-        this.#send(this.#options.idleAction, undefined);
-      }
+      this.#send(this.#options.idleAction, undefined);
     });
   }
 

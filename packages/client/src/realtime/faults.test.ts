@@ -36,10 +36,22 @@ test("acting or resetting after close is a clear error, and nothing is sent", as
   await env.next();
   await env.close();
   const sent = server.requests.length;
-  await expect(env.step([{}])).rejects.toThrow(/after close; make another/);
-  await expect(env.reset()).rejects.toThrow(/after close; make another/);
+  const refusal = {
+    code: "FAILED_PRECONDITION",
+    origin: "client",
+    message: expect.stringMatching(/after close; make another/),
+  };
+  await expect(env.step([{}])).rejects.toMatchObject(refusal);
+  await expect(env.reset()).rejects.toMatchObject(refusal);
   expect(server.requests).toHaveLength(sent);
 });
+
+/** Lets everything happen that can happen without time passing. */
+async function quiet(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
 
 describe("behaviour 68: an action that is refused", () => {
   /** Refuses moves to 4. */
@@ -97,7 +109,7 @@ describe("behaviour 68: an action that is refused", () => {
   test("before a poll that is refused, too, is the end of the environment", async () => {
     const time = manualTime();
     let isLost = false;
-    const { environment } = await joined({
+    const { environment, server } = await joined({
       sequenceLength: 1_000,
       answer: () => {
         const error = new DmEnvRpcError("NOT_FOUND", "the world is gone");
@@ -115,5 +127,85 @@ describe("behaviour 68: an action that is refused", () => {
     await env.next();
     expect(env.failures()).toMatchObject([{ code: "NOT_FOUND" }]);
     expect(env.take().info.n).toMatchObject([{ status: "failed", refusal: undefined }]);
+    const sent = server.requests.length;
+    expect(await env.reset()).toEqual([null]);
+    await quiet();
+    expect(server.requests).toHaveLength(sent);
+    await env.next(); // There is nothing to wait for.
   });
+
+  test("is not mistaken for a lost connection, which is the end at once", async () => {
+    const { environment } = await joined({
+      sequenceLength: 1_000,
+      answer: (request, { stream }) => {
+        if (request.case !== "step" || request.value.actions.length === 0) {
+          return undefined;
+        }
+        stream.abort(new DmEnvRpcError("UNKNOWN", "power cut"));
+        return "silence";
+      },
+    });
+    const env = realtime(environment, { time: manualTime() });
+    await env.reset();
+    await env.next();
+    env.act([{ move: 1 }]);
+    await env.next();
+    expect(env.failures()).toMatchObject([{ code: "UNKNOWN" }]);
+  });
+});
+
+test("the first of two failures is told", async () => {
+  let refused = 0;
+  const { environment } = await joined({
+    answer: ({ case: kind }) =>
+      kind === "step"
+        ? {
+            case: "error",
+            value: packStatus(new DmEnvRpcError("NOT_FOUND", `refusal ${++refused}`)),
+          }
+        : undefined,
+  });
+  const env = realtime(environment, { time: manualTime() });
+  await env.reset();
+  await env.reset();
+  await env.next();
+  await quiet();
+  expect(refused).toBe(2);
+  expect(env.failures()).toMatchObject([{ message: "refusal 1" }]);
+});
+
+test("what remoteTimeMs throws at a poll is a failure, too", async () => {
+  const time = manualTime();
+  const { environment } = await joined({ sequenceLength: 9 });
+  const env = realtime(environment, {
+    time,
+    remoteTimeMs: (observation) => {
+      if (observation["tick"] === 1) {
+        throw new Error("no time in this observation");
+      }
+      return undefined;
+    },
+  });
+  await env.reset();
+  await env.next();
+  time.advance(0);
+  await env.next();
+  expect(env.failures()).toMatchObject([{ message: "no time in this observation" }]);
+});
+
+test("closing leaves the world, ends the polls, and is no failure of what is under way", async () => {
+  const time = manualTime();
+  const { environment, server } = await joined({ sequenceLength: 9 });
+  const env = realtime(environment, { time, pollIntervalMs: 10 });
+  await env.reset();
+  await env.next();
+  env.act([{ move: 1 }]);
+  await env.close();
+  expect(server.requests.at(-1)?.case).toBe("leaveWorld");
+  await env.next(); // There is nothing to wait for.
+  const sent = server.requests.length;
+  time.advance(1_000);
+  await quiet();
+  expect(env.failures()).toEqual([undefined]);
+  expect(server.requests).toHaveLength(sent);
 });

@@ -209,11 +209,19 @@ describe("behaviour 56: vectors", () => {
 
 test("behaviour 57: a step before the first reset is a clear error; further resets are fine", async () => {
   const { env } = await worlds(1);
-  await expect(env.step(idle(1))).rejects.toThrow(/before the first reset; call reset\(\) first/);
+  await expect(env.step(idle(1))).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    origin: "client",
+    message: expect.stringMatching(/before the first reset; call reset\(\) first/),
+  });
   await env.reset();
   await env.reset();
   await blockingReset(env).reset();
-  await expect(env.step(idle(2))).rejects.toThrow(/each of 1 environments, received 2/);
+  await expect(env.step(idle(2))).rejects.toMatchObject({
+    code: "INVALID_ARGUMENT",
+    origin: "client",
+    message: expect.stringMatching(/each of 1 environments, received 2/),
+  });
   await env.close();
 });
 
@@ -389,6 +397,7 @@ describe("wrappers", () => {
     await limited.reset({ mask: [true] });
     await tick(env, 0, 0);
     expect((await limited.step(idle(2))).doneN).toEqual([false, true]);
+    expect(limited.peek()).toMatchObject([{ tick: 0 }, null]);
     await env.close();
   });
 
@@ -409,6 +418,190 @@ describe("wrappers", () => {
       truncated: true,
       sequence: { steps: 4, return: 3, ms: 60 },
     });
+    await env.close();
+  });
+});
+
+describe("how late things are", () => {
+  /** A world whose steps take as long as a test says, each way alike. */
+  async function slowWorld(
+    roundTripsMs: readonly number[],
+    options: Partial<Parameters<typeof worlds>[2]> = {},
+  ) {
+    const left = [...roundTripsMs];
+    const made = await worlds(
+      1,
+      () => ({
+        answer: (request) => {
+          if (request.case === "step") {
+            clock.time?.advance(left.shift() ?? 0);
+          }
+          return undefined;
+        },
+      }),
+      options,
+    );
+    const clock: { time?: typeof made.time } = {};
+    clock.time = made.time;
+    const poll = async (ms: number, at: number) => {
+      made.time.advance(ms);
+      await tick(made.env, 0, at);
+      return made.env.take().info.n[0];
+    };
+    return { ...made, poll };
+  }
+
+  test("the world's clock is read off the shortest round trip, the later of two", async () => {
+    const { env, poll } = await slowWorld([4, 10, 2, 2], {
+      remoteTimeMs: (observation) => Number(observation["time"]),
+    });
+    await env.reset();
+    expect(await poll(0, 0)).toMatchObject({ clockSkewMs: 4_998, observationLagMs: 2 });
+    expect(await poll(10, 1)).toMatchObject({ clockSkewMs: 4_998, observationLagMs: 21 });
+    expect(await poll(10, 2)).toMatchObject({ clockSkewMs: 4_967, observationLagMs: 1 });
+    expect(await poll(10, 3)).toMatchObject({ clockSkewMs: 4_956, observationLagMs: 1 });
+    await env.close();
+  });
+
+  test("an observation that does not tell the world's time is half a round trip old", async () => {
+    const { env, poll } = await slowWorld([4, 6], {
+      remoteTimeMs: ({ tick }) => (tick === 0 ? 5_000 : undefined),
+    });
+    await env.reset();
+    expect(await poll(0, 0)).toMatchObject({ clockSkewMs: 4_998, observationLagMs: 2 });
+    expect(await poll(10, 1)).toMatchObject({ clockSkewMs: 4_998, observationLagMs: 3 });
+    await env.close();
+  });
+
+  test("the rate of observations is smoothed, and none where two come at once", async () => {
+    const { env, poll } = await slowWorld([]);
+    await env.reset();
+    expect((await poll(0, 0))?.framesPerSecond).toBeNull();
+    env.act([{ move: 1 }]);
+    expect((await poll(0, 1))?.framesPerSecond).toBeNull();
+    const { env: steady, poll: wait } = await slowWorld([]);
+    await steady.reset();
+    await wait(0, 0);
+    expect((await wait(10, 1))?.framesPerSecond).toBeCloseTo(100);
+    expect((await wait(20, 2))?.framesPerSecond).toBeCloseTo(1_000 / 11);
+    await env.close();
+    await steady.close();
+  });
+
+  test("an agent thinks from a take to the first action after it", async () => {
+    const { time, env } = await worlds(1);
+    await blockingReset(env).reset();
+    env.take();
+    time.advance(3);
+    env.act(idle(1));
+    time.advance(5);
+    env.act(idle(1));
+    expect(env.take().info.thinkingMs).toBe(3);
+    await env.close();
+  });
+
+  test("an observation that was taken is not lost", async () => {
+    const { time, env } = await worlds(1);
+    await blockingReset(env).reset();
+    env.take();
+    for (const at of [1, 2]) {
+      time.advance(10);
+      await tick(env, 0, at);
+      expect(env.take().info.n[0]?.framesLost).toBe(0);
+    }
+    await env.close();
+  });
+});
+
+describe("requests in flight", () => {
+  const movesOf = ({ requests }: ScriptedServer): unknown[] =>
+    requests.flatMap((request) =>
+      request.case === "step" ? request.value.actions.map(({ tensor }) => tensor.data[0]) : [],
+    );
+
+  test("are bounded: of the actions that wait the newest is sent, with its own lag", async () => {
+    const { time, env, servers } = await worlds(1, undefined, { maxInFlight: 2 });
+    await blockingReset(env).reset();
+    for (const move of [1, 2, 3, 4]) {
+      env.act([{ move }]);
+    }
+    time.advance(6);
+    await tick(env, 0, 3);
+    expect(movesOf(servers[0] as ScriptedServer)).toEqual([1, 2, 4]);
+    expect(env.take().info.n[0]).toMatchObject({ actionLagMs: 6, roundTripMs: 0 });
+    await env.close();
+  });
+
+  test("poll with another action where that is what an agent does when it does nothing", async () => {
+    const { time, env, servers } = await worlds(1, undefined, { idleAction: { move: 3 } });
+    await blockingReset(env).reset();
+    time.advance(10);
+    await tick(env, 0, 1);
+    expect(movesOf(servers[0] as ScriptedServer)).toEqual([3]);
+    await env.close();
+  });
+
+  test("begin the next sequence: no other request does while one is under way", async () => {
+    let release = (): void => {};
+    const { env, servers } = await worlds(1, () => ({
+      sequenceLength: 1,
+      answer: (request, server) => {
+        const steps = server.requests.filter(({ case: kind }) => kind === "step").length;
+        if (request.case !== "step" || steps !== 3) {
+          return undefined;
+        }
+        release = () => server.stream.send({ case: "step", value: { state: 1, observations: [] } });
+        return "silence";
+      },
+    }));
+    await blockingReset(env).reset();
+    env.act([{ move: 1 }]);
+    env.act([{ move: 2 }]);
+    await tick(env, 0, 1);
+    expect(env.take().doneN).toEqual([true]);
+    for (let turn = 0; turn < 10; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(servers[0]?.requests.filter(({ case: kind }) => kind === "step")).toHaveLength(3);
+    release();
+    await env.close();
+  });
+});
+
+describe("wrappers at their limits", () => {
+  test("throttle waits for no frame that ends now", async () => {
+    const { time, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
+    const slow = throttle(env, 100, { time });
+    await blockingReset(env).reset();
+    const first = slow.step(idle(1));
+    time.advance(20);
+    await first;
+    expect((await slow.step(idle(1))).info.framesMissed).toBe(0);
+    await env.close();
+  });
+
+  test("timeLimit cuts at its very millisecond, and is no cut where the sequence ends by itself", async () => {
+    const { time, env } = await worlds(2, (index) => ({ sequenceLength: index === 0 ? 1 : 99 }), {
+      pollIntervalMs: 1_000,
+    });
+    const limited = recordStatistics(timeLimit(env, { ms: 50, time }), { time });
+    await limited.reset();
+    expect((await limited.step(idle(2))).info.n).toMatchObject([
+      { truncated: false, sequence: null },
+      { truncated: false, sequence: null },
+    ]);
+    await tick(env, 0, 0);
+    await tick(env, 1, 0);
+    await limited.step([{ move: 1 }, { move: 1 }]);
+    await tick(env, 0, 1);
+    await tick(env, 1, 1);
+    time.advance(50);
+    const { doneN, info } = await limited.step(idle(2));
+    expect(doneN).toEqual([true, true]);
+    expect(info.n).toMatchObject([
+      { truncated: false, sequence: { steps: 2, ms: 50 } },
+      { truncated: true, sequence: { steps: 2, ms: 50 } },
+    ]);
     await env.close();
   });
 });

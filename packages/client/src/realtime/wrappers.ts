@@ -105,8 +105,7 @@ export function recordStatistics<Action, Observation>(
 ): RealtimeEnvironment<Action, Observation> {
   return counting(inner, options, (step, sequences) => {
     const n = step.info.n.map((info, i): RealtimeInfo => {
-      const sequence = sequences[i];
-      return step.doneN[i] === true && sequence !== undefined ? { ...info, sequence } : info;
+      return step.doneN[i] === true ? { ...info, sequence: sequences[i] ?? null } : info;
     });
     return { ...step, info: { ...step.info, n } };
   });
