@@ -53,7 +53,8 @@ function driver(sequence: SequenceControl): ClockDriver {
       }
     },
     advanced() {
-      if (acting?.pending !== undefined && sequence.running.has(acting)) {
+      // The step of an agent that is out of the sequence has been answered.
+      if (acting?.pending !== undefined) {
         sequence.answer(acting);
       }
       acting = undefined;

@@ -14,9 +14,6 @@ export function mergeActions(
   if (names.length === 0) {
     return inForce;
   }
-  if (inForce === undefined) {
-    return given;
-  }
   const merged: Record<string, unknown> = { ...inForce };
   for (const name of names) {
     const [before, after] = [merged[name], given[name]];

@@ -54,9 +54,10 @@ export function realtime(options: RealtimeOptions): Clock {
 }
 
 function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDriver {
-  const { ticksPerSecond, answer = "next", onMissedDeadline = "repeat-last" } = options;
+  const { ticksPerSecond, answer, onMissedDeadline } = options;
   const periodMs = 1000 / ticksPerSecond;
-  const latest = new Map<ClockSeat, ActionValues>();
+  /** Actions in force. A seat is of one sequence, so that an agent that is back in it begins without any. */
+  let latest = new WeakMap<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
   /** When the next tick is due; until that is known, when the last one was. */
   let dueAt = Number.NEGATIVE_INFINITY;
@@ -74,14 +75,6 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     }
     arm();
   };
-  /** Actions that an agent gave before it was out of the sequence are not in force once it is back. */
-  const forgetGone = (): void => {
-    for (const seat of latest.keys()) {
-      if (!sequence.running.has(seat)) {
-        latest.delete(seat);
-      }
-    }
-  };
   const tick = (): void => {
     cancelTick = undefined;
     if (sequence.blocked) {
@@ -97,7 +90,7 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       }
     }
     if (onMissedDeadline === "default-action") {
-      latest.clear();
+      latest = new WeakMap();
     }
     sequence.advance(actions);
   };
@@ -134,15 +127,13 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       }
     },
     advanced() {
-      forgetGone();
       answerWaiting();
       scheduleNext();
     },
-    changed: forgetGone,
+    changed() {},
     closed() {
       cancelTick?.();
       cancelTick = undefined;
-      latest.clear();
     },
   };
 }

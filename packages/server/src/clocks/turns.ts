@@ -21,7 +21,7 @@ export function turns(options: DeadlineOptions = {}): Clock {
 function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDriver {
   let current: ClockSeat | undefined;
   /** Agents whose outstanding step has been played. */
-  const played = new Set<ClockSeat>();
+  const played = new WeakSet<ClockSeat>();
 
   const choose = (): ClockSeat | undefined => {
     const wanted = sequence.nextTurn(current?.agent);
@@ -100,11 +100,6 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       arm();
     },
     changed() {
-      for (const seat of played) {
-        if (!sequence.running.has(seat)) {
-          played.delete(seat);
-        }
-      }
       if (current === undefined || !sequence.running.has(current)) {
         next();
       } else {
@@ -113,7 +108,6 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     },
     closed() {
       deadline.disarm();
-      played.clear();
       current = undefined;
     },
   };
