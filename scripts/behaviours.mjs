@@ -2,12 +2,12 @@
 // Lists the promises of docs/behaviours.md, each with the tests that carry its
 // number in their names: `behaviour 41: …`, `behaviour 2 and 3: …` in *.test.ts,
 // `test_behaviour_41_…` in Python. Exits 1 when a promise that must have a test
-// has none, or a test names a promise that is not there. A test that is skipped is none.
+// has none, or a test names an unknown promise. Skipped tests do not count.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The promises that must have a test, by whom they bind. */
+/** The promises that must have a test, with the part that keeps them. */
 const enforced = [
   { from: 1, to: 46, who: "codec, transport and server" },
   { from: 47, to: 59, who: "client" },
@@ -41,7 +41,7 @@ for (const [number, text] of promises) {
   }
 }
 for (const [number, names] of tests) {
-  process.stdout.write(`there is no promise ${number}, but:\n`);
+  process.stdout.write(`there is no promise ${number}, but these tests name it:\n`);
   for (const name of names) {
     process.stdout.write(`      ${name}\n`);
   }

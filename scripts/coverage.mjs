@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints how much of each package and app the tests beside its sources reach, from what their last
-// runs left in reports/coverage; lcov-report/index.html there shows the lines. What only runs in
-// other processes (programs' main.ts) does not count; where nothing else is tested, no figures are given.
+// Prints the coverage of each package and app by the tests beside its sources, from their last
+// reports in reports/coverage; lcov-report/index.html there shows the lines. Code that runs only in
+// other processes (programs' main.ts) does not count; packages with nothing else have no figures.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 const kinds = ["lines", "branches", "functions"];
@@ -12,7 +12,7 @@ const summaries = ["packages", "apps"]
   .map(({ folder, file }) => ({ folder, total: JSON.parse(readFileSync(file, "utf8")).total }));
 
 if (summaries.length === 0) {
-  process.stderr.write("no package was tested yet: run npm test first\n");
+  process.stderr.write("found no report of a tested package: run npm test first\n");
   process.exitCode = 1;
 } else {
   print("coverage", kinds);
@@ -23,7 +23,7 @@ if (summaries.length === 0) {
   print("all", shares(reached.map(({ total }) => total)));
 }
 
-/** How much is reached, in per cent, of each kind. */
+/** Returns the coverage of each kind in per cent. */
 function shares(totals) {
   return kinds.map((kind) => {
     const sum = (key) => totals.reduce((all, total) => all + total[kind][key], 0);

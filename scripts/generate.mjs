@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generates packages/protocol/src/gen from proto/. With --check it changes nothing for
-// good: it fails when what is committed is not what proto/ generates, when the
-// protocol breaks the released one, or when proto/ does not pass buf's lint.
+// Generates packages/protocol/src/gen from proto/. With --check it restores the files: it
+// fails if the committed code differs from what proto/ generates, if the
+// protocol breaks the released one, or if proto/ does not pass buf's lint.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 

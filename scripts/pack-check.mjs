@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the package in the current folder as it would be published, and checks the
-// tarball: publint, attw, the manifest, and that nothing but the documented sources
-// and what was built from them is inside. Exits 1 and names everything that is wrong.
+// tarball: publint, attw, the manifest, and that it contains only the documented sources
+// and the files built from them. Prints every problem, and exits 1 if there is one.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,7 +67,7 @@ function checkManifest() {
   }
 }
 
-/** dist/x.js, .d.ts and their maps come from src/x.ts, which is inside for the maps. */
+/** dist/x.js, .d.ts and their maps come from src/x.ts, which is packed for the maps. */
 function checkFiles(files) {
   const inside = new Set(files);
   for (const file of ["LICENSE", "README.md", "package.json"]) {
@@ -76,7 +76,7 @@ function checkFiles(files) {
     }
   }
   for (const file of inside) {
-    // What packages/page builds is inside as it is.
+    // The files that packages/page builds are packed unchanged.
     if (file.startsWith("template/") || file.startsWith("dist/page/assets/")) {
       continue;
     }

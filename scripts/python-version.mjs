@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the Python package the version of the npm packages, after `changeset version`.
+// Copies the version of the npm packages to the Python package, after `changeset version`.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const { version } = JSON.parse(readFileSync("packages/client/package.json", "utf8"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a Python program in the venv of tests/interop, which it makes first where
-// it is missing or older than its requirements:
+// Runs a Python program in the venv of tests/interop, which it creates first if it
+// is missing or older than its requirements:
 //
 //   node scripts/python.mjs [--in FOLDER] [--previous] ARGS...     e.g. -m pytest tests/interop
 //
-// With --in it is the venv of another folder with a requirements.txt.
-// With --previous the venv has the release of dm-env-rpc before the newest, and the last NumPy 1 in
-// place of NumPy 2 where Python has it, up to 3.12.
+// With --in it uses the venv of another folder with a requirements.txt.
+// With --previous the venv has the previous release of dm-env-rpc and, up to Python 3.12, the last
+// NumPy 1 instead of NumPy 2.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
@@ -39,7 +39,7 @@ const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
 const result = spawnSync(python, args, { stdio: "inherit", env });
 process.exit(result.status ?? 1);
 
-/** Puts the releases before the newest in place of those in a requirements.txt. */
+/** Replaces the releases in a requirements.txt with the previous ones. */
 function previousTo(pinned) {
   return pinned
     .replace(/^dm-env-rpc==.*$/m, "dm-env-rpc==1.1.6")

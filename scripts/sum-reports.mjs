@@ -3,16 +3,16 @@
 //
 //   node scripts/sum-reports.mjs [LOGS]
 //
-// LOGS is a folder of what each failed check printed; each file counts as a failure. Prints the
-// last lines of these, every failed test, a line a suite and, last, the sum, so that the end of
-// a log tells what went wrong. Exits 1 when something failed, or nothing passed.
+// LOGS is a folder with the output of each failed check; each file counts as a failure. Prints the
+// last lines of these, every failed test, a line for each suite and, last, the sum, so that the end of
+// a log shows the failures. Exits 1 if something failed or nothing passed.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
 const lastLines = 25;
 const messageLines = 15;
-/** What the messages of all failed tests may take together. */
+/** Most lines for the messages of all failed tests together. */
 const allMessagesLines = 75;
 
 const suites = ["packages", "apps", "examples", "tests"]
@@ -61,7 +61,7 @@ for (const { suite, counts } of reports) {
 print(sumOf(total));
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
-/** The counts of a report and its failures; undefined of a file that is none. */
+/** Reads the counts and failures of a report; undefined for any other file. */
 function read(file) {
   if (file.endsWith(".xml")) {
     return readJUnit(readFileSync(file, "utf8"));
@@ -73,7 +73,7 @@ function read(file) {
   try {
     report = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    // Whoever wrote it was ended meanwhile.
+    // The process that wrote it was killed.
     const failures = [{ name: file, message: String(error) }];
     return { failures, counts: { passed: 0, failed: 1, skipped: 0 } };
   }
@@ -133,7 +133,7 @@ function unescaped(text) {
     .replace(/&(lt|gt|quot|apos|amp);/g, (_, name) => characters[name]);
 }
 
-/** What turbo's failed tasks printed, where a check ran turbo; it mixes what tasks print at once. */
+/** Separates the output of turbo's failed tasks, which turbo mixes. */
 function failedTasks(log) {
   const [, names = ""] = stripVTControlCharacters(log).match(/^Failed: +(.+)$/m) ?? [];
   return names.split(/, */).flatMap((name) => {
@@ -169,14 +169,14 @@ function printTail(name, output) {
   }
 }
 
-/** Without what tells nothing here: colours, empty lines, and frames of other people's code. */
+/** Removes colours, empty lines, and stack frames of dependencies. */
 function linesOf(text) {
   return stripVTControlCharacters(text)
     .split("\n")
     .filter((line) => line.trim() !== "" && !/^\s*(at|❯) .*node_modules/.test(line));
 }
 
-/** So many lines at most: its first, which say what is wrong, and some of its last, which say where. */
+/** Shortens a message to its first lines, which have the error, and some of its last, which have the place. */
 function ends(lines, count) {
   if (lines.length <= count) {
     return lines;

@@ -3,9 +3,9 @@
 //
 //   node scripts/toolchain.mjs [--build] COMMAND [ARGS...]
 //
-// It brings the pinned Node and pnpm from npm into .toolchain/ where the machine
-// has none that will do, installs the workspace, builds it with --build, and
-// then runs COMMAND with the tools of the workspace on its PATH.
+// If the machine has no suitable Node and pnpm, it installs the pinned ones from npm into
+// .toolchain/. Then it installs the workspace, builds it with --build, and
+// runs COMMAND with the tools of the workspace on its PATH.
 // It must stay plain JavaScript without dependencies: nothing is installed yet.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -40,12 +40,12 @@ env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PAT
   .filter((entry) => entry !== undefined)
   .join(delimiter);
 
-// The install says nothing unless it has something to do or goes wrong.
+// The install prints its output only if it fails.
 prepare("pnpm", "install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only");
 if (build) {
   prepare("turbo", "run", "build", "--output-logs=errors-only", "--log-order=grouped");
 }
-// A Ctrl-C is for the command, which may have something to say before it ends.
+// Ctrl-C is for the command, which may print something before it ends.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => child.kill("SIGTERM"));
 const child = spawn(command, commandArgs, { cwd: root, env, shell: onWindows, stdio: "inherit" });
@@ -54,7 +54,7 @@ child.on("exit", (status, signal) => {
   process.exitCode = status ?? 128 + constants.signals[signal];
 });
 
-/** The folder to put before PATH, or undefined when the machine's own tools will do. */
+/** Returns the folder to prepend to PATH, or undefined if the machine's own tools are suitable. */
 function toolchainPath() {
   if (nodeWillDo() && pnpmWillDo()) {
     return undefined;
@@ -68,7 +68,7 @@ function toolchainPath() {
   if (existsSync(bin) && readFileSync(stamp, "utf8") === wanted) {
     return bin;
   }
-  process.stderr.write(`bringing node ${nodeVersion} and pnpm ${pnpmVersion} from npm …\n`);
+  process.stderr.write(`installing node ${nodeVersion} and pnpm ${pnpmVersion} from npm …\n`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(stamp, wanted);
   const install = spawnSync(

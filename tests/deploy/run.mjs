@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// npm run deploy:check: makes a project with the packed packages, takes the steps of the
-// Dockerfiles, and checks the manifests of deploy/. Its tools come from PyPI and the Go modules'
-// proxy into tests/deploy/.venv; with no container engine and no cluster.
+// npm run deploy:check: creates a project with the packed packages, executes the steps of the
+// Dockerfiles, and checks the manifests of deploy/. Its tools come from PyPI and the Go module
+// proxy into tests/deploy/.venv. It needs no container engine and no cluster.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
 const folder = "tests/deploy";
 const bin = resolve(folder, ".venv/bin");
-/** Programs that only Go has, by the file that `go install` makes of each. */
+/** Programs that exist only as Go modules, by the file that `go install` makes. */
 const modules = {
   kustomize: "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1",
-  // The loader of `docker compose`; its program has no better name.
+  // The loader of `docker compose`, whose program has this name.
   cmd: "github.com/compose-spec/compose-go/v2/cmd@v2.16.2",
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our codec, as a process that answers a line for a line."""
+"""Our codec in a process that answers each line with a line."""
 
 import base64
 
@@ -7,7 +7,7 @@ from processes import answers
 
 
 def ask(requests):
-    """What our codec makes of requests: bytes, or None where it refuses."""
+    """Returns our codec's bytes for each request, or None if it refuses."""
     told = list(answers("codec-bridge", requests))
     assert len(told) == len(requests)
     return [base64.b64decode(one["bytes"]) if "bytes" in one else None for one in told]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers for the tests to play on: real processes, on free ports."""
+"""Servers for the tests: real processes on free ports."""
 
 import dm_env_rpc
 import numpy as np
@@ -36,7 +36,7 @@ def worlds():
 
 @pytest.fixture(scope="session")
 def connections():
-    """Connections that tests share, by address: closing one takes grpcio a fifth of a second."""
+    """Connections that tests share, by address: grpcio takes a fifth of a second to close one."""
     shared = {}
 
     def connection(address):
@@ -50,7 +50,7 @@ def connections():
 
 
 def is_upstream(item):
-    """Whether a test is inherited from the official packages and not written here."""
+    """Returns True if a test is inherited from the official packages."""
     method = getattr(getattr(item, "cls", None), item.name, None)
     module = getattr(method, "__module__", "")
     return module.startswith(compliance.__name__) or module == test_utils.__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protobuf by hand: bytes that today's generated code would not write, and a stream for them."""
+"""Hand-made protobuf: bytes that current generated code does not write, and a stream for them."""
 
 import queue
 import struct
@@ -8,7 +8,7 @@ import grpc
 
 
 def varint(value):
-    """The bytes of an unsigned number; of a negative one in 64 bits of two's complement."""
+    """Encodes a varint; negative numbers in 64 bits of two's complement."""
     value &= 2**64 - 1
     out = bytearray()
     while value > 0x7F:
@@ -31,18 +31,18 @@ def float64(field, value):
 
 
 def block(field, *parts):
-    """Bytes, a string, or a message made of parts."""
+    """Encodes bytes, a string, or a message made of parts."""
     data = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def entry(field, key, value):
-    """An entry of a map whose values are messages; the key is a string or a UID."""
+    """Encodes an entry of a map whose values are messages; the key is a string or a UID."""
     return block(field, number(1, key) if isinstance(key, int) else block(1, key), block(2, value))
 
 
 def fields(data):
-    """The fields of a message: pairs of number and value, nested messages as bytes."""
+    """Decodes the fields of a message: pairs of number and value, nested messages as bytes."""
     found, at = [], 0
 
     def read():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the tests reach a server with the official client."""
+"""Connects tests to a server with the official client."""
 
 import grpc
 import numpy as np
@@ -7,14 +7,14 @@ from dm_env_rpc.v1 import connection, dm_env_rpc_pb2, tensor_utils
 
 
 def connect(address):
-    """A connection of the official client."""
+    """Opens a connection of the official client."""
     return connection.create_secure_channel_and_connect(
         address, grpc.local_channel_credentials()
     )
 
 
 def packed(settings):
-    """Settings as a request carries them."""
+    """Packs settings for a request."""
     return {name: tensor_utils.pack_tensor(value) for name, value in settings.items()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our programs, as processes that tests talk to."""
+"""Our programs, as processes for tests."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ HERE = ROOT / "tests/interop"
 
 @contextlib.contextmanager
 def listening(command, **env):
-    """A process that says where it listens, and the address: (process, address)."""
+    """Starts a process that prints its address; returns (process, address)."""
     server = subprocess.Popen(
         ["node", *map(str, command)], stdout=subprocess.PIPE, text=True, env={**os.environ, **env}
     )
@@ -29,7 +29,7 @@ def listening(command, **env):
 
 @contextlib.contextmanager
 def serving(app, *flags):
-    """The address of an app on a free port."""
+    """Starts an app on a free port and returns its address."""
     program = ROOT / f"apps/{app}/dist/main.js"
     with listening([program, "--port", "0", *flags]) as (_, address):
         yield address
@@ -52,7 +52,7 @@ def serving_worlds():
 
 
 def answers(program, requests):
-    """What a program of src/, which answers a line for a line, makes of requests, as they come."""
+    """Yields the answers of a program of src/, which answers each line with a line."""
     bridge = subprocess.Popen(
         ["node", str(HERE / f"dist/{program}.js")],
         stdin=subprocess.PIPE,

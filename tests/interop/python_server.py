@@ -26,7 +26,7 @@ INTERRUPTED = dm_env_rpc_pb2.INTERRUPTED
 
 
 class Refused(Exception):
-    """A mistake of the client."""
+    """A client's mistake."""
 
     def __init__(self, message, code=code_pb2.INVALID_ARGUMENT):
         super().__init__(message)
@@ -36,7 +36,7 @@ class Refused(Exception):
 def spec(name, dtype, shape=(), minimum=None, maximum=None):
     made = dm_env_rpc_pb2.TensorSpec(name=name, dtype=dtype, shape=shape)
     if minimum is not None or maximum is not None:
-        # Typed, because 1.1.6 with NumPy 2 takes no Python int for a bound of a narrow dtype.
+        # Typed, because 1.1.6 with NumPy 2 refuses a Python int as a bound of a narrow dtype.
         np_type = tensor_utils.data_type_to_np_type(dtype)
         tensor_spec_utils.set_bounds(
             made, np.asarray(minimum, np_type), np.asarray(maximum, np_type)
@@ -45,7 +45,7 @@ def spec(name, dtype, shape=(), minimum=None, maximum=None):
 
 
 def legacy_spec():
-    """Bounds as 1.0.x had them, in fields that today's package has reserved."""
+    """Encodes bounds as in 1.0.x, in fields that are reserved today."""
     made = spec("legacy", dm_env_rpc_pb2.INT8)
     made.min.MergeFromString(b"\x38" + b"\xfd\xff\xff\xff\xff\xff\xff\xff\xff\x01")
     made.max.MergeFromString(b"\x38\x05")
@@ -140,7 +140,7 @@ class World:
 
 
 class Service(dm_env_rpc_pb2_grpc.EnvironmentServicer):
-    """Answers requests one by one, as they come."""
+    """Answers requests one by one, in order."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -176,7 +176,7 @@ class Service(dm_env_rpc_pb2_grpc.EnvironmentServicer):
 
 
 class Session:
-    """One connection."""
+    """The state of one connection."""
 
     def __init__(self, service):
         self._service = service

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds that dm_env cannot say: the official client plays on, and the server checks them."""
+"""Bounds that dm_env cannot express: the official client plays, and the server checks them."""
 
 import numpy as np
 import pytest

@@ -31,7 +31,7 @@ WORDS = ["", "a", "ß", "日本", "\U0001f600", "x" * 200, "a\x00b"]
 
 
 def draw_elements(rng, dtype, count):
-    """Elements of a dtype, extreme ones often."""
+    """Draws elements of a dtype, often extreme ones."""
     if dtype == "string":
         return np.array([rng.choice(WORDS) for _ in range(count)] or [], np.str_)
     if dtype == "bool":
@@ -57,7 +57,7 @@ def draw_array(rng, dtype):
 
 
 def python_or_none(call):
-    """What Python makes of it, or None where it refuses."""
+    """Returns Python's bytes, or None if it refuses."""
     try:
         return call()
     except (ValueError, TypeError):
@@ -65,7 +65,7 @@ def python_or_none(call):
 
 
 def repacked(tensor):
-    """The bytes of a tensor once it has been unpacked and packed again."""
+    """Returns the bytes of a tensor that was unpacked and packed again."""
     name = tensor.WhichOneof("payload")
     dtype = np.str_ if name == "strings" else None
     return tensor_utils.pack_tensor(tensor_utils.unpack_tensor(tensor), dtype).SerializeToString()
@@ -96,7 +96,7 @@ def test_uniform_arrays_are_compressed_to_the_same_bytes():
 
 
 def draw_packed(rng):
-    """A Tensor as it may travel: with a variable dimension, of one element, or of too many."""
+    """Makes a Tensor with a variable dimension, with one element, or with too many."""
     dtype = rng.choice(list(DTYPES))
     shape = [rng.choice([1, 2, 3, 4]) for _ in range(rng.randint(0, 3))]
     count = int(np.prod(shape))
@@ -131,7 +131,7 @@ def test_packed_tensors_are_read_or_refused_alike():
 
 
 def draw_spec(rng):
-    """A spec with bounds of every kind, or none; some of them wrong."""
+    """Makes a spec with bounds of any kind, or without; some are invalid."""
     dtype = rng.choice(list(DTYPES))
     shape = [rng.choice([1, 2, 3]) for _ in range(rng.randint(0, 2))]
     spec = dm_env_rpc_pb2.TensorSpec(name=rng.choice("abc"), dtype=DTYPES[dtype], shape=shape)
@@ -152,7 +152,7 @@ def draw_spec(rng):
 
 
 def is_sound(spec):
-    """Whether Python takes a spec; raises where it does not."""
+    """Returns whether Python accepts a spec, or raises its error."""
     bounds = tensor_spec_utils.bounds(spec)
     return bounds is not None
 

@@ -27,7 +27,7 @@ from joining import (
 
 
 class Gridworld:
-    """The sample world: no setting is required."""
+    """The sample world, which requires no setting."""
 
     create_settings = {"seed": 3, "max_steps": 1000}
     required_create = {}

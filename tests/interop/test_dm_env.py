@@ -10,7 +10,7 @@ from joining import EXACTING_CREATE, EXACTING_JOIN, destroy_world
 
 
 class EnvironmentOf(test_utils.EnvironmentTestMixin):
-    """Makes the environment under test in a world of its own."""
+    """Makes the environment under test in a new world."""
 
     create_settings = {}
     join_settings = {}
@@ -34,7 +34,7 @@ class TestGridworldEnvironment(EnvironmentOf, absltest.TestCase):
         self._connection = connections(gridworld_address)
 
     def make_action_sequence(self):
-        """Every action in turn, and on past the end of two sequences."""
+        """Returns every action in turn, past the end of two sequences."""
         for step in range(20):
             yield {"move": np.int8(step % 6)}
 

@@ -16,7 +16,7 @@ NUMPY_TYPES = {
 
 
 def bits(dtype, *words):
-    """Floats by their bits, so that the NaNs among them are those and no others."""
+    """Makes floats from their bits, so that NaNs keep their payload."""
     return np.array(words, {"float32": np.uint32, "float64": np.uint64}[dtype]).view(dtype)
 
 
@@ -39,7 +39,7 @@ SPECIAL = {
 
 
 class Agent:
-    """Steps an echo world with one action, and gives back the observation of that name."""
+    """Steps an echo world with one action and returns the observation of that name."""
 
     def __init__(self, connection, world):
         self._connection = connection
@@ -65,7 +65,7 @@ def agent(worlds):
 
 
 def same(sent, received):
-    """Whether two arrays have the same dtype, shape and bits."""
+    """Returns True if two arrays have the same dtype, shape and bits."""
     sent, received = np.asarray(sent), np.asarray(received)
     if sent.dtype.kind == "U":
         return sent.shape == received.shape and sent.tolist() == received.tolist()

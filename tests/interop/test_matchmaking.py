@@ -34,7 +34,7 @@ def matchmaker(tmp_path_factory):
 
 
 def find_match(address):
-    """The assignment of a new ticket."""
+    """Returns the assignment of a new ticket."""
     with grpc.insecure_channel(address) as channel:
         pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
         methods = pool.FindServiceByName(SERVICE).methods_by_name

@@ -14,7 +14,7 @@ STEPS = 60
 
 
 class PythonAgent(threading.Thread):
-    """Steps as often as it is told, then leaves."""
+    """Makes the given number of steps, then leaves."""
 
     def __init__(self, address, world, seed):
         super().__init__(daemon=True)

@@ -51,7 +51,7 @@ def test_errors_are_told_and_change_nothing(connection):
 
 
 def walk(extension, key=""):
-    """Every property under a key, by its key."""
+    """Returns every property below a key, by its key."""
     for name, spec in extension.specs(key).items():
         yield name, spec
         if spec.listable:

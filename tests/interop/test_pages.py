@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python that pages show for the sample world, run as it stands there."""
+"""Runs the Python that pages show for the sample world."""
 
 import re
 

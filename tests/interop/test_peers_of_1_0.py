@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers of 1.0.x and odd encodings: requests of bytes made by hand, for today's package has lost them."""
+"""Peers of 1.0.x and unusual encodings: hand-made requests that today's package cannot write."""
 
 import struct
 
@@ -17,13 +17,13 @@ def garden(worlds):
 
 
 def payload(response):
-    """The one field of a response: which it is, and its bytes."""
+    """Returns the number and bytes of a response's only field."""
     ((field, value),) = fields(response)
     return field, value
 
 
 def properties_of(response):
-    """The map in a response about properties, by key."""
+    """Returns the map of a property response, by key."""
     entries = [dict(fields(value)) for field, value in fields(response) if field == 1]
     return {item[1].decode(): item[2] for item in entries}
 
@@ -130,17 +130,17 @@ def test_behaviour_14_unpacked_and_chunked_elements_are_one_tensor(worlds, count
 
 
 def shape(*sizes):
-    """A shape, one dimension a field as old writers have it."""
+    """Encodes a shape with a field for each dimension, as old writers do."""
     return b"".join(number(15, size) for size in sizes)
 
 
-def test_behaviour_9_bytes_that_are_no_request_are_an_error_and_the_stream_lives_on(garden):
+def test_behaviour_9_undecodable_bytes_are_an_error_and_the_stream_stays_open(garden):
     for nonsense in (b"\xff", block(3, b"\x08"), b"\x0a\x05x", struct.pack("<I", 7)):
         kind, value = payload(garden.send(nonsense))
         assert kind == ERROR and dict(fields(value))[1] == 3, nonsense
     assert payload(garden.send(block(LIST, block(1, ""))))[0] == LIST
 
 
-def test_behaviour_9_a_field_that_nobody_knows_is_no_payload(garden):
+def test_behaviour_9_an_unknown_field_is_not_a_payload(garden):
     kind, value = payload(garden.send(float32(99, 1.5)))
     assert kind == ERROR and dict(fields(value))[1] == 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain gRPC client, which knows nothing but the descriptors made from proto/."""
+"""A plain gRPC client, which uses only the descriptors of proto/."""
 
 import queue
 import subprocess

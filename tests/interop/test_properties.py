@@ -16,7 +16,7 @@ def connection(worlds):
 
 
 def tree(extension, key=""):
-    """Everything under a key, nested."""
+    """Returns all properties below a key, nested."""
     return {
         name: tree(extension, name) if spec.listable else spec
         for name, spec in extension.specs(key).items()

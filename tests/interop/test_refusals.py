@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves that a world refuses, and messages that a server refuses, of the official client."""
+"""Moves that a world refuses and messages that a server refuses, from the official client."""
 
 from concurrent import futures
 

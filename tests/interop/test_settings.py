@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the official helpers, nested, against a world that insists on them."""
+"""Nested settings of the official helpers, for a world that requires them."""
 
 import numpy as np
 import pytest

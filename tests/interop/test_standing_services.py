@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside the service: health and reflection, asked by Python's own and by buf curl."""
+"""The services beside Environment: health and reflection, called by Python's clients and buf curl."""
 
 import json
 import signal

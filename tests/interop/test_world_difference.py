@@ -26,7 +26,7 @@ LAYOUTS = 10_000
 
 
 class Anything:
-    """A space for observations that has room for everything.
+    """A space that contains every observation.
 
     The reference declares the shape of its grid observation wrongly, which today's
     gymnasium refuses.
@@ -39,7 +39,7 @@ class Anything:
 
 
 def draw_scenario(rng):
-    """A board with spaced foods, agents, and moves that are not all in vain."""
+    """Draws a board with spaced foods, agents, and useful moves."""
     height, width = rng.randint(3, 8), rng.randint(3, 8)
     cells = [(row, col) for row in range(height) for col in range(width)]
     inner = [(row, col) for row, col in cells if row > 0 and col > 0]
@@ -51,7 +51,7 @@ def draw_scenario(rng):
         if all(abs(cell[0] - row) + abs(cell[1] - col) > 2 for row, col in food):
             food[cell] = rng.choice([1, 1, 2, 2, 3, 4, 5])
     free = [cell for cell in cells if cell not in food]
-    # Agents near food and near each other have more to do.
+    # Agents near food and near each other interact more.
     near = [
         cell for cell in free if any(abs(cell[0] - r) + abs(cell[1] - c) <= 2 for r, c in food)
     ]
@@ -91,7 +91,7 @@ def draw_scenario(rng):
 
 
 class Reference:
-    """The reference's world, its field, players and food set by hand."""
+    """The reference's world, with its field, players and food set directly."""
 
     def __init__(self, scenario):
         settings = scenario["settings"]
@@ -130,7 +130,7 @@ class Reference:
         self.env = env
 
     def seen(self, rewards, grids):
-        """What gridworld's agents see of the same."""
+        """Returns the same observations as gridworld's agents."""
         env = self.env
         return {
             "state": self.state(),
@@ -197,7 +197,7 @@ def test_ten_thousand_layouts_are_played_alike():
         assert (ours[-1]["state"] == "running") == (not world.env.game_over), scenario
         played += 1
     assert played == LAYOUTS
-    # The scenarios must have come to what there is to see.
+    # The scenarios must have covered every event.
     assert min(seen.values()) > 100, seen
 
 

@@ -12,8 +12,8 @@ import { deploy, root } from "./paths.ts";
 const apps = join(root, "apps");
 
 /**
- * Agones' SDK server is a container of a cluster: this one answers as its REST reference says, and takes
- * notes. It has a place for the server at the third time of asking.
+ * Agones' SDK server runs as a container of a cluster. This stand-in answers as its REST reference specifies and
+ * records the calls. It accepts the server at the third attempt.
  */
 async function sdkServer(port: number) {
   const calls: string[] = [];
@@ -37,7 +37,7 @@ async function sdkServer(port: number) {
   return {
     port: String(address.port),
     calls,
-    /** Waits for a call after the first `since` ones, and returns how many there were with it. */
+    /** Waits for a call after the first `since` calls, and returns the number of calls up to it. */
     async called(path: string, since = 0): Promise<number> {
       for (;;) {
         const found = calls.indexOf(`POST ${path}`, since);
@@ -52,7 +52,7 @@ async function sdkServer(port: number) {
   };
 }
 
-/** What the image has in WORKDIR, and what is mounted beside it. */
+/** Prepares the files of the image's WORKDIR, and the mounted files. */
 async function container(): Promise<{ readonly workdir: string; readonly launch: string }> {
   const folder = await mkdtemp(join(tmpdir(), "agones-"));
   onTestFinished(() => rm(folder, { recursive: true }));

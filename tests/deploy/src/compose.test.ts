@@ -17,7 +17,7 @@ const project = await loadProject();
 const services = Object.entries(project.services);
 const stages = readDockerfile(readFileSync(join(deploy, "docker/Dockerfile"), "utf8"));
 
-it("builds images that the Dockerfile has, and gives the apps options that they have", async () => {
+it("builds targets of the Dockerfile and passes valid options to the apps", async () => {
   for (const [name, { build, command = [], read_only }] of services) {
     if (build === undefined) {
       continue;
@@ -32,7 +32,7 @@ it("builds images that the Dockerfile has, and gives the apps options that they 
   }
 });
 
-it("waits only for services that tell their health", () => {
+it("waits only for services with a health check", () => {
   expect(inOrder(project.services).at(-1)).toBe("agents");
   for (const [, { depends_on = {} }] of services) {
     for (const [name, { condition }] of Object.entries(depends_on)) {
@@ -44,7 +44,7 @@ it("waits only for services that tell their health", () => {
   }
 });
 
-it("publishes to this machine the ports that agents are sent to, under the same numbers", () => {
+it("publishes the ports that agents connect to under the same numbers", () => {
   for (const [name, { command = [], ports = [] }] of services) {
     const serves = /^(matchmaker|gridworld-\d)$/.test(name);
     const target = Number(option(command, "port"));
@@ -56,7 +56,7 @@ it("publishes to this machine the ports that agents are sent to, under the same 
   }
 });
 
-it("asks each server for its health where it listens", () => {
+it("checks each server's health at the address that it listens on", () => {
   for (const [name, { build, command = [], healthcheck }] of services) {
     const stage = stages.find((each) => each.name === build?.target);
     if (build === undefined || stage?.health === "none") {
@@ -67,7 +67,7 @@ it("asks each server for its health where it listens", () => {
   }
 });
 
-it("stops nobody before its drain is over", () => {
+it("gives every service time for its drain", () => {
   for (const [name, { build, command = [], stop_grace_period = "10s" }] of services) {
     if (build === undefined) {
       continue;
@@ -79,7 +79,7 @@ it("stops nobody before its drain is over", () => {
   }
 });
 
-it("has servers with names and ports of their own, where its matchmaker finds them", () => {
+it("gives servers unique names and ports at which the matchmaker reaches them", () => {
   const servers = services.filter(([, { build }]) => build?.target === "gridworld-server");
   expect(servers).toHaveLength(2);
   for (const [name, { command = [] }] of servers) {

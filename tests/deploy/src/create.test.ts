@@ -31,7 +31,7 @@ describe("a project made with npm create @dm-env-rpc", () => {
     expect(await npm("test")).toMatch(/Tests.*5 passed/);
   });
 
-  it("serves its world to our client, tells its health, and ends in good order", async () => {
+  it("serves its world to our client, reports its health, and exits cleanly", async () => {
     await using server = start();
     const address = await server.says(/^listening on http:\/\/(\S+)$/m);
     const health = ["src/health.ts", `http://${address}`];
@@ -46,7 +46,7 @@ describe("a project made with npm create @dm-env-rpc", () => {
     expect(next.state).toBe("running");
 
     const ended = server.stop();
-    // The signal may come after a step or two.
+    // The signal may arrive after a step or two.
     await expect.poll(async () => (await environment.step({ move: 1 })).state).toBe("interrupted");
     await connection.close();
     expect(await ended).toBe(0);
@@ -69,7 +69,7 @@ describe("a project made with npm create @dm-env-rpc", () => {
     expect(given.filter((flag) => !readme.includes(`| \`${flag}\` |`))).toEqual([]);
   });
 
-  it("takes gridworld-server's place at a matchmaker", { timeout: 300_000 }, async () => {
+  it("replaces gridworld-server at a matchmaker", { timeout: 300_000 }, async () => {
     const profiles = join(project.folder, "profiles.json");
     const pools = [{ name: "everyone" }];
     const matchFunction = { by_count: { count: 2 } };

@@ -29,11 +29,11 @@ beforeAll(async () => {
 afterAll(() => rm(scratch, { recursive: true }));
 
 describe("the Dockerfiles", () => {
-  it("are clean for hadolint", async () => {
+  it("pass hadolint", async () => {
     await run(join(bin, "hadolint"), ["--failure-threshold=style", ...dockerfiles]);
   });
 
-  it("build on and for the Node and pnpm of this repository", () => {
+  it("use the Node and pnpm of this repository", () => {
     for (const { base } of stages) {
       expect(base).toBe(`node:${manifest.toolchain.node}-bookworm-slim`);
     }
@@ -41,7 +41,7 @@ describe("the Dockerfiles", () => {
     expect(scripts).toContain(`npm install --global ${manifest.packageManager}`);
   });
 
-  it("have a target for every app, which is not root's, ends on SIGTERM and tells its health", () => {
+  it("have a target for every app that does not run as root, ends on SIGTERM and reports its health", () => {
     expect(stages.slice(1).map(({ name, health, ports }) => [name, health, ports])).toEqual([
       ["gridworld-server", ["node", "health.ts", "http://127.0.0.1:8980"], [8980]],
       ["matchmaker-server", ["node", "health.ts", "http://127.0.0.1:8990"], [8990]],
@@ -54,7 +54,7 @@ describe("the Dockerfiles", () => {
     }
   });
 
-  it("see the sources, and nothing that was built or installed from them", async () => {
+  it("receive the sources without built or installed files", async () => {
     const files = await contextFiles(root);
     expect(files).toContain("packages/server/src/host/serve.ts");
     expect(files).toContain("deploy/docker/health.ts");
@@ -66,7 +66,7 @@ describe("the Dockerfiles", () => {
 });
 
 describe("the images", () => {
-  it("hold what their app runs with, and nothing of how it is made", {
+  it("contain only what their app needs at run time", {
     timeout: 600_000,
   }, async () => {
     for (const name of ["gridworld-server", "matchmaker-server", "random-agent"]) {
@@ -110,7 +110,7 @@ describe("the images", () => {
     expect(JSON.parse(stdout)).toMatchObject({ agents: expect.anything() });
   });
 
-  it("tell an agent that plays when they are stopped", { timeout: 600_000 }, async () => {
+  it("interrupt a playing agent when they are stopped", { timeout: 600_000 }, async () => {
     const image = await images.build("gridworld-server");
     await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
     const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
@@ -118,7 +118,7 @@ describe("the images", () => {
     const environment = await connection.join(await connection.createWorld(), {});
     await environment.reset();
     const ended = server.stop();
-    // The signal may come after a step or two.
+    // The signal may arrive after a step or two.
     await expect.poll(async () => (await environment.step({})).state).toBe("interrupted");
     await connection.close();
     expect(await ended).toBe(0);
@@ -145,7 +145,7 @@ describe("a made project's image", () => {
     await using project = await makeProject();
     const text = await readFile(join(project.folder, "Dockerfile"), "utf8");
     const place = join(scratch, "made");
-    // Where the project's file: dependencies lead to from WORKDIR.
+    // The path that the project's file: dependencies resolve to from WORKDIR.
     for (const stage of ["dependencies", "stage-1"]) {
       await cp(project.tarballs, join(place, stage, "tarballs"), { recursive: true });
     }

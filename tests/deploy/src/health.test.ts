@@ -15,7 +15,7 @@ function askHealth(...args: string[]): Promise<Outcome> {
   return new Program(process.execPath, [join(deploy, "docker/health.ts"), ...args]).outcome();
 }
 
-it("asks over TLS, whatever name the certificate is for", async () => {
+it("connects over TLS, for any name in the certificate", async () => {
   const folder = await mkdtemp(join(tmpdir(), "health-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const [cert, key] = [join(folder, "tls.crt"), join(folder, "tls.key")];
@@ -29,7 +29,7 @@ it("asks over TLS, whatever name the certificate is for", async () => {
   expect(await askHealth(url)).toEqual({ status: 0, stdout: "", stderr: "" });
 });
 
-it("says what is wrong with a server that does not answer, or with its arguments", async () => {
+it("reports an unreachable server and invalid arguments", async () => {
   const silent = createServer(() => {}).listen(0, "127.0.0.1");
   await once(silent, "listening");
   onTestFinished(() => void silent.close());

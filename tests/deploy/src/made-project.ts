@@ -6,16 +6,16 @@ import { join, relative } from "node:path";
 import { run } from "@dm-env-rpc/tests-processes";
 import { pack } from "@dm-env-rpc/tests-release/tarballs";
 
-/** A project made with the packed `create`, with the packed packages installed from tarballs beside it. */
+/** A project created by the packed `create`, with the packed packages installed from tarballs. */
 export interface MadeProject extends AsyncDisposable {
   readonly folder: string;
-  /** Where the tarballs are. */
+  /** The folder of the tarballs. */
   readonly tarballs: string;
 }
 
 const packages = ["protocol", "tensor-codec", "transport", "client", "server", "matchmaker"];
 
-/** Makes a project as somebody does who has npm and nothing else, and installs it. */
+/** Creates a project with npm alone, as a new user does, and installs it. */
 export async function makeProject(): Promise<MadeProject> {
   const scratch = await mkdtemp(join(tmpdir(), "made-project-"));
   const tarballs = join(scratch, "tarballs");
@@ -42,7 +42,7 @@ export async function makeProject(): Promise<MadeProject> {
   };
 }
 
-/** Nobody has published the version that is being tested: its tarballs stand in for the registry. */
+/** Replaces the dependencies with tarballs, because the tested version is not published. */
 async function installFrom(folder: string, files: ReadonlyMap<string, string>): Promise<void> {
   const path = join(folder, "package.json");
   const manifest = JSON.parse(await readFile(path, "utf8"));

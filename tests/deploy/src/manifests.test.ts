@@ -33,7 +33,7 @@ function matches(selector: object | undefined, labels: object): boolean {
 }
 
 describe.each(rendered)("%s", (folder, manifests) => {
-  it("keeps Kubernetes' schemas, with no field that they do not know", async () => {
+  it("is valid for Kubernetes' schemas, without unknown fields", async () => {
     const scratch = await mkdtemp(join(tmpdir(), "manifests-"));
     onTestFinished(() => rm(scratch, { recursive: true }));
     const fleets = podsOf(manifests).filter(({ owner }) => owner.kind === "Fleet");
@@ -53,7 +53,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("keeps the schemas of Agones", () => {
+  it("is valid for the schemas of Agones", () => {
     for (const manifest of manifests) {
       const schema = schemas[manifest.kind];
       if (schema === undefined) {
@@ -67,7 +67,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     expect(named(manifests, "FleetAutoscaler")).toEqual(agones);
   });
 
-  it("gives the apps options and variables that they have", async () => {
+  it("passes valid options and variables to the apps", async () => {
     for (const { pod } of podsOf(manifests)) {
       for (const { name, args = [], env = [] } of pod.spec.containers) {
         if (!ours.includes(name)) {
@@ -88,13 +88,13 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("stops nobody before its drain is over", () => {
+  it("gives every pod time for its drain", () => {
     for (const { pod } of podsOf(manifests)) {
       for (const { name, args = [], lifecycle } of pod.spec.containers) {
         if (name !== "gridworld-server" && name !== "matchmaker-server") {
           continue;
         }
-        // A matchmaker takes 5 s at most (apps/matchmaker-server/src/main.ts).
+        // A matchmaker needs at most 5 s (apps/matchmaker-server/src/main.ts).
         const drainMs = name === "gridworld-server" ? Number(option(args, "grace-ms")) : 5_000;
         const before = lifecycle?.preStop?.sleep?.seconds ?? 0;
         expect(drainMs).toBeGreaterThan(0);
@@ -105,7 +105,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("probes, serves and reaches ports that somebody listens on", () => {
+  it("refers only to ports that a container listens on", () => {
     const listening = new Map<string, number>();
     for (const { owner, pod } of podsOf(manifests)) {
       for (const { name, args = [], ports = [], ...probes } of pod.spec.containers) {
@@ -148,7 +148,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("selects pods that there are, once each", () => {
+  it("selects existing pods, once each", () => {
     const pods = podsOf(manifests);
     const count = (selector: object | undefined): number =>
       pods.filter(({ pod }) => matches(selector, pod.metadata.labels)).length;
@@ -169,7 +169,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
           (each) => each.kind === wanted && each.metadata.name === name,
         );
         expect(target, label).toBeDefined();
-        // A number of replicas here would undo at each apply what the autoscaler has said.
+        // A number of replicas here would override the autoscaler at each apply.
         expect(target?.spec?.replicas, label).toBeUndefined();
       }
     }
@@ -181,7 +181,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("lets no container be root, write outside volumes, or take what it likes", () => {
+  it("lets no container run as root, write outside volumes, or use unlimited resources", () => {
     for (const { pod } of podsOf(manifests)) {
       expect(pod.spec.securityContext).toMatchObject({
         runAsNonRoot: true,
@@ -199,7 +199,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("refers to configuration and secrets that are there, or that the README makes", async () => {
+  it("refers to existing configuration and secrets, or to those that the README creates", async () => {
     const readme = await readFile(join(deploy, "README.md"), "utf8");
     const secrets = new Set(named(manifests, "Secret"));
     if (folder !== "kubernetes/overlays/development") {
@@ -228,7 +228,7 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
-  it("puts everything into one namespace, and no image at whatever version is the latest", () => {
+  it("puts everything into one namespace and pins the version of every image", () => {
     const [namespace] = named(manifests, "Namespace");
     for (const { kind, metadata } of manifests) {
       if (kind !== "Namespace") {
@@ -249,7 +249,7 @@ function parsePorts(fleet: Manifest): readonly { readonly containerPort?: number
 }
 
 describe("the manifests", () => {
-  it("are each listed in their folder's kustomization, with every file that is there", async () => {
+  it("are all listed in their folder's kustomization", async () => {
     const files = await readdir(deploy, { recursive: true });
     const kustomizations = files.filter((file) => file.endsWith("kustomization.yaml"));
     expect(kustomizations.length).toBe(4);
@@ -299,7 +299,7 @@ describe("the manifests", () => {
     },
   );
 
-  it("have profiles that the matchmaker takes", async () => {
+  it("have profiles that the matchmaker accepts", async () => {
     const file = join(deploy, "kubernetes/base/profiles.json");
     const main = join(root, "apps/matchmaker-server/dist/main.js");
     await using server = new Program(process.execPath, [main, "--port", "0", "--profiles", file]);

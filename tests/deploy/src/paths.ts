@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 /** The folder of the repository. */
 export const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** What is deployed from. */
+/** The folder of deployments. */
 export const deploy = fileURLToPath(new URL("../../../deploy/", import.meta.url));
 
 /** The tools of tests/deploy/requirements.txt and run.mjs. */

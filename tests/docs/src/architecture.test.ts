@@ -5,7 +5,7 @@ import { readPage, root } from "./pages.ts";
 
 const { blocks, spans } = readPage("ARCHITECTURE.md");
 
-/** What the tree shows, as paths; an entry that is set in is in the folder above it. */
+/** The paths of the tree; an indented entry is in the folder above it. */
 const tree = (blocks[0]?.lines ?? []).flatMap((line) => {
   const [, inset = "", names = ""] = /^( *)(\S+(?:, \S+)*)(?: {2}|$)/.exec(line) ?? [];
   return names.split(", ").map((name) => ({ name, isInside: inset !== "" }));
@@ -18,7 +18,7 @@ const paths = tree.map(({ name, isInside }) => {
   return isInside ? folder + name : name;
 });
 
-it("ARCHITECTURE.md shows what there is", () => {
+it("every path in the tree of ARCHITECTURE.md exists", () => {
   expect(paths.length).toBeGreaterThan(30);
   expect(paths.filter((path) => !existsSync(root + path))).toEqual([]);
 });
@@ -29,7 +29,7 @@ it("ARCHITECTURE.md shows every package, app and folder of tests", () => {
   expect(shown).toEqual(expect.arrayContaining(there));
 });
 
-it("ARCHITECTURE.md names files that there are", () => {
+it("every file that ARCHITECTURE.md names exists", () => {
   const named = spans.map(({ text }) => text).filter((text) => /^[\w./-]+(\.ts|\/)$/.test(text));
   expect(named.length).toBeGreaterThan(30);
   const sources = globSync(["packages/*/**/", "packages/*/**/*.ts", "tests/**/*.ts"], {

@@ -4,24 +4,24 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Page, root } from "./pages.ts";
 
-/** A command as a page shows it. */
+/** A command on a page. */
 export interface Command {
   readonly line: number;
-  /** Its words, without variables before it, a prompt, or what a shell adds. */
+  /** Its words, without variables, a prompt, or shell syntax. */
   readonly words: readonly string[];
 }
 
 const shells: ReadonlySet<string> = new Set(["sh", "bash"]);
 const shown = /^(npm (run|start|test)\b|npx |node |bash |pnpm )/;
 
-/** Programs that are not of this repository, and are taken as they are. */
+/** Programs of other projects, which are not checked. */
 const foreign: ReadonlySet<string> = new Set([
   ...["cd", "mkdir", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
   ...["node --test", "npx tsc"],
   ...["redis-server", "npm init", "npm pkg", "npm create"],
 ]);
 
-/** The commands of a page: those of its shell blocks, and those in its prose that begin like one. */
+/** Returns the commands of a page: those of its shell blocks, and code in its prose that looks like one. */
 export function commandsOf(page: Page): Command[] {
   const commands: Command[] = [];
   for (const { language, lines, line } of page.blocks) {
@@ -63,7 +63,7 @@ export function commandsOf(page: Page): Command[] {
   }
 }
 
-/** Says what is wrong with a command of a page; undefined where nothing is. */
+/** Returns the fault of a command; undefined if it is valid. */
 export function faultOf(page: Page, { words }: Command): string | undefined {
   const [path = "", first = "", ...rest] = words;
   const program = path.replace(/^\.venv\/bin\//, "");
@@ -81,7 +81,7 @@ export function faultOf(page: Page, { words }: Command): string | undefined {
     if (page.blocks.some(({ file }) => file === first)) {
       return undefined;
     }
-    // Images and packages have files in other places than the tree has.
+    // Images and packages have other layouts than the repository.
     const beside = globSync(`${dirname(page.path)}/*/${first}`, { cwd: root });
     if (!existsSync(root + first) && beside.length === 0) {
       return `there is no file ${first}`;
@@ -108,7 +108,7 @@ export function faultOf(page: Page, { words }: Command): string | undefined {
   return `"${program}" is no program that the pages use`;
 }
 
-/** The flags that the `--help` of a program names. */
+/** Returns the flags in the `--help` of a program. */
 export function flagsOf(main: string): ReadonlySet<string> {
   const { stdout } = spawnSync(process.execPath, [root + main, "--help"], { encoding: "utf8" });
   return new Set(stdout.match(/--[a-z0-9-]+/g));
@@ -136,7 +136,7 @@ function missingPackage(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** The file that a program of the packages or apps is; undefined where none has it. */
+/** Returns the file of a program of the packages or apps; undefined if unknown. */
 function binary(name: string): string | undefined {
   for (const path of globSync("{packages,apps}/*/package.json", { cwd: root })) {
     const main = manifest(path)["bin"]?.[name];

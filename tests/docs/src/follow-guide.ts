@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows docs/expose-your-game.md in an empty folder, copying only what the page shows, with
+// Follows docs/expose-your-game.md in an empty folder, using only what the page shows and
 // the packages as they would be published:
 //
 //   node tests/docs/src/follow-guide.ts
 //
-// Three things differ from what a reader does. The packages come from a registry on this machine.
-// The port is one that is free. Where tests/interop has a Python venv, that one is used.
+// Three things differ from a reader's steps. The packages come from a registry on this machine.
+// The port is a free one. If tests/interop has a Python venv, it is used.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Does what a line of a shell block says, and returns what it printed. */
+/** Executes a line of a shell block and returns its output. */
 async function follow(line: string): Promise<string> {
   say(`$ ${line}\n`);
   const words = line.split(" ");
@@ -70,7 +70,7 @@ async function follow(line: string): Promise<string> {
   return shell(line.startsWith("npm install ") ? `${line} --no-audit --no-fund` : line);
 }
 
-/** Runs a command. Not synchronously: the registry has to answer meanwhile. */
+/** Runs a command asynchronously, because this process also serves the registry. */
 async function shell(command: string): Promise<string> {
   const child = spawn("bash", ["-c", command], { cwd, stdio: ["ignore", "pipe", "inherit"] });
   let printed = "";

@@ -33,7 +33,7 @@ it.each([
   expect(Object.fromEntries(told)).toEqual(defaults);
 });
 
-/** What prose says as `10,000`, `2^24` or `64 MiB`. */
+/** Parses a number such as `10,000`, `2^24` or `64 MiB`. */
 function numberOf(text: string): number {
   const [, digits = "", exponent = "1", prefix = ""] =
     /^([\d,]+)(?:\^(\d+))?(?: ([MG])iB)?$/.exec(text) ?? [];

@@ -21,14 +21,14 @@ it.each(["packages/matchmaker/README.md", "docs/run-a-fleet.md"])(
   "%s names every match function",
   (path) => {
     const names = MatchFunctionSchema.fields.map(({ name }) => name);
-    // An operator's own goes by the operator's name.
+    // A custom function has the operator's name.
     const builtIn = names.filter((name) => name !== "custom");
     const told = readPage(path).spans.map(({ text }) => text);
     expect(told).toEqual(expect.arrayContaining(builtIn));
   },
 );
 
-/** What the first cells of a page's rows have between backticks; of a call its name. */
+/** Returns the code in the first cell of each row of a page; of a call only its name. */
 function inRows(path: string): readonly (string | undefined)[] {
   const cells = readPage(path).text.matchAll(/^\|([^|]*)\|/gm);
   return [...cells].flatMap(([, cell = ""]) =>

@@ -9,12 +9,12 @@ import { parseAllDocuments } from "yaml";
 import { commandsOf, faultOf, flagsOf } from "./commands.ts";
 import { allPages, at, type Block, type Page, readPage, root } from "./pages.ts";
 
-/** Languages that something checks, here or in tests/interop, and plain text, which shows output. */
+/** Languages that are checked, here or in tests/interop, and plain text, which shows output. */
 const languages: ReadonlySet<string> = new Set([
   ...["ts", "json", "yaml", "sh", "python", "text", ""],
 ]);
 
-/** Files that a page shows and that one of the programs reads. */
+/** Parsers of files that pages show and programs read. */
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "my-server.json": parseConfig,
   "profiles.json": (text) =>
@@ -24,33 +24,36 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
 const pages = allPages();
 
 describe.each(pages.map((page) => [page.path, page] as const))("%s", (_path, page) => {
-  it("shows code in languages that are checked", () => {
+  it("shows code only in checked languages", () => {
     const others = page.blocks.filter(({ language }) => !languages.has(language));
     expect(others.map(({ language, line }) => `${at(page, line)}: ${language}`)).toEqual([]);
   });
 
-  it("shows data that can be read", () => {
+  it("shows valid data", () => {
     const faults = page.blocks.map((block) => dataFault(block));
     expect(whereNot(page, page.blocks, faults)).toEqual([]);
   });
 
-  it("shows commands that there are", () => {
+  it("shows commands that exist", () => {
     const commands = commandsOf(page);
     const faults = commands.map((command) => faultOf(page, command));
     expect(whereNot(page, commands, faults)).toEqual([]);
   });
 
-  it("links to what there is", () => {
+  it("has no broken links", () => {
     const faults = page.links.map(({ target }) => linkFault(page, target));
     expect(whereNot(page, page.links, faults)).toEqual([]);
   });
 });
 
-it.each(globSync("apps/*", { cwd: root }))("%s/README.md names every flag, and no other", (app) => {
-  const { spans } = readPage(`${app}/README.md`);
-  const named = spans.flatMap(({ text }) => /^--[a-z0-9-]+/.exec(text) ?? []);
-  expect(new Set(named)).toEqual(flagsOf(`${app}/dist/main.js`));
-});
+it.each(globSync("apps/*", { cwd: root }))(
+  "%s/README.md names exactly the flags of the app",
+  (app) => {
+    const { spans } = readPage(`${app}/README.md`);
+    const named = spans.flatMap(({ text }) => /^--[a-z0-9-]+/.exec(text) ?? []);
+    expect(new Set(named)).toEqual(flagsOf(`${app}/dist/main.js`));
+  },
+);
 
 function dataFault({ language, lines, file }: Block): string | undefined {
   const text = lines.join("\n");

@@ -9,17 +9,17 @@ export const root: string = fileURLToPath(new URL("../../../", import.meta.url))
 
 /** A fenced block of a page. */
 export interface Block {
-  /** The language that the fence names; empty where it names none. */
+  /** The language of the fence; empty without one. */
   readonly language: string;
   /** The lines between the fences. */
   readonly lines: readonly string[];
   /** Line of the opening fence, from 1. */
   readonly line: number;
-  /** The file that the block is, where the paragraph before it ends with that name in backticks and a colon. */
+  /** The file that the block shows, if the paragraph before it ends with that name in backticks and a colon. */
   readonly file: string | undefined;
-  /** What a comment before the block, `<!-- given: … -->`, assumes to be there; it keeps its lines. */
+  /** The declarations of a comment `<!-- given: … -->` before the block, with their lines. */
   readonly given: { readonly lines: readonly string[]; readonly line: number } | undefined;
-  /** Why a program is only type-checked: a comment before the block, `<!-- not run: … -->`. */
+  /** The reason why a program is only type-checked, from a comment `<!-- not run: … -->` before the block. */
   readonly notRun: string | undefined;
 }
 
@@ -32,14 +32,14 @@ export interface Link {
 
 /** A page of prose. */
 export interface Page {
-  /** From the repository's folder. */
+  /** Path relative to the repository. */
   readonly path: string;
   readonly text: string;
   readonly blocks: readonly Block[];
   readonly links: readonly Link[];
-  /** What is between backticks in prose and tables, with the line of its paragraph. */
+  /** Code in prose and tables, with the line of its paragraph. */
   readonly spans: readonly { readonly text: string; readonly line: number }[];
-  /** What links can point at after a `#`. */
+  /** Anchors that links can refer to. */
   readonly anchors: ReadonlySet<string>;
 }
 
@@ -100,7 +100,7 @@ function plainText(tokens: readonly { readonly type: string; readonly content: s
   return tokens.map(({ content }) => content).join("");
 }
 
-/** Every page of the repository. */
+/** Reads every page of the repository. */
 export function allPages(): Page[] {
   const folders = [
     "",
@@ -119,7 +119,7 @@ export function allPages(): Page[] {
     .map((path) => readPage(path));
 }
 
-/** Where something stands, as an editor or a terminal can follow it. */
+/** Formats a place so that editors and terminals can open it. */
 export function at(page: Pick<Page, "path">, line: number): string {
   return `${page.path}:${line}`;
 }

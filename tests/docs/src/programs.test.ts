@@ -11,7 +11,7 @@ import { type Complaint, compile, type Program, programsOf } from "./programs.ts
 
 const pages = allPages();
 const programs = pages.flatMap(programsOf);
-/** Blocks that make certificates, which programs of their pages read. */
+/** Blocks that create certificates for the programs of their pages. */
 const certificates = pages
   .flatMap(({ blocks }) => blocks)
   .filter(({ lines }) => lines.every((line) => line.startsWith("openssl ")) && lines.length > 0)
@@ -35,7 +35,7 @@ it.each([...new Set(programs.map(({ page }) => page.path))])(
   },
 );
 
-/** Why a program is not run; undefined where it is. */
+/** Returns the reason why a program is not run; undefined if it is run. */
 function whyNotRun({ notRun, source }: Program): string | undefined {
   return notRun ?? (source.includes('.crt"') ? noOpenssl : undefined);
 }
@@ -68,7 +68,7 @@ describe("programs", () => {
       process.stderr.write(`type-checked only: ${place}: ${why}\n`);
     }
   }
-  // Files that a page names belong to a project that follow-guide.ts makes and runs.
+  // Named files belong to a project that follow-guide.ts creates and runs.
   it.each(
     cases.filter(([, program]) => program.file === undefined && whyNotRun(program) === undefined),
   )("%s runs", async (_place, { compiled }: Program) => {
@@ -77,7 +77,7 @@ describe("programs", () => {
       .replaceAll(/\bport: 8980\b/g, "port: 0");
     writeFileSync(compiled, code);
     const { child, listening, ended } = run([compiled], folder);
-    // A server goes on until it is told to stop.
+    // A server runs until it is stopped.
     if ((await listening) !== undefined) {
       child.kill("SIGTERM");
     }
@@ -86,7 +86,7 @@ describe("programs", () => {
   });
 });
 
-/** Runs a program of Node. `listening` is where it says that it listens; undefined when it ends without. */
+/** Runs a Node program. `listening` resolves to the address that it prints; undefined if it ends without one. */
 function run(args: readonly string[], cwd: string) {
   const child = spawn(process.execPath, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";

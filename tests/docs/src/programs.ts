@@ -5,16 +5,16 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Block, type Page, root } from "./pages.ts";
 
-/** TypeScript of a page that stands for itself: a file that it names, or a program. */
+/** A complete piece of TypeScript on a page: a named file or a program. */
 export interface Program {
   readonly page: Page;
   /** Line of its first block. */
   readonly line: number;
   readonly file: string | undefined;
   readonly notRun: string | undefined;
-  /** The text, each line where the page has it. */
+  /** The source, with the same line numbers as on the page. */
   readonly source: string;
-  /** Where it is compiled to. */
+  /** Path of the compiled file. */
   readonly compiled: string;
 }
 
@@ -22,8 +22,8 @@ const folder = fileURLToPath(new URL("../.pages/", import.meta.url));
 const compiler = join(root, "node_modules/typescript/bin/tsc");
 
 /**
- * The programs of a page. A block that imports something begins one; blocks without imports
- * go on with it, each in a scope of its own, so that a name may be used again.
+ * Returns the programs of a page. A block with an import starts a program; blocks without imports
+ * continue it, each in its own scope, so that names can be reused.
  */
 export function programsOf(page: Page): Program[] {
   const programs: Block[][] = [];
@@ -75,14 +75,14 @@ function sourceOf(blocks: readonly Block[]): string {
   return `${source.join("\n")}\nexport {};\n`;
 }
 
-/** A complaint of the compiler, at its place in a page. */
+/** An error of the compiler, with its place on a page. */
 export interface Complaint {
   readonly path: string;
   readonly line: number;
   readonly message: string;
 }
 
-/** Compiles programs with the packages as they are built. */
+/** Compiles programs against the built packages. */
 export function compile(programs: readonly Program[]): Complaint[] {
   rmSync(folder, { recursive: true, force: true });
   const pages = new Map<string, Program>();

@@ -14,7 +14,7 @@ import {
 } from "@dm-env-rpc/server";
 import { pack, t } from "@dm-env-rpc/tensor-codec";
 
-/** A world in which much can go wrong. */
+/** A world that can fail in many ways. */
 const counter = defineWorld({
   name: "counter",
   settings: {
@@ -48,13 +48,13 @@ const counter = defineWorld({
 
 const patient = defineWorld({ ...counter, name: "patient", clock: lockstep() });
 
-/** What the compiler refuses where it sees it. */
+/** Misspelled names, typed so that the compiler accepts them. */
 const misspelled: { readonly hook: object; readonly option: object } = {
   hook: { strat() {} },
   option: { onLeav: "block" },
 };
 
-/** The error that something throws. */
+/** Returns the error that a function throws. */
 async function errorOf(failing: () => unknown): Promise<Error> {
   try {
     await failing();
@@ -64,7 +64,7 @@ async function errorOf(failing: () => unknown): Promise<Error> {
     }
     throw error;
   }
-  throw new Error("nothing went wrong");
+  throw new Error("expected an error");
 }
 
 interface Scene {
@@ -102,7 +102,7 @@ async function join(connection: Connection, settings: { readonly fault?: string 
 
 const tensor = (value: number, dtype: "int8" | "float64") => pack(value, { dtype });
 
-/** How the error of each message of the page is provoked, in the order of the page. */
+/** Functions that provoke the error of each message, in the order of the page. */
 export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
   nobody: () => errorOf(() => connect("localhost:1")),
   notHttp2: served(({ url }) => connect(url.replace("http:", "https:"))),

@@ -8,13 +8,13 @@ import type { AddressInfo } from "node:net";
 import { basename, join } from "node:path";
 import { packAll } from "@dm-env-rpc/tests-release/tarballs";
 
-/** A registry of npm on this machine. */
+/** A local npm registry. */
 export interface PackageRegistry {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** Packs the packages of this repository into `folder`, and offers them as npm's registry would. */
+/** Packs the packages of this repository into `folder` and serves them as an npm registry. */
 export async function serveRegistry(folder: string): Promise<PackageRegistry> {
   const documents = new Map<string, string>();
   const server = createServer((request, response) => {
@@ -31,7 +31,7 @@ export async function serveRegistry(folder: string): Promise<PackageRegistry> {
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   for (const { name, path } of await packAll(folder)) {
-    // The packed manifest has versions where the one in the tree says "workspace:".
+    // The packed manifest has versions instead of "workspace:".
     const packed = execFileSync("tar", ["-xzOf", path, "package/package.json"]);
     const manifest = JSON.parse(packed.toString()) as { readonly version: string };
     const hash = createHash("sha512").update(readFileSync(path)).digest("base64");

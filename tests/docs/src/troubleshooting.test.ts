@@ -6,14 +6,14 @@ import { provoked } from "./provoked.ts";
 
 const page = readPage("docs/troubleshooting.md");
 
-/** The messages of the page, which are its headings, with the code that the text below begins with. */
+/** The messages of the page, which are its headings, each with the code at the start of its text. */
 const messages = page.text.split("\n").flatMap((line, index, lines) => {
   const [, text] = /^### `(.*)`$/.exec(line) ?? [];
   const [, code] = /^([A-Z_]{2,})\b/.exec(lines[index + 2] ?? "") ?? [];
   return text === undefined ? [] : [{ text, code, place: at(page, index + 1) }];
 });
 
-/** Whether a message is one of the page's, where `…` stands for what varies. */
+/** Returns true if a message matches one of the page, in which `…` stands for a variable part. */
 function fits(message: string, text: string): boolean {
   let from = 0;
   for (const part of text.split("…")) {
@@ -32,7 +32,7 @@ describe("docs/troubleshooting.md", () => {
   it.each(Object.entries(provoked))("has the message of %s", async (_name, provoke) => {
     const error = await provoke();
     produced.push(error.message);
-    // Where several fit, the longest says most.
+    // If several match, the longest is the most specific.
     const [found] = messages
       .filter(({ text }) => fits(error.message, text))
       .sort((one, other) => other.text.length - one.text.length);
@@ -42,7 +42,7 @@ describe("docs/troubleshooting.md", () => {
     }
   });
 
-  it("has no message that is not provoked", () => {
+  it("has only messages that are provoked", () => {
     const others = messages.filter(({ text }) => !produced.some((message) => fits(message, text)));
     expect(others.map(({ place, text }) => `${place}: ${text}`)).toEqual([]);
   });

@@ -25,7 +25,7 @@ describe("gridworld-server", () => {
     },
   );
 
-  it("tells agents on SIGTERM that their sequence is cut short, and then ends", async () => {
+  it("interrupts agents on SIGTERM, and then ends", async () => {
     await using server = await gridworldServer("--grace-ms", "30000");
     await using connection = await connect(server.address);
     await using env = await connection.join(await connection.createWorld());
@@ -40,7 +40,7 @@ describe("gridworld-server", () => {
     expect(server.stderr).toBe("");
   });
 
-  it("ends at once on a second signal, whatever the grace", async () => {
+  it("ends at once on a second signal, even during the grace period", async () => {
     await using server = await gridworldServer("--grace-ms", "600000");
     await using connection = await connect(server.address);
     await using env = await connection.join(await connection.createWorld());
@@ -50,7 +50,7 @@ describe("gridworld-server", () => {
     expect(await server.ended).toBe(0);
   });
 
-  it("says in one line that its port is in use", async () => {
+  it("prints one line if its port is in use", async () => {
     await using server = await gridworldServer();
     const port = server.address.split(":")[1] ?? "";
     await using second = startApp("gridworld-server", ["--port", port]);
@@ -75,7 +75,7 @@ describe("gridworld-server", () => {
     expect(server.stdout).toBe("");
   });
 
-  it("tells its flags and its version", async () => {
+  it("prints its flags and its version", async () => {
     await using help = startApp("gridworld-server", ["--help"]);
     await using version = startApp("gridworld-server", ["--version"]);
     expect(await help.ended).toBe(0);
@@ -86,7 +86,7 @@ describe("gridworld-server", () => {
 });
 
 describe("random-agent", () => {
-  it("plays what it is told, and says what it played", async () => {
+  it("plays the given number of steps and prints a summary", async () => {
     await using server = await gridworldServer();
     const args = ["--address", server.address, "--agents", "4", "--steps", "200", "--seed", "7"];
     await using first = startApp("random-agent", [...args, "--json"]);
@@ -100,7 +100,7 @@ describe("random-agent", () => {
     }
   });
 
-  it("says in one line that the world is gone", async () => {
+  it("prints one line if the world does not exist", async () => {
     await using server = await gridworldServer();
     await using agent = startApp("random-agent", [
       "--address",
@@ -113,7 +113,7 @@ describe("random-agent", () => {
     expect(agent.stderr).toMatch(/atlantis/);
   });
 
-  it("says in one line that the server died mid-step", async () => {
+  it("prints one line if the server dies during a step", async () => {
     await using server = await gridworldServer();
     await using agent = startApp("random-agent", [
       "--address",
@@ -131,7 +131,7 @@ describe("random-agent", () => {
 });
 
 describe("agents in one world", () => {
-  it("go on when one of them is killed mid-sequence", async () => {
+  it("continue when one of them is killed during a sequence", async () => {
     await using server = await gridworldServer("--deadline-ms", "0");
     await using connection = await connect(server.address);
     const world = await connection.createWorld({ settings: { max_steps: 1_000_000 } });
@@ -168,7 +168,7 @@ describe("agents in one world", () => {
 });
 
 describe("npm start", () => {
-  it("has eight agents matched, plays them on two servers through whole sequences, and ends by itself", async () => {
+  it("matches eight agents, plays whole sequences on two servers, and ends by itself", async () => {
     await using demo = startApp("demo", ["--steps", "120"]);
     expect(await demo.ended).toBe(0);
     expect(demo.stderr).toBe("");
@@ -187,7 +187,7 @@ describe("npm start", () => {
     }
   });
 
-  it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with what was played", async (signal) => {
+  it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with a summary", async (signal) => {
     await using demo = startApp("demo", ["--forever"]);
     // Both boards, side by side.
     await demo.says(/step \d+\/50 {2}running.*step \d+\/50 {2}running/);
@@ -202,7 +202,7 @@ describe("npm start", () => {
     ["SIGTERM", 143],
   ] as const)("ends on %s while it starts, without a word", async (signal, status) => {
     await using demo = startApp("demo", []);
-    // The servers of boards are still to come.
+    // The servers have not started yet.
     await demo.says(/^matchmaker at/m);
     demo.process.kill(signal);
     expect(await demo.ended).toBe(status);
@@ -210,7 +210,7 @@ describe("npm start", () => {
     expect(demo.stdout).toMatch(/^watch at \S+\nmatchmaker at [^\n]+\n$/);
   });
 
-  // Whose children are whose only Linux tells in a file.
+  // Only Linux lists the children of a process in a file.
   it.skipIf(process.platform !== "linux")(
     "says in one line which of its servers was killed, and ends",
     async () => {
@@ -229,7 +229,7 @@ describe("npm start", () => {
     },
   );
 
-  it("says in one line what is wrong with its flags", async () => {
+  it("prints one line for invalid flags", async () => {
     await using demo = startApp("demo", ["--steps", "many"]);
     expect(await demo.ended).toBe(1);
     expect(demo.stderr).toMatch(/^--steps.*many[^\n]*\n$/);

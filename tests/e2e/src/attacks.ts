@@ -17,14 +17,14 @@ const move = (shape: number[], bytes: Uint8Array): Payload => ({
 const mebibytes60 = 60 * mebibyte;
 const gzip = { "grpc-encoding": "gzip" };
 
-/** A gRPC frame around what some bytes become by gzip. */
+/** Makes a gRPC frame of gzipped bytes. */
 function squeezed(bytes: Uint8Array): Buffer {
   const bytesOfFrame = frame(gzipSync(bytes));
   bytesOfFrame[0] = 1;
   return bytesOfFrame;
 }
 
-/** A field of protobuf with bytes in it. */
+/** Encodes a length-delimited protobuf field. */
 function field(number: number, bytes: Uint8Array): Buffer {
   const size: number[] = [];
   for (let rest = bytes.length; ; rest >>>= 7) {
@@ -36,13 +36,13 @@ function field(number: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from([(number << 3) | 2, ...size]), bytes]);
 }
 
-/** A CreateWorldRequest with the setting `x`, an array of the tensor's field `payload`. */
+/** Makes a CreateWorldRequest with the setting `x`, whose tensor has `array` in the field `payload`. */
 function creating(payload: number, array: Uint8Array): Buffer {
   const tensor = field(payload, array);
   return field(1, field(1, Buffer.concat([field(1, Buffer.from("x")), field(2, tensor)])));
 }
 
-/** Eight million times the field 1, empty. */
+/** Eight million empty fields with number 1. */
 const emptyFields = Buffer.alloc(16 * mebibyte, Buffer.from([0x0a, 0]));
 const bombs = {
   protos: squeezed(creating(11, emptyFields)),
@@ -57,7 +57,7 @@ const bombs = {
 const tooLarge = squeezed(Buffer.alloc(65 * mebibyte));
 const largeCreate = squeezed(creating(6, field(1, Buffer.alloc(mebibytes60))));
 
-/** Joins a world of its own; answers with what it can ask for. */
+/** Joins a new world and returns the UIDs of its observations. */
 async function joinOwn(call: ReturnType<RawConnection["call"]>): Promise<bigint[]> {
   return await joinNamed(call, await createOwn(call));
 }
@@ -78,10 +78,10 @@ async function joinNamed(
   return Object.keys(joined.value.specs?.observations ?? {}).map(BigInt);
 }
 
-/** Attacks a server; what it leaves open is closed after the others were timed. */
+/** Attacks a server. The returned resource is disposed after the other agents were timed. */
 export type Attack = (address: string) => Promise<AsyncDisposable | undefined>;
 
-/** What a server may be sent, by name. */
+/** Attacks by name. */
 export const attacks: Readonly<Record<string, Attack>> = {
   "bytes that are no gRPC": async (address) => {
     const [host = "", port] = address.split(":");

@@ -8,12 +8,12 @@ import { gridworldServer } from "./programs.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** What a process keeps in memory. */
+/** Returns the resident memory of a process. */
 function residentBytes(pid: number): number {
   return Number(execFileSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" })) * 1024;
 }
 
-/** Two agents that play with each other all the while. */
+/** Starts two agents that play with each other. */
 async function twoAgents(address: string) {
   const connections = [await connect(address), await connect(address)] as const;
   const world = await connections[0].createWorld({ settings: { max_steps: 1_000_000 } });
@@ -24,7 +24,7 @@ async function twoAgents(address: string) {
     while (playing) {
       await Promise.all(environments.map((environment) => environment.step({ move: 0 })));
       steps += 1;
-      // A turn for whatever else this process does, such as the attack.
+      // Yields to other work of this process, such as the attack.
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
@@ -35,7 +35,7 @@ async function twoAgents(address: string) {
       await Promise.race([sleep(1), played]);
     }
   };
-  /** Steps a second while something happens, and for `count` steps more. */
+  /** Measures the steps per second during a promise, and for `count` further steps. */
   const paceOf = async <T>(happens: Promise<T>, count: number): Promise<[number, T]> => {
     const [startedAt, first] = [performance.now(), steps];
     const result = await happens;
@@ -54,15 +54,15 @@ async function twoAgents(address: string) {
 }
 
 interface Cost {
-  /** MiB that the server may grow by: what the collector has not looked at yet is among them. */
+  /** MiB that the server may grow by, including uncollected garbage. */
   readonly growth: number;
-  /** How many times slower others may be; with an event loop that stands still it is a hundred. */
+  /** Allowed slowdown of the other agents; with a blocked event loop it is about 100. */
   readonly slowdown: number;
 }
 
 const usual: Cost = { growth: 80, slowdown: 12 };
 
-/** What costs more: messages that are put aside or not whole, and 1.7 GB that this process sends. */
+/** Attacks with a higher allowance: buffered or incomplete messages, and 1.7 GB that this process sends. */
 const costs: Readonly<Record<string, Cost>> = {
   "100 requests of 60 MiB, 60 KB of gzip each, behind a step that waits": { ...usual, growth: 192 },
   "30 streams that send 58 of 60 MiB and stall": { growth: 384, slowdown: 60 },
@@ -70,7 +70,7 @@ const costs: Readonly<Record<string, Cost>> = {
 
 describe("a server that is sent", () => {
   it.each(Object.entries(attacks))(
-    "%s: answers or closes, stays small, and others play on",
+    "%s: answers or closes, keeps its memory bounded, and lets other agents play",
     async (name, attack) => {
       await using server = await gridworldServer("--max-worlds", "20");
       const pid = server.process.pid ?? 0;
@@ -78,7 +78,7 @@ describe("a server that is sent", () => {
       await others.waitFor(300);
       const { growth, slowdown } = costs[name] ?? usual;
       let slower = Number.POSITIVE_INFINITY;
-      // What an attack costs, each costs; a machine that stood still does so once.
+      // A real slowdown repeats in each attempt; a stall of the machine does not.
       for (let attempt = 1; attempt <= 3 && slower >= slowdown; attempt++) {
         const [pace] = await others.paceOf(others.waitFor(500), 0);
         const before = residentBytes(pid);

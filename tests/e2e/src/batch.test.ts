@@ -5,7 +5,7 @@ import { defineEnvironment, defineWorld, type Server, serve } from "@dm-env-rpc/
 import { type Tensor, t, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 
-/** Ends at a drawn length, terminated or interrupted; `bet` 13 is an accident. */
+/** Ends after a random number of steps, terminated or interrupted; `bet` 13 throws. */
 const dice = defineEnvironment({
   name: "dice",
   resetSettings: { offset: t.int32() },
@@ -51,7 +51,7 @@ async function joined(server: Server, options: object = {}) {
   return await connection.join(world, { as: dice, batch: size, seed: 3n, ...options });
 }
 
-/** The same slots on a stream each. */
+/** Makes the same slots with a stream for each. */
 async function streams(server: Server, options: VectorizeOptions = {}) {
   const slots = remoteSlots(server.url, {
     as: dice,
@@ -65,7 +65,7 @@ async function streams(server: Server, options: VectorizeOptions = {}) {
   );
 }
 
-/** A batch as plain values, without what a row that is not valid has no meaning for. */
+/** Converts a batch to plain values, without the meaningless parts of invalid rows. */
 function plain(batch: VectorBatch<unknown, unknown>) {
   const { ids, observation, reward, discount, terminated, truncated, first, valid } = batch;
   const { timeSteps, finalObservation, finalInfo, failures } = batch;
@@ -80,7 +80,7 @@ function plain(batch: VectorBatch<unknown, unknown>) {
 
 describe("connection.join with batch", () => {
   it.each(modes)(
-    "behaviour 70: gives in mode %s what a stream for each slot gives",
+    "behaviour 70: returns in mode %s the same as a stream for each slot",
     async (autoresetMode) => {
       await using server = await serve({ worlds: [dice] });
       await using batch = await joined(server, { autoresetMode });
@@ -112,7 +112,7 @@ describe("connection.join with batch", () => {
     },
   );
 
-  it("resets all slots with settings, and seeds of their own", async () => {
+  it("resets all slots with settings and individual seeds", async () => {
     await using server = await serve({ worlds: [dice] });
     await using batch = await joined(server);
     const faces = ({ observation }: VectorBatch<unknown, { readonly face: Tensor }>) =>
@@ -130,7 +130,7 @@ describe("connection.join with batch", () => {
     );
   });
 
-  it("refuses what slots of a batch cannot do, and what does not fit", async () => {
+  it("refuses unsupported operations and invalid values", async () => {
     await using server = await serve({ worlds: [dice] });
     await using batch = await joined(server, { autoresetMode: "disabled" });
     await expect(batch.step({ bet: 1 })).rejects.toThrow(/before the first reset/);
@@ -155,7 +155,7 @@ describe("connection.join with batch", () => {
     await expect(batch.reset()).rejects.toThrow(/closed/);
   });
 
-  it("behaviour 72: tells of a slot that failed", async () => {
+  it("behaviour 72: reports a failed slot", async () => {
     await using server = await serve({ worlds: [dice] });
     await using batch = await joined(server);
     await batch.reset();
@@ -166,7 +166,7 @@ describe("connection.join with batch", () => {
     expect((await batch.step({ bet: 0 })).failures[1]).toBeNull();
   });
 
-  it("cuts every slot short where the world is reset by another", async () => {
+  it("interrupts every slot if another client resets the world", async () => {
     await using server = await serve({ worlds: [dice] });
     await using connection = await connect(server.url);
     const world = await connection.createWorld();
@@ -183,7 +183,7 @@ describe("connection.join with batch", () => {
     expect([...(await batch.step({ bet: 1 })).first]).toEqual([1, 1, 1, 1]);
   });
 
-  it("is refused by a world that agents share", async () => {
+  it("is refused by a shared world", async () => {
     const shared = defineWorld({
       name: "shared",
       actions: {},

@@ -25,7 +25,7 @@ describe("the import graph", () => {
     ]);
   });
 
-  it("has a circle of files that import one another through others", () => {
+  it("has a cycle of files that import one another indirectly", () => {
     const graph = new Map([
       ["a", ["b", "d"]],
       ["b", ["c"]],
@@ -36,11 +36,11 @@ describe("the import graph", () => {
     expect(findCircles(graph)).toEqual([["a", "b", "c"]]);
   });
 
-  it("has a circle of a file that imports itself", () => {
+  it("has a cycle of a file that imports itself", () => {
     expect(findCircles(new Map([["a", ["a"]]]))).toEqual([["a"]]);
   });
 
-  it("has no circle where two files import a third", () => {
+  it("has no cycle if two files import a third", () => {
     const graph = new Map([
       ["a", ["b", "c"]],
       ["b", ["c"]],

@@ -2,10 +2,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** The files of a package, and the files of the same package that each imports, types included. */
+/** The files of a package, each with the files of the same package that it imports, including type imports. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
-/** Reads the imports within a package, tests excepted. Paths are relative to its folder. */
+/** Reads the imports within a package, except in tests. Paths are relative to its folder. */
 export function readImports(packageFolder: string): ImportGraph {
   const graph = new Map<string, readonly string[]>();
   for (const room of ["src", "testing"]) {
@@ -27,13 +27,13 @@ export function readImports(packageFolder: string): ImportGraph {
   return graph;
 }
 
-/** The relative specifiers of a module's imports and re-exports, static or dynamic. */
+/** Returns the relative specifiers of a module's imports and re-exports, static or dynamic. */
 export function importsOf(source: string): string[] {
   const found = source.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"]+)"/g);
   return [...found].map(([, specifier = ""]) => specifier);
 }
 
-/** The groups of files that import one another, directly or through others; each sorted. */
+/** Returns the import cycles: groups of files that import one another, directly or indirectly, sorted. */
 export function findCircles(graph: ImportGraph): string[][] {
   const reachable = new Map([...graph.keys()].map((file) => [file, reachableFrom(graph, file)]));
   const circles = new Map<string, string[]>();

@@ -6,7 +6,7 @@ import { findCircles, readImports } from "./import-graph.ts";
 
 const root = new URL("../../../", import.meta.url);
 
-/** Which packages each imports (ARCHITECTURE.md). */
+/** The packages that each package imports (ARCHITECTURE.md). */
 const imported: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   "tensor-codec": ["protocol"],
@@ -107,7 +107,7 @@ describe("imports", () => {
     }
   });
 
-  it.each(packages)("of %s have no circle, types included", (name) => {
+  it.each(packages)("of %s have no cycle, including types", (name) => {
     const circles = findCircles(readImports(fileURLToPath(new URL(`packages/${name}/`, root))));
     expect(circles).toEqual([]);
   });

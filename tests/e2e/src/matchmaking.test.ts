@@ -25,7 +25,7 @@ const profiles = JSON.stringify([
   },
 ]);
 
-/** Files for one test. */
+/** Writes files for one test. */
 async function filesIn(files: Readonly<Record<string, string>>) {
   const folder = await mkdtemp(join(tmpdir(), "matchmaking-"));
   for (const [name, text] of Object.entries(files)) {
@@ -43,7 +43,7 @@ async function started(app: string, args: readonly string[]): Promise<[Program, 
 }
 
 describe("a matchmaker, a gridworld server and random agents", () => {
-  it("play: what the agents make of it is told by all of them", async () => {
+  it("play, and all report the same matches", async () => {
     await using files = await filesIn({ profiles });
     const [matchmaker, url] = await started("matchmaker-server", [
       "--profiles",
@@ -63,7 +63,7 @@ describe("a matchmaker, a gridworld server and random agents", () => {
     for (const world of worlds) {
       expect(world.address).toBe(gridworldUrl);
     }
-    // Nobody else gets in.
+    // An agent without a token cannot join.
     await using stranger = await connect(gridworldUrl);
     await expect(stranger.createWorld()).rejects.toThrow(/operator/);
     gridworld.process.kill("SIGTERM");

@@ -4,7 +4,7 @@ import { defineWorld, freeRunning, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 
-/** Shows an agent the bytes that it sent last. */
+/** Returns an agent's last bytes as an observation. */
 const mirror = defineWorld({
   name: "mirror",
   actions: { bytes: t.uint8([-1]) },
@@ -46,7 +46,7 @@ async function joined(scheme: string, options: ConnectOptions = {}) {
 const picture = (bytes: number) => ({ bytes: new Uint8Array(bytes).fill(7) });
 
 describe.each(carriers)("a message that is too large, over %s", (_name, scheme) => {
-  it("behaviour 6: fails its own step with the server's answer, and later ones with the end", async () => {
+  it("behaviour 6: fails its step with the server's error, and later steps with the end of the stream", async () => {
     await using agent = await joined(scheme);
     const { connection, environment } = agent;
     const steps = [environment.step(picture(100)), environment.step(picture(100_000))];
@@ -69,7 +69,7 @@ describe.each(carriers)("a message that is too large, over %s", (_name, scheme) 
     expect(await connection.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
   });
 
-  it("fails the step whose response is above the client's limit, naming that limit", async () => {
+  it("fails the step whose response exceeds the client's limit, and names that limit", async () => {
     await using agent = await joined(scheme, { maxMessageBytes: 1_000 });
     await expect(agent.environment.step(picture(5_000))).rejects.toMatchObject({
       code: "RESOURCE_EXHAUSTED",

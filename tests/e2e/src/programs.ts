@@ -8,7 +8,7 @@ export function startApp(app: string, args: readonly string[]): Program {
   return new Program(process.execPath, [main, ...args]);
 }
 
-/** A gridworld server on a free port, and its address. */
+/** Starts a gridworld server on a free port. */
 export async function gridworldServer(...args: string[]): Promise<Program & { address: string }> {
   const program = startApp("gridworld-server", ["--port", "0", ...args]);
   return Object.assign(program, { address: await program.says(/^listening on http:\/\/(\S+)\n/) });

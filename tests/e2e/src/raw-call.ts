@@ -14,10 +14,10 @@ import {
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
 
-/** What a request has in it. */
+/** The payload of a request. */
 export type Payload = MessageInitShape<typeof EnvironmentRequestSchema>["payload"];
 
-/** A gRPC frame around a request, or around any bytes. */
+/** Makes a gRPC frame of a request or of raw bytes. */
 export function frame(request: Payload | Uint8Array): Buffer {
   const body =
     request instanceof Uint8Array
@@ -32,7 +32,7 @@ export function frame(request: Payload | Uint8Array): Buffer {
   return bytes;
 }
 
-/** An HTTP/2 connection for calls that no client would make. */
+/** An HTTP/2 connection for invalid calls. */
 export class RawConnection implements AsyncDisposable {
   readonly session: ClientHttp2Session;
 
@@ -65,10 +65,10 @@ export class RawConnection implements AsyncDisposable {
   }
 }
 
-/** One call; what is answered is read as it is asked for. */
+/** One call, whose responses are read on demand. */
 export class RawCall {
   readonly http2: ClientHttp2Stream;
-  /** The headers that say how the call ended; undefined when none came. */
+  /** The headers or trailers with the call's status; undefined if none arrived. */
   readonly status: Promise<IncomingHttpHeaders | undefined>;
   #received = Buffer.alloc(0);
 
@@ -87,13 +87,13 @@ export class RawCall {
     });
   }
 
-  /** Sends a request and reads its answer. */
+  /** Sends a request and reads its response. */
   async ask(request: Payload | Uint8Array): Promise<EnvironmentResponse["payload"]> {
     this.http2.write(frame(request));
     return await this.answer();
   }
 
-  /** Reads the next answer. */
+  /** Reads the next response. */
   async answer(): Promise<EnvironmentResponse["payload"]> {
     for (;;) {
       if (this.#received.length >= 5) {

@@ -12,15 +12,15 @@ import { describe, expect, it } from "vitest";
 
 const ticksPerSecond = 50;
 
-/** What the worlds of a test have done. */
+/** Counters of the worlds of a test. */
 interface Log {
   sequences: number;
   ticks: number;
-  /** Ticks in which the key was down. */
+  /** Number of ticks with the key down. */
   down: number;
 }
 
-/** A world that runs on at 50 Hz; a sequence has `length` ticks, each with a reward of 1. */
+/** Defines a real-time world at 50 Hz; a sequence has `length` ticks, each with a reward of 1. */
 function runner(log: Log, length: number, answer: "next" | "newest") {
   return defineWorld({
     name: "runner",
@@ -63,7 +63,7 @@ interface Scene extends AsyncDisposable {
   >;
 }
 
-/** A real server, and the real-time client with its defaults. */
+/** Starts a real server and the real-time client with its defaults. */
 async function scene(length: number, answer: "next" | "newest"): Promise<Scene> {
   const log = { sequences: 0, ticks: 0, down: 0 };
   const world = runner(log, length, answer);
@@ -87,7 +87,7 @@ async function scene(length: number, answer: "next" | "newest"): Promise<Scene> 
 describe.each(["next", "newest"] as const)(
   "a server at 50 Hz that answers with the %s",
   (answer) => {
-    it("behaviour 54: runs on when no agent steps, and what came is summed up", async () => {
+    it("behaviour 54: advances without steps, and sums up the rewards", async () => {
       await using world = await scene(1_000_000, answer);
       const [first] = await blockingReset(world.env).reset();
       expect(first?.tick).toBe(0);
@@ -107,7 +107,7 @@ describe.each(["next", "newest"] as const)(
       expect(lags?.framesPerSecond).toBeGreaterThan(0);
     });
 
-    it("behaviour 55: returns from a reset at once, and again and again", async () => {
+    it("behaviour 55: returns from repeated resets at once", async () => {
       await using world = await scene(1_000_000, answer);
       expect(await world.env.reset()).toEqual([null]);
       await world.env.next();
@@ -115,14 +115,14 @@ describe.each(["next", "newest"] as const)(
       expect(await blockingReset(world.env).reset()).toMatchObject([{ tick: expect.any(Number) }]);
     });
 
-    it("behaviour 56: resets an index whose sequence has ended, and no sequence goes unseen", async () => {
+    it("behaviour 56: resets an index whose sequence has ended, and reports every sequence", async () => {
       await using world = await scene(15, answer);
       const env = throttle(world.env, 25);
       await blockingReset(env).reset();
       let seen = 0;
       let summed = 0;
       while (seen < 5) {
-        // Several requests are under way when a sequence ends.
+        // Several requests are in flight when a sequence ends.
         for (const turn of [1, 2, 3]) {
           env.act([{ turn }]);
         }
@@ -138,7 +138,7 @@ describe.each(["next", "newest"] as const)(
         expect(summed).toBeLessThanOrEqual(15);
         summed = 0;
       }
-      // The sixth may have begun while the fifth was taken.
+      // The sixth sequence may have started while the fifth was read.
       expect(world.log.sequences - seen).toBeLessThanOrEqual(1);
     });
 
@@ -177,7 +177,7 @@ describe.each(["next", "newest"] as const)(
       expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
     });
 
-    it("behaviour 68: plays on after an action that the world refused, with what was in force", async () => {
+    it("behaviour 68: continues after a refused action, with the actions in force", async () => {
       await using world = await scene(1_000_000, answer);
       const env = throttle(world.env, 5);
       await blockingReset(env).reset();
@@ -196,7 +196,7 @@ describe.each(["next", "newest"] as const)(
       expect((world.log.down - down) / (world.log.ticks - ticks)).toBeGreaterThanOrEqual(0.95);
     });
 
-    it("behaviour 65: goes on beside an agent that never steps, and no sequence goes unseen", async () => {
+    it("behaviour 65: does not wait for an agent that never steps, and reports every sequence", async () => {
       await using world = await scene(25, answer);
       const silent = await connect(world.server.url);
       try {
@@ -206,7 +206,7 @@ describe.each(["next", "newest"] as const)(
         await blockingReset(env).reset();
         const { ticks } = world.log;
         let seen = 0;
-        // Four seconds of the world.
+        // Four seconds of the world's time.
         while (world.log.ticks < ticks + 200) {
           const { doneN } = await env.step([{ key: true }]);
           if (doneN[0] === true) {

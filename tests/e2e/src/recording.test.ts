@@ -5,7 +5,7 @@ import { sample } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { gridworldServer } from "./programs.ts";
 
-/** Bytes of a recording of one agent's run in a world that is seeded with 7. */
+/** Records one agent's run in a world with seed 7. */
 async function recorded(address: string): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   await using connection = await connect(address);
@@ -27,7 +27,7 @@ async function recorded(address: string): Promise<Uint8Array> {
 }
 
 describe("a run recorded on gridworld", () => {
-  it("replays with no difference, and with another seed names the first", async () => {
+  it("replays without a difference, and with another seed reports the first one", async () => {
     await using server = await gridworldServer();
     const bytes = await recorded(server.address);
     expect(await replay(bytes, server.address)).toEqual({

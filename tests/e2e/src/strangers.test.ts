@@ -14,7 +14,7 @@ import { gridworldServer } from "./programs.ts";
 
 type Payload = EnvironmentRequest["payload"];
 
-/** Creates, joins, steps, leaves and destroys, one request after the other, with generated messages alone. */
+/** Creates, joins, steps, leaves and destroys, one request after the other, using only generated messages. */
 async function play(transport: Transport): Promise<string[]> {
   const answered: string[] = [];
   let answer: (response: EnvironmentResponse) => void = () => {};
@@ -76,7 +76,7 @@ const expected = [
   "error",
 ];
 
-describe("clients that nobody here wrote", () => {
+describe("third-party clients", () => {
   it("play over the Connect protocol and HTTP/2", async () => {
     await using server = await gridworldServer();
     const baseUrl = `http://${server.address}`;

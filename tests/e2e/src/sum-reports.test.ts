@@ -28,7 +28,7 @@ function sum() {
   return { status, stdout, last: stdout.trimEnd().split("\n").at(-1) };
 }
 
-/** A report of Vitest's: three tests that passed, and one that has failed if it says why. */
+/** Makes a Vitest report of three passed tests and, with `failure`, one failed test. */
 function vitestReport(failure?: string): string {
   const failed = failure === undefined ? 0 : 1;
   const test = { ancestorTitles: ["a dog"], title: "barks", failureMessages: [failure] };
@@ -51,13 +51,13 @@ function vitestReport(failure?: string): string {
 }
 
 describe("the sum of all reports", () => {
-  it("is the last line, and good where everything passed", () => {
+  it("is the last line, and succeeds if everything passed", () => {
     write("packages/dog/reports/vitest.json", vitestReport());
     write("packages/dog/reports/coverage/coverage-summary.json", "{}");
     expect(sum()).toMatchObject({ status: 0, last: "3 passed, 0 failed, 0 skipped" });
   });
 
-  it("counts what failed, and is preceded by what each said", () => {
+  it("counts failures after their messages", () => {
     write("packages/dog/reports/vitest.json", vitestReport("expected a bark"));
     write(
       "tests/cat/reports/pytest.xml",
@@ -76,7 +76,7 @@ describe("the sum of all reports", () => {
     expect(stdout).toMatch(/^FAILED tests\/cat: cat > purrs\n {4}assert 1 < 0$/m);
   });
 
-  it("counts a report that is cut off, as of a process that was killed, as a failure", () => {
+  it("counts a truncated report, such as of a killed process, as a failure", () => {
     write("packages/dog/reports/vitest.json", vitestReport());
     write("packages/cat/reports/vitest.json", vitestReport().slice(0, 40));
     const { status, stdout, last } = sum();
@@ -85,7 +85,7 @@ describe("the sum of all reports", () => {
     expect(stdout).toContain("FAILED packages/cat: packages/cat/reports/vitest.json\n");
   });
 
-  it("is bad where nothing was tested", () => {
+  it("fails if nothing was tested", () => {
     expect(sum()).toMatchObject({ status: 1, last: "0 passed, 0 failed, 0 skipped" });
   });
 });

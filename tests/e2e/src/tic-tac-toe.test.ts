@@ -6,7 +6,7 @@ import { type ServerEvent, serve } from "@dm-env-rpc/server";
 import { describe, expect, it } from "vitest";
 
 describe("tic-tac-toe", () => {
-  it("behaviour 68: answers an illegal move INVALID_ARGUMENT, and plays the next legal one", async () => {
+  it("behaviour 68: refuses an illegal move with INVALID_ARGUMENT and accepts the next legal one", async () => {
     await using server = await serve({ worlds: [ticTacToe] });
     await using first = await connect(server.url);
     await using second = await connect(server.url);
@@ -28,7 +28,7 @@ describe("tic-tac-toe", () => {
     expect((await waiting).state).toBe("interrupted");
   });
 
-  it("is played to its ends by random agents, who never move illegally", async () => {
+  it("is played to its end by random agents, which never move illegally", async () => {
     const events: ServerEvent[] = [];
     await using server = await serve({
       worlds: [ticTacToe],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our codec as a filter: a request a line of JSON on standard input, an answer a line on
-// standard output. Bytes are base64; an answer is {bytes} or {refused: reason}.
+// Our codec as a filter: each line of standard input is a request in JSON, each line of standard output
+// its answer. Bytes are base64; an answer is {bytes} or {refused: reason}.
 import { createInterface } from "node:readline";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { TensorSpecSchema } from "@dm-env-rpc/protocol";
@@ -31,13 +31,13 @@ type Request =
     }
   /** Packs nested lists of numbers. */
   | { readonly do: "pack lists"; readonly dtype: DType; readonly value: unknown }
-  /** Reads a TensorSpec and writes it again. */
+  /** Unpacks a TensorSpec and packs it again. */
   | { readonly do: "spec"; readonly bytes: string };
 
 const bytesOf = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "base64"));
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
 
-/** The elements of a dtype in little-endian bytes, as NumPy has them. */
+/** Decodes elements of a dtype from little-endian bytes, as in NumPy. */
 function elementsOf(dtype: DType, raw: Uint8Array): Tensor["data"] {
   const { bytes } = dtypes[dtype];
   const data = dtypes[dtype].allocate(raw.length / bytes);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays scenarios of gridworld, one a line of JSON on standard input, each with agents that
-// go through sessions and the codec, and prints what every agent saw as a line of JSON.
+// Plays scenarios of gridworld, one per line of JSON on standard input, with agents that
+// use sessions and the codec, and prints the observations of every agent as a line of JSON.
 import { createInterface } from "node:readline";
 import { connect } from "@dm-env-rpc/client";
 import { gridworld } from "@dm-env-rpc/gridworld-server";
 import { createEnvironmentServer, lockstep } from "@dm-env-rpc/server";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 
-/** What is played: the moves of each agent, tick by tick. */
+/** A scenario: the moves of each agent, tick by tick. */
 interface Scenario {
   readonly settings: Readonly<Record<string, string | number | boolean>>;
   readonly agents: number;
@@ -17,7 +17,7 @@ interface Scenario {
 const definition = gridworld(lockstep());
 const server = createEnvironmentServer({ worlds: [definition] });
 
-/** A connection without a network. */
+/** Opens a connection without a network. */
 async function open() {
   const [client, stream] = memoryStreamPair();
   server.accept(stream);
@@ -36,7 +36,7 @@ async function play({ settings, agents, moves }: Scenario) {
         connection.join(world, { as: definition, observations: ["grid", "agents", "food"] }),
       ),
   );
-  // All in flight at once; what comes after the end of the sequence is the next one's.
+  // All steps are in flight at once; those after the end of the sequence belong to the next one.
   const played = await Promise.all(
     environments.map((environment, i) =>
       environment.stepMany([{}, ...moves.map((tick) => ({ move: tick[i] ?? 0 }))]),

@@ -9,13 +9,13 @@ const root: string = fileURLToPath(new URL("../../../", import.meta.url));
 /** The interpreter of the venv that scripts/python.mjs makes. */
 const python = `${root}tests/interop/.venv/bin/python`;
 
-/** Whether that is there; says so where it is not. */
+/** True if the venv exists; prints a note if it does not. */
 export const hasPython: boolean = existsSync(python);
 if (!hasPython) {
   process.stderr.write(`skipped: there is no ${python}; npm run interop makes it\n`);
 }
 
-/** A server as a process of its own. */
+/** A server in its own process. */
 export interface ServerProcess extends AsyncDisposable {
   readonly address: string;
   close(): Promise<void>;
@@ -32,11 +32,11 @@ async function startServer(program: string, ...args: string[]): Promise<ServerPr
   return { address, close, [Symbol.asyncDispose]: close };
 }
 
-/** The server of python_server.py. */
+/** Starts the server of python_server.py. */
 export const startPythonServer = (): Promise<ServerProcess> =>
   startServer(python, `${root}tests/interop/python_server.py`);
 
-/** A gridworld server on a free port. */
+/** Starts a gridworld server on a free port. */
 export const startGridworld = (...flags: string[]): Promise<ServerProcess> =>
   startServer(
     process.execPath,

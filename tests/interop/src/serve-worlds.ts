@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the worlds of the tests, each on a port of its own, and prints their
-// addresses by name as one line of JSON. Ends with its standard input.
+// Serves each world of the tests on a separate port and prints their
+// addresses by name as one line of JSON. Ends when its standard input ends.
 import { ticTacToe } from "@dm-env-rpc/example-tic-tac-toe";
 import { serve } from "@dm-env-rpc/server";
 import { bounds } from "./worlds/bounds.ts";

@@ -5,7 +5,7 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { hasPython, type ServerProcess, startPythonServer } from "./programs.ts";
 
-/** What python_server.py serves, as a TypeScript agent declares it. */
+/** The specs of python_server.py's world, as a TypeScript agent declares them. */
 const line = {
   actions: {
     step: t.int32({ min: -1, max: 1 }),
@@ -34,7 +34,7 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
   });
   afterEach(() => connection.close());
 
-  it("behaviour 47: steps go first, mid and last, with rewards and without on the first", async () => {
+  it("behaviour 47: steps are first, mid and last, with rewards except on the first", async () => {
     const world = await connection.createWorld({ settings: { length: 3 } });
     await using environment = await connection.join(world, { as: line });
     let step = await environment.step({ step: 1, say: "ignored" });
@@ -56,7 +56,7 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
     expect([again.stepType, again.observation.place]).toEqual(["first", 0n]);
   });
 
-  it("behaviour 33: stepMany goes across the ends of sequences", async () => {
+  it("behaviour 33: stepMany continues across the ends of sequences", async () => {
     const world = await connection.createWorld({ settings: { length: 3 } });
     await using environment = await connection.join(world, { as: line });
     const steps = await environment.stepMany(Array.from({ length: 40 }, () => ({ step: 1 })));
@@ -73,7 +73,7 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
     await environment.step({ legacy: 5 });
   });
 
-  it("behaviour 7: what the server says of a mistake comes with its code", async () => {
+  it("behaviour 7: the server's error for a mistake has its code", async () => {
     await expect(connection.createWorld({ settings: { length: 0 } })).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
       message: expect.stringContaining("length"),
@@ -98,7 +98,7 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
     });
   });
 
-  it("behaviour 56: four environments are one, each beginning again by itself", async () => {
+  it("behaviour 56: four environments are one, and each restarts by itself", async () => {
     const slots = remoteSlots(server.address, {
       as: line,
       observations: ["place"],

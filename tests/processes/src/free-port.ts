@@ -3,10 +3,10 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below those that systems give to whoever asks for any port, or connects from one. */
+/** Ports below the ranges from which systems assign ephemeral ports. */
 const [first, last] = [20_000, 32_767];
 
-/** A port of 127.0.0.1 that nobody listens on, nor gets by chance meanwhile: for programs that cannot pick one. */
+/** Returns a free port of 127.0.0.1 that the system does not assign by itself, for programs that cannot pick one. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(first, last + 1);

@@ -2,7 +2,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** What came of a program that has ended. */
+/** Result of a program that has ended. */
 export interface Outcome {
   /** Exit code, or the signal that ended it. */
   readonly status: number | string;
@@ -10,16 +10,16 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** A program as a process that can be killed, and everything that it has said. */
+/** A program in a process that can be killed, with its output. */
 export class Program implements AsyncDisposable {
   readonly process: ChildProcess;
-  /** Exit code, or the signal that ended it; rejects where it could not be started. */
+  /** Exit code, or the signal that ended it; rejects if it could not be started. */
   readonly ended: Promise<number | string>;
   stdout = "";
   stderr = "";
   readonly #watchers = new Set<() => void>();
 
-  /** Starts one. By default it has no standard input; what `options.stdio` does not pipe is not kept. */
+  /** Starts a program, by default without standard input. Only output that `options.stdio` pipes is recorded. */
   constructor(program: string, args: readonly string[], options: SpawnOptions = {}) {
     this.process = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
     for (const name of ["stdout", "stderr"] as const) {
@@ -31,18 +31,18 @@ export class Program implements AsyncDisposable {
       });
     }
     this.ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
-    // Whoever awaits it learns why; a program that nobody awaits is not an uncaught error.
+    // Marks the promise as handled, because not every caller awaits it.
     this.ended.catch(() => {});
   }
 
-  /** Starts a program of Node that serves, and waits until it says where it listens. What it complains of is printed. */
+  /** Starts a Node program that serves, and waits until it prints its address. Its standard error is printed. */
   static async serving(main: string, args: readonly string[]): Promise<ServingProgram> {
     const stdio: SpawnOptions["stdio"] = ["ignore", "pipe", "inherit"];
     const program = new Program(process.execPath, [main, ...args], { stdio });
     return Object.assign(program, { url: await program.says(/^listening on (\S+)$/m) });
   }
 
-  /** Waits until it has said something, and returns the first group. */
+  /** Waits until its output matches, and returns the first group. */
   async says(pattern: RegExp): Promise<string> {
     let watch = (): void => {};
     const said = new Promise<string>((resolve) => {
@@ -57,7 +57,7 @@ export class Program implements AsyncDisposable {
     watch();
     const ended = this.ended.then((status) => {
       throw new Error(
-        `ended with ${status} before it said ${pattern}: ${this.stdout}${this.stderr}`,
+        `ended with ${status} before it printed ${pattern}: ${this.stdout}${this.stderr}`,
       );
     });
     try {
@@ -72,36 +72,36 @@ export class Program implements AsyncDisposable {
     return { status: await this.ended, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Ends it as a shell, Docker and Kubernetes do, and waits. */
+  /** Sends SIGTERM and waits until it has ended. */
   async stop(): Promise<number | string> {
     this.process.kill("SIGTERM");
     return await this.ended;
   }
 
-  /** Ends it as nothing else does, and waits. */
+  /** Sends SIGKILL and waits until it has ended. */
   async kill(): Promise<void> {
     this.process.kill("SIGKILL");
     await this.ended;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What could not be started has no process to wait for.
+    // A program that could not be started has no process to wait for.
     if (this.process.pid !== undefined) {
       await this.kill();
     }
   }
 }
 
-/** A program that serves. */
+/** A program that serves at an address. */
 export interface ServingProgram extends Program {
-  /** Where it listens. */
+  /** The address that it listens on. */
   readonly url: string;
 }
 
 /**
- * Runs a program to its end, and returns what it wrote to stdout.
+ * Runs a program to its end and returns its standard output.
  *
- * @throws Error with all that it said, when it does not end with 0.
+ * @throws Error with all its output if its exit code is not 0.
  */
 export async function run(
   program: string,

@@ -8,19 +8,19 @@ import {
 } from "@dm-env-rpc/tensor-codec/wire";
 
 /**
- * A server of the protocol that shares nothing with this repository's servers but the bytes of its
- * messages, and can send what no honest one sends.
+ * A server of the protocol that shares only the codec with this repository's servers, and can send
+ * invalid messages.
  */
 export interface RawServer extends AsyncDisposable {
   readonly address: string;
   readonly port: number;
-  /** Cuts every connection; it goes on listening. */
+  /** Cuts every connection and continues to listen. */
   cut(): void;
   /** Cuts every connection and stops listening, as a crash does. */
   crash(): void;
 }
 
-/** What to do with a request; `stream` is there for sending bytes of one's own. */
+/** Answers a request; `stream` allows sending raw bytes. */
 export type RawAnswer = (
   request: ProcessRequest,
   stream: ServerHttp2Stream,
@@ -60,7 +60,7 @@ export async function rawServer(answer: () => RawAnswer, port = 0): Promise<RawS
   };
 }
 
-/** The bytes of a response with gRPC's prefix. */
+/** Encodes a response with gRPC's prefix. */
 export function framed(response: ProcessResponse): Buffer {
   const codec = createResponseCodec();
   const size = codec.size(response);

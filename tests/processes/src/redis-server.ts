@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { freePort } from "./free-port.ts";
 
-/** Whether this machine has a redis-server; without one, tests against it are skipped. */
+/** True if this machine has a redis-server; otherwise tests that need it are skipped. */
 export const hasRedis: boolean =
   spawnSync("redis-server", ["--version"], { stdio: "ignore" }).status === 0;
 
-/** Says why tests are skipped, where they are. */
+/** Prints why tests are skipped, if they are. */
 export function sayWhetherRedis(): void {
   if (hasRedis) {
     return;
@@ -21,13 +21,13 @@ export function sayWhetherRedis(): void {
 
 /** Options of `RedisServer.start`. */
 export interface RedisServerOptions {
-  /** When its append-only file goes to the disk. Default: with each write, so that a kill loses nothing. */
+  /** When its append-only file is synced to the disk. Default: at each write, so that a kill loses nothing. */
   readonly sync?: "always" | "everysec" | undefined;
   /** Further flags of redis-server for its port, such as `--cluster-enabled yes`. */
   readonly flags?: ((port: number) => readonly string[]) | undefined;
 }
 
-/** A real Redis on a free port, which keeps what it has in a folder of its own. */
+/** A real Redis on a free port, with its data in a separate folder. */
 export class RedisServer implements AsyncDisposable {
   readonly port: number;
   readonly url: string;
@@ -42,7 +42,7 @@ export class RedisServer implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Starts one. */
+  /** Starts a Redis. */
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-"));
     const server = new RedisServer(await freePort(), folder, options);
@@ -50,7 +50,7 @@ export class RedisServer implements AsyncDisposable {
     return server;
   }
 
-  /** Starts it, with what it had. */
+  /** Starts it with its previous data. */
   async start(): Promise<void> {
     const { sync = "always", flags: further = () => [] } = this.#options;
     const flags = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder];
@@ -71,9 +71,9 @@ export class RedisServer implements AsyncDisposable {
   }
 
   /**
-   * Remembers what is on its disk.
+   * Copies its data on the disk.
    *
-   * @returns A function that puts that back; for use while it is killed.
+   * @returns A function that restores the copy, to be called while Redis is killed.
    */
   async snapshot(): Promise<() => Promise<void>> {
     const copy = await mkdtemp(join(this.#folder, "..", "dm-env-rpc-redis-copy-"));
@@ -85,7 +85,7 @@ export class RedisServer implements AsyncDisposable {
     };
   }
 
-  /** Kills it, as a power cut would. */
+  /** Kills it, like a power cut. */
   async kill(): Promise<void> {
     const redis = this.#process;
     this.#process = undefined;
@@ -97,7 +97,7 @@ export class RedisServer implements AsyncDisposable {
     await ended;
   }
 
-  /** Makes it deaf and dumb, without its connections being closed. */
+  /** Suspends it without closing its connections. */
   freeze(): void {
     this.#process?.kill("SIGSTOP");
   }

@@ -3,8 +3,8 @@ import { defineWorld, lockstep } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
 /**
- * Adds up what its agents add, three ticks to a sequence. Written out here, for these programs
- * run in an empty folder where nothing but packed packages is installed.
+ * Adds up its agents' numbers; a sequence has three ticks. Defined here because these programs
+ * run in an empty folder with only the packed packages.
  */
 export const adder = defineWorld({
   name: "adder",

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What came of one check. */
+/** Result of one check. */
 export interface Result {
   readonly name: string;
   readonly error: string | undefined;
 }
 
-/** Collects the results of checks, each printed as it comes. */
+/** Collects the results of checks and prints each of them. */
 export class Checks {
   readonly results: Result[] = [];
 
-  /** Runs a check that throws when it fails; says whether it held. */
+  /** Runs a check that throws on failure; returns true if it passed. */
   async check(name: string, body: () => Promise<void>): Promise<boolean> {
     let error: string | undefined;
     try {

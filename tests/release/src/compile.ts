@@ -4,24 +4,24 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { run } from "./run.ts";
 
-/** The lines of TypeScript whose users are thought of: the workspace's, and the one before it. */
+/** The supported versions of TypeScript: the workspace's and the previous one. */
 const compilers = ["typescript", "typescript-5"].map((name) => {
   const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
   return join(dirname(manifest), "bin/tsc");
 });
 
-/** What a project is compiled with. */
+/** Options of `compile`. */
 export interface CompileOptions {
-  /** Whether there are Node's types and TypeScript's default libraries: not for packages that need neither. */
+  /** Includes Node's types and TypeScript's default libraries. */
   readonly node: boolean;
-  /** Whether the declarations of what others wrote have to be right, too. */
+  /** Checks the declarations of dependencies as well. */
   readonly checkDependencies: boolean;
 }
 
 /**
  * Compiles the .ts, .mts and .cts files of a project into its dist, strictly, with each compiler.
  *
- * @throws Error with what a compiler printed.
+ * @throws Error with the compiler's output.
  */
 export async function compile(
   folder: string,

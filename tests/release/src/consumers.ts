@@ -3,13 +3,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tarball } from "./tarballs.ts";
 
-/** Sub-paths for users of another package, an optional peer, which is not there by default. */
+/** Sub-paths that need an optional peer dependency. */
 const subPathsOfPeers: ReadonlySet<string> = new Set([
   "@dm-env-rpc/conformance/vitest",
   "@dm-env-rpc/matchmaker/redis",
 ]);
 
-/** The specifiers of all modules that a package exports; those that need a peer only with `peers`. */
+/** Returns the specifiers of all modules that a package exports; those that need a peer only with `peers`. */
 export function modulesOf({ name, manifest }: Tarball, peers: boolean): readonly string[] {
   return Object.keys(manifest.exports)
     .filter((subPath) => !subPath.endsWith(".json"))
@@ -18,8 +18,8 @@ export function modulesOf({ name, manifest }: Tarball, peers: boolean): readonly
 }
 
 /**
- * Writes two modules into a project's src, import.mts and require.cts, that load the modules given,
- * as ESM and as CommonJS, and print the names that each exports.
+ * Writes two modules into a project's src, import.mts and require.cts, which load the given modules
+ * as ESM and as CommonJS and print the exported names.
  */
 export function writeConsumers(folder: string, specifiers: readonly string[]): void {
   const bound = specifiers.map((specifier, i) => [`m${i}`, JSON.stringify(specifier)] as const);

@@ -12,7 +12,7 @@ import { printTable, type Row, writeReport } from "./report.ts";
 import { root, run } from "./run.ts";
 import { packAll, type Tarball } from "./tarballs.ts";
 
-/** What users of optional peers, and of the generated messages, install beside the packages. */
+/** Packages that users of optional peers or of the generated messages install in addition. */
 const besides = {
   "@bufbuild/protobuf": "^2.17.0",
   redis: "^6.0.0",
@@ -52,7 +52,7 @@ async function bringNodes(): Promise<readonly Node[]> {
   return nodes;
 }
 
-/** One package in a project of its own: its types, and every module as ESM and as CommonJS, and its programs. */
+/** Checks one package in its own project: its types, every module as ESM and as CommonJS, and its programs. */
 async function checkAlone(
   tarball: Tarball,
   tarballs: readonly Tarball[],
@@ -83,8 +83,9 @@ async function checkAlone(
 }
 
 /**
- * Loads the modules of a project and runs the programs that a package brings, and says on which
- * Nodes all of that went well.
+ * Loads the modules of a project and runs its programs.
+ *
+ * @returns The versions of Node on which everything passed.
  */
 async function checkModules(
   name: string,
@@ -144,7 +145,7 @@ async function checkPages(folder: string): Promise<void> {
   }
 }
 
-/** All packages and their peers in one project: every module, and programs that use them. */
+/** Checks all packages and their peers in one project: every module, and programs that use them. */
 async function checkTogether(tarballs: readonly Tarball[], nodes: readonly Node[]): Promise<void> {
   const folder = join(scratch, "together");
   const all = Object.fromEntries(tarballs.map(({ name, path }) => [name, `file:${path}`]));

@@ -3,20 +3,20 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { root, run } from "./run.ts";
 
-/** The versions of Node that the packages are tried on: the lowest they declare, and each line's latest. */
+/** The tested versions of Node: the lowest supported one, and the latest of each release line. */
 export const nodeVersions = ["22.12.0", "22.23.3", "24.21.0", "26.10.0"] as const;
 
-/** A Node that programs can be run with. */
+/** An installed version of Node. */
 export interface Node {
   readonly version: string;
-  /** The folder of its `node`, for a PATH. */
+  /** The folder of its `node`, for PATH. */
   readonly bin: string;
 }
 
 /**
- * Brings a version of Node from npm's package `node` into `.toolchain/nodes`, where it stays.
+ * Installs a version of Node from npm's package `node` into `.toolchain/nodes`, once.
  *
- * @throws Error when npm has no such version, or what it brought does not run here.
+ * @throws Error if npm lacks the version, or it does not run on this machine.
  */
 export async function bringNode(version: string): Promise<Node> {
   const folder = join(root, ".toolchain/nodes", version);
@@ -33,7 +33,7 @@ export async function bringNode(version: string): Promise<Node> {
   return { version, bin };
 }
 
-/** Whether a package whose engines are a range like `>=22.12` says that it runs on a version of Node. */
+/** Returns true if a version of Node is within a range like `>=22.12`. */
 export function declares(range: string, version: string): boolean {
   const [lowestMajor = 0, lowestMinor = 0] = range.replace(">=", "").split(".").map(Number);
   const [major = 0, minor = 0] = version.split(".").map(Number);

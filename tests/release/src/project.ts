@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { root, run } from "./run.ts";
 import type { Tarball } from "./tarballs.ts";
 
-/** A project outside the workspace, with nothing in it but what it asks for. */
+/** A project outside the workspace with only its own dependencies. */
 export interface Project {
   readonly folder: string;
-  /** Bytes of all files that its dependencies brought, theirs included. */
+  /** Bytes of all files of its dependencies, including indirect ones. */
   readonly installedBytes: number;
 }
 
 /**
- * Makes a project in an empty folder and installs its dependencies, from their tarballs where there are.
- * Nothing is hoisted: a package finds what its own package.json declares, and nothing else.
+ * Creates a project in an empty folder and installs its dependencies, from tarballs if given.
+ * Nothing is hoisted: a package finds only the dependencies that its own package.json declares.
  */
 export async function makeProject(
   folder: string,
@@ -46,13 +46,13 @@ export async function makeProject(
   return { folder, installedBytes };
 }
 
-/** The workspace's version of @types/node, which a user with TypeScript has beside the packages. */
+/** Returns the workspace's version of @types/node, which users of TypeScript install as well. */
 function typesOfNode(): string {
   return JSON.parse(readFileSync(join(root, "node_modules/@types/node/package.json"), "utf8"))
     .version;
 }
 
-/** Bytes of the files of packages below a folder; links are not followed. */
+/** Counts the bytes of the packages in a folder, without following links. */
 function bytesOf(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

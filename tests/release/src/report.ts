@@ -4,17 +4,17 @@ import { join } from "node:path";
 import type { Result } from "./checks.ts";
 import { root } from "./run.ts";
 
-/** What is known of a package in the end. */
+/** Summary of a package. */
 export interface Row {
   readonly name: string;
   readonly packedBytes: number;
-  /** Bytes of its files and those of all its dependencies; NaN when it did not install. */
+  /** Bytes of its files and those of all its dependencies; NaN if it could not be installed. */
   readonly installedBytes: number;
   /** The versions of Node on which every module was imported and required. */
   readonly nodes: readonly string[];
 }
 
-/** Prints a line a package. */
+/** Prints a line for each package. */
 export function printTable(rows: readonly Row[]): void {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const print = (name: string, packed: string, installed: string, nodes: string): void => {
@@ -29,7 +29,7 @@ export function printTable(rows: readonly Row[]): void {
   process.stdout.write("\n");
 }
 
-/** Leaves a report in the folder `reports`, as Vitest does: scripts/sum-reports.mjs adds it up. */
+/** Writes a report in Vitest's format to the folder `reports`, for scripts/sum-reports.mjs. */
 export function writeReport(rows: readonly Row[], results: readonly Result[]): void {
   const failed = results.filter(({ error }) => error !== undefined).length;
   const report = {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 /** The root of the repository. */
 export const root: string = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Where a program runs, and what its PATH begins with. */
+/** Working directory of a program, and the start of its PATH. */
 export interface RunOptions {
   readonly cwd: string;
   readonly path?: string | undefined;
@@ -15,9 +15,9 @@ export interface RunOptions {
 const timeoutMs = 300_000;
 
 /**
- * Runs a program to its end, and returns what it printed.
+ * Runs a program to its end and returns its output.
  *
- * @throws Error with all that it printed, when its exit code is not 0 or it takes five minutes.
+ * @throws Error with the output if its exit code is not 0 or it takes five minutes.
  */
 export function run(
   program: string,

@@ -12,7 +12,7 @@ export interface Tarball {
   readonly manifest: Manifest;
 }
 
-/** What a package.json says that its users notice. */
+/** The parts of a package.json that matter to users. */
 export interface Manifest {
   readonly name: string;
   readonly private?: boolean;
@@ -31,7 +31,7 @@ export async function pack(name: string, folder: string): Promise<Tarball> {
   return { name: manifest.name, path: filename, bytes: size, manifest };
 }
 
-/** Packs all packages that are published into a folder. */
+/** Packs all published packages into a folder. */
 export async function packAll(folder: string): Promise<readonly Tarball[]> {
   const tarballs: Tarball[] = [];
   for (const name of readdirSync(join(root, "packages"))) {

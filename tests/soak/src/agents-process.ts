@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of the agents: it is sent one job, says when everybody plays, and what they were told.
+// The process of the agents. It receives one job, and sends a message when all agents play and one with the result.
 import { churn, crowds, type Job, type Told } from "./play.ts";
 
 const told: Told = {

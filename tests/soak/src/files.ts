@@ -2,9 +2,9 @@
 import { spawnSync } from "node:child_process";
 
 /**
- * Makes sure that a process may open so many files.
+ * Checks that this process may open enough files.
  *
- * @throws Error that says how to allow more.
+ * @throws Error with the command that raises the limit.
  */
 export function expectOpenFiles(needed: number): void {
   const { stdout } = spawnSync("sh", ["-c", "ulimit -n"], { encoding: "utf8" });
@@ -13,6 +13,6 @@ export function expectOpenFiles(needed: number): void {
     return;
   }
   throw new Error(
-    `this run needs ${needed} open files, for its sockets, and the limit is ${allowed}; raise it with "ulimit -n ${needed}", or give --quick`,
+    `this run needs ${needed} open files, for its sockets, and the limit is ${allowed}; raise it with "ulimit -n ${needed}", or use --quick`,
   );
 }

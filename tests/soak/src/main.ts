@@ -25,10 +25,10 @@ Exits 1 when anything is lost, wrong or left behind.
 
 const parts = ["crowds", "churn", "matchmaker"] as const;
 
-/** How far the heap may end from where it began. */
+/** Allowed relative growth of the heap. */
 const heapTolerance = 0.1;
 
-/** How long connections may take to close. */
+/** Maximum time for connections to close. */
 const quietMs = 60_000;
 
 setFlagsFromString("--expose-gc");
@@ -48,7 +48,7 @@ function row(name: string, value: string | number): void {
   print(`  ${name.padEnd(34)} ${text.padStart(12)}\n`);
 }
 
-/** Has another process do a job; `onPlaying` is called when everybody plays. */
+/** Runs a job in another process; `onPlaying` is called when all agents play. */
 async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told> {
   const child = fork(fileURLToPath(new URL("./agents-process.js", import.meta.url)), {
     stdio: "inherit",
@@ -64,12 +64,12 @@ async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told>
   child.send(job);
   await once(child, "exit");
   if (told === undefined) {
-    throw new Error("the process that plays ended without a word");
+    throw new Error("the process of the agents ended without a result");
   }
   return told;
 }
 
-/** A server over nothing done yet. */
+/** Starts a server with counters at zero. */
 async function serving(): Promise<{ readonly server: Server; readonly done: Done }> {
   const done = nothingDone();
   return { server: await serve({ worlds: [counting(done)] }), done };
@@ -97,7 +97,7 @@ async function crowds(worlds: number, agents: number, seconds: number): Promise<
   await settled(server, done);
 }
 
-/** Waits until every connection has closed, as long as a busy machine may take. */
+/** Waits until every connection has closed. */
 async function quiet(server: Server): Promise<void> {
   const end = performance.now() + quietMs;
   while (server.sessionCount > 0 && performance.now() < end) {
@@ -105,7 +105,7 @@ async function quiet(server: Server): Promise<void> {
   }
 }
 
-/** Everybody has left, and every world is gone. */
+/** Checks that every agent has left and every world is gone. */
 async function settled(server: Server, done: Done): Promise<void> {
   await quiet(server);
   expectEqual("connections left behind", server.sessionCount, 0);

@@ -2,19 +2,19 @@
 import { type Connection, connect } from "@dm-env-rpc/client";
 import { counting, nothingDone } from "./world.ts";
 
-/** What the agents were told, all together. */
+/** Counters of all agents together. */
 export interface Told {
   /** Agents that played. */
   agents: number;
   /** Steps that were sent, and those that were answered. */
   sent: number;
   answered: number;
-  /** Answers that began a sequence, and those that said what became of an action. */
+  /** Responses that started a sequence, and those to an action. */
   firsts: number;
   taken: number;
-  /** Answers whose observation was not the agent's own count. */
+  /** Responses whose observation differed from the agent's own count. */
   wrong: number;
-  /** Longest time that an agent waited for an answer, in milliseconds. */
+  /** Longest wait for a response, in milliseconds. */
   longestMs: number;
   worlds: number;
 }
@@ -24,7 +24,7 @@ export type Job =
   | {
       readonly kind: "crowds";
       readonly url: string;
-      /** How many worlds of how many agents. */
+      /** Number of worlds, and of agents in each. */
       readonly worlds: number;
       readonly agents: number;
       readonly seconds: number;
@@ -36,10 +36,10 @@ export type Job =
       readonly connections: number;
     };
 
-/** What an agent expects of the world. */
+/** The definition of the world that agents join with. */
 const as = counting(nothingDone());
 
-/** Agents step for a while, all at once; then they leave. */
+/** Steps all agents concurrently for a while; then they leave. */
 export async function crowds(
   job: Extract<Job, { kind: "crowds" }>,
   told: Told,
@@ -100,7 +100,7 @@ async function play(
   await connection.close();
 }
 
-/** Worlds are created, joined, stepped, left and destroyed, one after the other on each connection. */
+/** Creates, joins, steps, leaves and destroys worlds, one after the other on each connection. */
 export async function churn(job: Extract<Job, { kind: "churn" }>, told: Told): Promise<void> {
   let left = job.worlds;
   const lives = Array.from({ length: job.connections }, async () => {

@@ -2,25 +2,25 @@
 import { defineWorld, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** What the worlds of a server have done, all together. */
+/** Counters of all worlds of a server. */
 export interface Done {
-  /** Actions that came to a world's `step`. */
+  /** Actions that a world's `step` received. */
   actions: number;
   ticks: number;
   sequences: number;
-  /** Agents that joined, and that left or went with their world. */
+  /** Agents that joined, and agents that left or whose world ended. */
   joined: number;
   left: number;
   created: number;
   destroyed: number;
 }
 
-/** What the worlds of a server have done before it served. */
+/** Returns counters at zero. */
 export function nothingDone(): Done {
   return { actions: 0, ticks: 0, sequences: 0, joined: 0, left: 0, created: 0, destroyed: 0 };
 }
 
-/** The world of the soak: it counts, for itself and for each agent. A sequence has 50 ticks. */
+/** Defines the world of the soak, which counts ticks and the actions of each agent. A sequence has 50 ticks. */
 export function counting(done: Done) {
   return defineWorld({
     name: "counting",

@@ -5,7 +5,7 @@ import { freePort, Program } from "@dm-env-rpc/tests-processes";
 import { root } from "../paths.ts";
 import type { Project, Service } from "./project.ts";
 
-/** The services of a project as processes of this machine, each on a free port in place of its own. */
+/** The services of a project as local processes, each on a free port instead of its own. */
 export class Processes implements AsyncDisposable {
   readonly #project: Project;
   readonly #scratch: string;
@@ -17,7 +17,7 @@ export class Processes implements AsyncDisposable {
     this.#scratch = scratch;
   }
 
-  /** Where a service is, such as `gridworld-1:8980`, on this machine. */
+  /** Returns the local address of a service such as `gridworld-1:8980`. */
   async #placeOf(name: string, port: string): Promise<string> {
     const key = `${name}:${port}`;
     const free = this.#ports.get(key) ?? (await freePort());

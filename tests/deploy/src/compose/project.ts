@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { run } from "@dm-env-rpc/tests-processes";
 import { bin, deploy } from "../paths.ts";
 
-/** A service of a Compose project, as far as it is looked at here. */
+/** The parts of a Compose service that the tests read. */
 export interface Service {
   readonly image: string;
   readonly build?: { readonly target: string; readonly dockerfile: string };
@@ -31,13 +31,13 @@ export async function loadProject(): Promise<Project> {
   );
 }
 
-/** The names of the services, each after those that it depends on. */
+/** Returns the names of the services, each after its dependencies. */
 export function inOrder(services: Project["services"]): readonly string[] {
   const order: string[] = [];
   const visit = (name: string, path: readonly string[]): void => {
     const service = services[name];
     if (service === undefined) {
-      throw new Error(`${path.at(-1)} depends on ${name}, which is none`);
+      throw new Error(`${path.at(-1)} depends on ${name}, which is not a service`);
     }
     if (path.includes(name)) {
       throw new Error(`${name} depends on itself`);

@@ -7,19 +7,19 @@ import { run } from "@dm-env-rpc/tests-processes";
 import { contextFiles } from "./context.ts";
 import type { BuildStep, Stage } from "./dockerfile.ts";
 
-/** A stage whose steps have been taken, in a folder in place of an image. */
+/** A stage whose steps have been executed in a folder instead of an image. */
 export interface BuiltStage {
   readonly stage: Stage;
-  /** What `/` is in the image. */
+  /** The folder that stands for the image's `/`. */
   readonly root: string;
-  /** What WORKDIR is, in the folder. */
+  /** The folder that stands for WORKDIR. */
   readonly workdir: string;
-  /** Where the base image's Node is, for every user. */
+  /** The folder of the base image's Node, readable by every user. */
   readonly bin: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Takes the steps of a Dockerfile's stages in plain folders, each stage once. */
+/** Executes the steps of a Dockerfile's stages in plain folders, each stage once. */
 export class DockerBuild {
   readonly #built = new Map<string, Promise<BuiltStage>>();
   readonly #stages: readonly Stage[];
@@ -33,7 +33,7 @@ export class DockerBuild {
     this.#scratch = scratch;
   }
 
-  /** Builds a stage, and what it copies from first. */
+  /** Builds a stage, after the stages that it copies from. */
   build(name: string): Promise<BuiltStage> {
     const begun = this.#built.get(name);
     if (begun !== undefined) {
@@ -73,7 +73,7 @@ export class DockerBuild {
     return { stage, root, workdir: join(root, workdir), bin: await this.#base(), env };
   }
 
-  /** The Node of this process, where the user of an image reaches it, too. */
+  /** Copies the Node of this process to a folder that an image's user can read. */
   #base(): Promise<string> {
     const bin = join(this.#scratch, "base/bin");
     this.#node ??= mkdir(bin, { recursive: true })
@@ -108,7 +108,7 @@ export class DockerBuild {
   }
 }
 
-/** Runs a RUN's script in the stage's folder; what it installs globally stays in there, too. */
+/** Runs a RUN's script in the stage's folder, which also receives global installs. */
 async function runStep(
   script: string,
   root: string,

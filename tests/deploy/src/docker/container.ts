@@ -2,7 +2,7 @@
 import { type Outcome, Program } from "@dm-env-rpc/tests-processes";
 import type { BuiltStage } from "./build.ts";
 
-/** What a container of the image would run: the entrypoint with the command, or with `args` in its place. */
+/** Runs what a container of the image would run: the entrypoint with the command, or with `args` instead. */
 export function startContainer(
   { stage, workdir, bin, env }: BuiltStage,
   args: readonly string[] = stage.command,
@@ -16,7 +16,7 @@ export function startContainer(
   });
 }
 
-/** Asks for the health of a container as its HEALTHCHECK does. */
+/** Checks the health of a container with its HEALTHCHECK. */
 export async function askHealth(
   { stage, workdir, bin, env }: BuiltStage,
   port: string,
@@ -26,7 +26,7 @@ export async function askHealth(
     throw new Error(`expected a HEALTHCHECK in ${stage.name}`);
   }
   const [program = "", ...args] = stage.health.map((word) =>
-    // The port that the image has, which the machine may not have free.
+    // The image's port may not be free on this machine.
     word.replace(/:\d+$/, `:${port}`),
   );
   const asked = new Program(program, args, {
@@ -37,14 +37,14 @@ export async function askHealth(
   return await asked.outcome();
 }
 
-/** The image's user, where this process may choose one. */
+/** Returns the image's user, if this process may choose one. */
 function userOf(user: string | undefined): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) {
     return {};
   }
   const [uid = Number.NaN, gid = Number.NaN] = (user ?? "").split(":").map(Number);
   if (!(uid > 0 && gid > 0)) {
-    throw new Error(`expected USER as uid:gid, not root's, found ${user}`);
+    throw new Error(`expected USER as uid:gid other than root, received ${user}`);
   }
   return { uid, gid };
 }

@@ -5,13 +5,13 @@ import { createRequire } from "node:module";
 import { join, posix } from "node:path";
 import type { Ignore } from "@balena/dockerignore";
 
-// It is CommonJS whose types say that it is an ES module.
+// The package is CommonJS, but its types declare an ES module.
 const dockerignore: () => Ignore = createRequire(import.meta.url)("@balena/dockerignore");
 
-/** Never looked into: thousands of files, which no image takes. */
+/** Folders that are never read: thousands of files that no image needs. */
 const skipped: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
-/** The files below `folder` that a build sees, as its .dockerignore says, by their path in it. */
+/** Returns the files in `folder` that a build receives according to .dockerignore, by relative path. */
 export async function contextFiles(folder: string): Promise<readonly string[]> {
   const rules = dockerignore();
   const file = join(folder, ".dockerignore");
@@ -20,7 +20,7 @@ export async function contextFiles(folder: string): Promise<readonly string[]> {
   }
   for (const name of skipped) {
     if (!rules.ignores(name)) {
-      throw new Error(`expected .dockerignore to leave out ${name}`);
+      throw new Error(`expected .dockerignore to exclude ${name}`);
     }
   }
   const found: string[] = [];

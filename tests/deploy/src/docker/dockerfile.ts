@@ -21,18 +21,18 @@ export type BuildStep =
       readonly destination: string;
     };
 
-/** What a container of the image runs, and how it is looked after. */
+/** The command, user and health check of an image's containers. */
 export interface ImageSettings {
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
-  /** Its command; "none" where the image says that it has none. */
+  /** The command of the health check; "none" if the image disables it. */
   readonly health: readonly string[] | "none" | undefined;
   readonly user: string | undefined;
   readonly ports: readonly number[];
   readonly stopSignal: string | undefined;
 }
 
-/** What stands between one FROM and the next. */
+/** The instructions between one FROM and the next. */
 export interface Stage extends ImageSettings {
   readonly name: string;
   readonly base: string;
@@ -42,7 +42,7 @@ export interface Stage extends ImageSettings {
 /**
  * Reads a Dockerfile.
  *
- * @throws Error for an instruction that is not known here, and for a command that is no list.
+ * @throws Error for an unsupported instruction, and for a command in shell form.
  */
 export function readDockerfile(text: string): readonly Stage[] {
   const stages: Mutable<Stage>[] = [];
@@ -63,7 +63,7 @@ export function readDockerfile(text: string): readonly Stage[] {
     }
     const stage = stages.at(-1);
     if (stage === undefined) {
-      throw new Error(`expected FROM first, found ${instruction}`);
+      throw new Error(`expected FROM first, received ${instruction}`);
     }
     add(stage, instruction);
   }
@@ -119,11 +119,11 @@ function add(stage: Mutable<Stage>, instruction: Instruction): void {
       stage.stopSignal = text;
       return;
     default:
-      throw new Error(`the instruction ${instruction.getKeyword()} is not known here: add it`);
+      throw new Error(`the instruction ${instruction.getKeyword()} is not supported: add it`);
   }
 }
 
-/** A command as a list is run itself; as a text it is run by a shell, which keeps signals to itself. */
+/** Returns a command in exec form. The shell form would run it in a shell, which does not forward signals. */
 function listOf(instruction: Instruction): string[] {
   if (!(instruction instanceof JSONInstruction) || instruction.getOpeningBracket() === null) {
     throw new Error(`expected a list of words in brackets: ${instruction}`);

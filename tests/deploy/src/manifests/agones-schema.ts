@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What Agones 1.57 wants of the fields that are used here: its custom resource definitions
- * (googleforgames/agones, install/helm/agones/templates/crds), and where they leave out what its
- * admission refuses (pkg/apis), that too. They are written out because no package carries them. A field that is not
- * listed is refused; pods are checked by Kubernetes' own schema.
+ * Agones 1.57's schema of the fields that are used here: its custom resource definitions
+ * (googleforgames/agones, install/helm/agones/templates/crds) and the further rules of its
+ * admission webhook (pkg/apis). It is defined here because no package has it. Unlisted fields are refused;
+ * pods are checked by Kubernetes' own schema.
  */
 function record(properties: object, required: readonly string[] = []): object {
   return { type: "object", additionalProperties: false, properties, required };
@@ -16,7 +16,7 @@ const text = { type: "string", minLength: 1 };
 const name = { type: "string", maxLength: 63, pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" };
 const labels = { type: "object", additionalProperties: text };
 const metadata = record({ name, namespace: name, labels }, ["name"]);
-/** Of the property beside it, in Ajv's words. */
+/** Condition on a sibling property, in Ajv's form. */
 const bufferSize = { $data: "1/bufferSize" };
 
 const gameServerSpec = record(
@@ -27,7 +27,7 @@ const gameServerSpec = record(
       items: record(
         {
           name: text,
-          // The other policies want other fields.
+          // Other policies have other fields.
           portPolicy: { const: "Dynamic" },
           container: text,
           containerPort: { type: "integer", minimum: 1, maximum: 65_535 },

@@ -5,7 +5,7 @@ import { run } from "@dm-env-rpc/tests-processes";
 import { parseAllDocuments } from "yaml";
 import { bin } from "../paths.ts";
 
-/** A container of a pod, as far as it is looked at here. */
+/** The parts of a container that the tests read. */
 export interface Container {
   readonly name: string;
   readonly image: string;
@@ -46,7 +46,7 @@ export interface PodTemplate {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A manifest, as far as it is looked at here; what its kind does not have is not there. */
+/** The parts of a manifest that the tests read; fields that its kind lacks are undefined. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -74,7 +74,7 @@ export async function render(folder: string): Promise<readonly Manifest[]> {
   return parseAllDocuments(text).map((document) => document.toJS());
 }
 
-/** The pods that manifests make, with what makes them. */
+/** Returns the pods of manifests, with the manifest that creates each. */
 export function podsOf(
   manifests: readonly Manifest[],
 ): readonly { readonly owner: Manifest; readonly pod: PodTemplate }[] {
@@ -87,7 +87,7 @@ export function podsOf(
   });
 }
 
-/** The value of `--name=value`. */
+/** Returns the value of `--name=value`. */
 export function option(args: readonly string[], name: string): string | undefined {
   return args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
 }

@@ -2,7 +2,7 @@
 import { defineWorld, property } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** Bounds that the protocol has and `dm_env` cannot say, and some that it can. */
+/** A world with bounds that `dm_env` cannot express, and some that it can. */
 export const bounds = defineWorld({
   name: "bounds",
   actions: {

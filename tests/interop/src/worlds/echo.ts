@@ -4,7 +4,7 @@ import { type DType, dtypes, type Shape, type TensorSpec, zeros } from "@dm-env-
 
 type Group = Readonly<Record<DType, TensorSpec>>;
 
-/** A spec of each dtype, by its name. */
+/** Makes a spec of each dtype, by its name. */
 function ofEachDType(shape: Shape): Group {
   const names = Object.keys(dtypes) as DType[];
   return Object.fromEntries(names.map((dtype) => [dtype, { dtype, shape }])) as Group;
@@ -19,7 +19,7 @@ const echoed = {
 
 type GroupName = keyof typeof echoed;
 
-/** Every dtype in every kind of shape: an agent sees what it did last. */
+/** A world with every dtype and kind of shape, whose observations are the agent's last actions. */
 export const echo = defineWorld({
   name: "echo",
   actions: echoed,

@@ -43,7 +43,7 @@ const actions = {
   },
 };
 
-/** Actions of every dtype that can be made of NumPy arrays: scalars, matrices, variable lengths, bounds by element. */
+/** A world with actions of every dtype that NumPy has: scalars, matrices, variable lengths, bounds by element. */
 export const everyAction = defineWorld({
   name: "every-action",
   actions,

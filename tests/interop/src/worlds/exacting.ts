@@ -2,7 +2,7 @@
 import { type AgentId, defineWorld, optional, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** A world that will not be made, joined or reset without its settings, some of them nested. */
+/** A world that requires settings, some of them nested, for a create, a join and a reset. */
 export const exacting = defineWorld({
   name: "exacting",
   settings: {

@@ -2,7 +2,7 @@
 import { defineWorld, type PropertyTree, property } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** Properties of the server, beside those that every server has: a tree with leaves of every kind. */
+/** Additional properties of the server: a tree with leaves of every kind. */
 export function toolShed(): PropertyTree {
   let label = "spade";
   let secret = 0;
@@ -34,7 +34,7 @@ export function toolShed(): PropertyTree {
   };
 }
 
-/** A world with properties of its own. */
+/** A world with its own properties. */
 export const garden = defineWorld({
   name: "garden",
   actions: { water: t.float32({ min: 0, max: 1 }) },

@@ -3,8 +3,8 @@ import { defineEnvironment } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
 /**
- * Says which actions are legal, and ends as its action says: 0 goes on, 1 ends it TERMINATED, 2
- * INTERRUPTED, and 3 throws. Its discount is no help to tell ends apart.
+ * An environment with a mask of legal actions. Action 0 continues, 1 ends the sequence TERMINATED, 2
+ * INTERRUPTED, and 3 throws. Its discount does not distinguish the ends.
  */
 export const signposts = defineEnvironment({
   name: "signposts",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of agents that play what a matchmaker gives them, one sequence of each match. It is
-// sent who the matchmakers are and how many agents there are, then that the killing is over, then the end.
+// The process of agents that play one sequence of each match. It receives the addresses of the matchmakers and
+// the number of agents, then the end of the kills, then the end of the play.
 import type { Environment } from "@dm-env-rpc/client";
 import {
   joinMatch,
@@ -9,31 +9,31 @@ import {
   type TicketAssignment,
 } from "@dm-env-rpc/matchmaker/client";
 
-/** What the process is sent. */
+/** Messages to the process. */
 export type Order =
   | { readonly kind: "play"; readonly matchmakers: readonly string[]; readonly agents: number }
-  /** Nobody is killed from now on: every agent has to finish a sequence, and none may be lost. */
+  /** The kills are over: every agent must finish a sequence, and no match may be lost. */
   | { readonly kind: "peace" }
-  /** Play on to the end of what has begun, and no further. */
+  /** Finish the current sequences, and start no more. */
   | { readonly kind: "end" };
 
-/** What came of it. */
+/** Result of the play. */
 export interface Told {
   agents: number;
   finished: number;
-  /** Matches that broke off, and those of them after the killing was over. */
+  /** Matches that were lost, and those lost after the kills. */
   lost: number;
   lostInPeace: number;
-  /** Tickets that failed, and why the first did. */
+  /** Tickets that failed, and the first error. */
   failedTickets: number;
   firstFailure: string | undefined;
-  /** Agents that finished a sequence after the killing was over. */
+  /** Agents that finished a sequence after the kills. */
   finishedInPeace: number;
   /** Longest time from a ticket to the first step of its sequence, in milliseconds. */
   longestMs: number;
 }
 
-/** How long agents wait for others who may have gone home. */
+/** Maximum wait for other agents, which may have stopped. */
 const patienceMs = 10_000;
 
 const told: Told = {
@@ -96,7 +96,7 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
         process.send?.("playing");
       }
     } catch (error) {
-      // Whoever waits for others who have gone home has lost nothing.
+      // A wait for agents that have stopped is not a lost match.
       if (ending.signal.aborted && !(error instanceof Unfinished)) {
         break;
       }
@@ -111,7 +111,7 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
   }
 }
 
-/** A sequence that began and came to no end. */
+/** A sequence that started and did not end. */
 class Unfinished extends Error {}
 
 async function playOne(match: TicketAssignment, from: number): Promise<void> {
@@ -127,7 +127,7 @@ async function playOne(match: TicketAssignment, from: number): Promise<void> {
   }
 }
 
-/** The first step, which waits for all four agents: once all go home, not for long. */
+/** Makes the first step, which waits for all four agents; at the end of the play only briefly. */
 async function begin(environment: Environment): ReturnType<Environment["reset"]> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const goHome = (): void => {

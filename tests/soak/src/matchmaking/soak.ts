@@ -12,16 +12,16 @@ import { AdminService, ServerState, TicketState } from "@dm-env-rpc/protocol/mat
 import { Program, RedisServer, type ServingProgram } from "@dm-env-rpc/tests-processes";
 import type { Order, Told } from "./agents.ts";
 
-/** What the soak of the matchmaker is like. */
+/** Parameters of the matchmaker's soak. */
 export interface MatchmakingJob {
   readonly agents: number;
   readonly seconds: number;
 }
 
-/** What came of it. */
+/** Result of the matchmaker's soak. */
 export interface Matchmaking {
   readonly told: Told;
-  /** What is left of tickets, matches and worlds when all have gone home. */
+  /** Tickets, matches and worlds that remain after all agents have stopped. */
   readonly left: readonly string[];
 }
 
@@ -41,15 +41,15 @@ const profiles = [
       max_agents: { int32s: { array: [groupSize] } },
       max_steps: { int32s: { array: [50] } },
     },
-    // Of an agent that is killed before it takes its seat, the others wait for the next.
+    // If an agent is killed before it joins, the others wait for its replacement.
     backfill: true,
     seatTimeout: "15s",
   },
 ];
 
 /**
- * Three matchmakers on one Redis, four servers of gridworlds, and agents that play sequence after sequence; on
- * the way the matchmaker that leads, a server and an agent are killed.
+ * Runs three matchmakers on one Redis, four gridworld servers, and agents that play sequence after sequence, and
+ * kills the leading matchmaker, a server and an agent.
  */
 export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Promise<Matchmaking> {
   const folder = await mkdtemp(join(tmpdir(), "soak-matchmaking-"));
@@ -61,7 +61,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   const start = async (main: string, ...args: readonly string[]): Promise<ServingProgram> =>
     cleanUp.use(await Program.serving(main, ["--port", "0", ...args]));
   const flags = ["--redis", redis.url, "--profiles", file, "--log-level", "error"];
-  // The first that is there leads.
+  // The first matchmaker leads.
   const leader = await start(matchmakerMain, ...flags);
   const others = [await start(matchmakerMain, ...flags), await start(matchmakerMain, ...flags)];
   const survivor = createClient(
@@ -89,7 +89,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   await doomed.kill();
   crowd.order({ kind: "peace" });
   await setTimeout(Math.max(0, ends - performance.now()));
-  // On a slow machine the last of them may need longer; the others play on, so that they find somebody.
+  // On a slow machine the last agents need longer. The others continue to play, so that the last ones find a match.
   await Promise.race([crowd.allInPeace, setTimeout(patienceMs, undefined, { ref: false })]);
   crowd.order({ kind: "end" });
   const told = await crowd.told;
@@ -98,7 +98,7 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
 
 type Admin = Client<typeof AdminService>;
 
-/** The server with the most worlds. */
+/** Returns the server with the most worlds. */
 async function busiest(programs: readonly ServingProgram[], admin: Admin): Promise<ServingProgram> {
   const { servers } = await admin.listServers({});
   const [first] = servers.sort((a, b) => b.worlds.length - a.worlds.length);
@@ -111,9 +111,9 @@ async function busiest(programs: readonly ServingProgram[], admin: Admin): Promi
 
 /** A process of agents. */
 class Agents implements AsyncDisposable {
-  /** Resolves when there have been as many finished sequences as agents. */
+  /** Resolves when as many sequences as agents have finished. */
   readonly playing: Promise<void>;
-  /** Resolves when each has finished a sequence after the killing. */
+  /** Resolves when each agent has finished a sequence after the kills. */
   readonly allInPeace: Promise<void>;
   readonly told: Promise<Told>;
   readonly #process: ChildProcess;
@@ -140,9 +140,11 @@ class Agents implements AsyncDisposable {
           resolve(message);
         }
       });
-      child.once("exit", () => reject(new Error("the agents ended without a word")));
+      child.once("exit", () =>
+        reject(new Error("the process of the agents ended without a result")),
+      );
     });
-    // Nobody asks those who are killed.
+    // Marks the promise as handled: killed agents have no result.
     this.told.catch(() => {});
     this.order(order);
   }
@@ -163,7 +165,7 @@ class Agents implements AsyncDisposable {
 
 const settleMs = 60_000;
 
-/** What there is still, when everybody has left and there was time to clean up. */
+/** Lists what remains after all agents have left and the matchmaker had time to clean up. */
 async function leftovers(admin: Admin): Promise<string[]> {
   for (const end = performance.now() + settleMs; ; await setTimeout(200)) {
     const { servers } = await admin.listServers({});
@@ -176,7 +178,7 @@ async function leftovers(admin: Admin): Promise<string[]> {
     });
     const left = [
       ...tickets.map(({ id }) => `ticket ${id}`),
-      // Those of a server that was killed go with it, when it is given up.
+      // The matches of a killed server are removed with it.
       ...matches.filter(({ serverId }) => here.has(serverId)).map(({ id }) => `match ${id}`),
       ...serving.flatMap(({ worlds, address }) =>
         worlds.map(({ name }) => `${name} at ${address}`),
