@@ -10,7 +10,9 @@ import threading
 import time
 import traceback
 from importlib import metadata
+from importlib.util import find_spec
 
+from batches import AGENTS
 from games import GAMES
 from official_client import Agent
 from official_server import serve
@@ -26,7 +28,10 @@ class Worker:
     self._server, port = serve(GAMES[load])
     return {'port': port}
 
-  def connect(self, group, load, port, connections, **_):
+  def connect(self, group, peer, load, port, connections, inFlight):
+    if peer in AGENTS:
+      self._groups[group] = [AGENTS[peer](port, inFlight)]
+      return {}
     self._groups[group] = [Agent(GAMES[load], port) for _ in range(connections)]
     return {}
 
@@ -90,6 +95,7 @@ class Worker:
         'versions': {
             'python': platform.python_version(),
             **{name: metadata.version(name) for name in ('dm-env-rpc', 'grpcio', 'protobuf')},
+            **{name: metadata.version(name) for name in ('gymnasium', 'envpool') if find_spec(name)},
         }
     }
 

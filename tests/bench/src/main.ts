@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runAb } from "./ab/index.ts";
+import { runBatch } from "./batch/table.ts";
 import { runBrowser } from "./browser/table.ts";
 import { clientSteps } from "./client/table.ts";
 import { benchCodec, formatCodec } from "./codec/index.ts";
@@ -31,6 +32,7 @@ const runs: Readonly<Record<TableName, Run>> = {
   growth: runGrowth,
   matchmaker: runMatchmaker,
   browser: runBrowser,
+  batch: runBatch,
   codec: async ({ quick }) => {
     const table = await benchCodec({ quick });
     const missed = table.rows.flatMap(({ goals }) => goals.filter(({ met }) => !met)).length;

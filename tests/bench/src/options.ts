@@ -11,6 +11,7 @@ export const tables = [
   "growth",
   "matchmaker",
   "browser",
+  "batch",
 ] as const;
 
 /** The name of a table. */

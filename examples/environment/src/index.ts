@@ -1,0 +1,2 @@
+export { CartPole } from "./cart-pole.ts";
+export { CartPoles } from "./cart-poles.ts";

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import { CartPole, CartPoles } from "@dm-env-rpc/example-environment";
+import { defineEnvironment } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+
+/** CartPole as Gymnasium has it: four floats, 500 steps at most. */
+const specs = {
+  actions: { push: t.discrete(2) },
+  observations: { state: t.float32([4]) },
+} as const;
+
+const maxSteps = 500;
+
+function create({ random }: { readonly random: { next(): number } }) {
+  const pole = new CartPole();
+  let steps = 0;
+  const observe = () => ({
+    state: Float32Array.of(pole.position, pole.velocity, pole.angle, pole.angularVelocity),
+  });
+  return {
+    reset() {
+      pole.restart(random.next);
+      steps = 0;
+      return observe();
+    },
+    step({ push = 0 }: { readonly push?: number }) {
+      pole.push(push === 1);
+      steps += 1;
+      const state = pole.hasFallen()
+        ? ("terminated" as const)
+        : steps === maxSteps
+          ? ("interrupted" as const)
+          : ("running" as const);
+      return { observation: observe(), reward: 1, state };
+    },
+  };
+}
+
+/** CartPole as one environment, of which a batch has many. */
+export const cartPole = defineEnvironment({ name: "cart-pole", ...specs, create });
+
+/** CartPole with `createBatch`. */
+export const cartPoles = defineEnvironment({
+  name: "cart-poles",
+  ...specs,
+  create,
+  createBatch({ size, random, observation, reward, terminated, interrupted }) {
+    const poles = new CartPoles(size);
+    const steps = new Int32Array(size);
+    const { state } = observation;
+    const observe = (slot: number): void => {
+      state[4 * slot] = poles.position[slot] as number;
+      state[4 * slot + 1] = poles.velocity[slot] as number;
+      state[4 * slot + 2] = poles.angle[slot] as number;
+      state[4 * slot + 3] = poles.angularVelocity[slot] as number;
+    };
+    return {
+      reset(slots) {
+        for (const slot of slots) {
+          poles.restart(slot, (random[slot] as { next(): number }).next);
+          steps[slot] = 0;
+          observe(slot);
+        }
+      },
+      step({ push }, slots) {
+        for (const slot of slots) {
+          poles.push(slot, push?.[slot] === 1);
+          (steps[slot] as number) += 1;
+          reward[slot] = 1;
+          if (poles.hasFallen(slot)) {
+            terminated[slot] = 1;
+          } else if (steps[slot] === maxSteps) {
+            interrupted[slot] = 1;
+          }
+          observe(slot);
+        }
+      },
+    };
+  },
+});
+
+/** Frames as Atari's agents see them, of which each step changes a few pixels. */
+export const frames = defineEnvironment({
+  name: "frames",
+  actions: { push: t.discrete(2) },
+  observations: { state: t.uint8([84, 84, 4]) },
+  create() {
+    const state = new Uint8Array(84 * 84 * 4);
+    let tick = 0;
+    return {
+      reset: () => ({ state }),
+      step() {
+        tick += 1;
+        state[(tick * 13) % state.length] = tick & 255;
+        return { observation: { state } };
+      },
+    };
+  },
+});
