@@ -16,7 +16,7 @@ const healthEveryMs = 5_000;
 const { values } = parseArgs({ options: { port: { type: "string" } }, strict: false });
 const ownUrl = `http://127.0.0.1:${values.port ?? "8980"}`;
 
-/** What Agones says of this server, as far as it is needed here. */
+/** The parts of Agones' GameServer that are needed here. */
 interface GameServer {
   readonly status?: {
     readonly address?: string;
@@ -24,7 +24,7 @@ interface GameServer {
   };
 }
 
-/** Where agents reach this server, once Agones has found a machine for it. */
+/** Returns the address at which agents reach this server, once Agones has scheduled it. */
 async function advertised(): Promise<string> {
   for (;;) {
     const { status } = await gameServer();
