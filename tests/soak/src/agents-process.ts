@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process of the agents. It receives one job, and sends a message when all agents play and one with the result.
-import { churn, crowds, type Job, type Told } from "./play.ts";
+import { type Counters, churn, crowds, type Job } from "./play.ts";
 
-const told: Told = {
+const counters: Counters = {
   agents: 0,
   sent: 0,
   answered: 0,
@@ -15,9 +15,11 @@ const told: Told = {
 
 process.once("message", (job: Job) => {
   const played =
-    job.kind === "crowds" ? crowds(job, told, () => process.send?.("playing")) : churn(job, told);
+    job.kind === "crowds"
+      ? crowds(job, counters, () => process.send?.("playing"))
+      : churn(job, counters);
   played.then(
-    () => process.send?.(told, () => process.disconnect()),
+    () => process.send?.(counters, () => process.disconnect()),
     (error: unknown) => {
       process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
       process.exit(1);

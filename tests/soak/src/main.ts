@@ -9,8 +9,8 @@ import { type Server, serve } from "@dm-env-rpc/server";
 import { hasRedis, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { expectOpenFiles } from "./files.ts";
 import { soakMatchmaking } from "./matchmaking/soak.ts";
-import type { Job, Told } from "./play.ts";
-import { counting, type Done, nothingDone } from "./world.ts";
+import type { Counters, Job } from "./play.ts";
+import { counting, type WorldCounters, zeroCounters } from "./world.ts";
 
 const usage = `Usage: npm run soak -- [PART...] [--quick]
 
@@ -49,51 +49,51 @@ function row(name: string, value: string | number): void {
 }
 
 /** Runs a job in another process; `onPlaying` is called when all agents play. */
-async function played(job: Job, onPlaying: () => void = () => {}): Promise<Told> {
+async function played(job: Job, onPlaying: () => void = () => {}): Promise<Counters> {
   const child = fork(fileURLToPath(new URL("./agents-process.js", import.meta.url)), {
     stdio: "inherit",
   });
-  let told: Told | undefined;
-  child.on("message", (message: Told | "playing") => {
+  let counters: Counters | undefined;
+  child.on("message", (message: Counters | "playing") => {
     if (message === "playing") {
       onPlaying();
     } else {
-      told = message;
+      counters = message;
     }
   });
   child.send(job);
   await once(child, "exit");
-  if (told === undefined) {
+  if (counters === undefined) {
     throw new Error("the process of the agents ended without a result");
   }
-  return told;
+  return counters;
 }
 
 /** Starts a server with counters at zero. */
-async function serving(): Promise<{ readonly server: Server; readonly done: Done }> {
-  const done = nothingDone();
+async function serving(): Promise<{ readonly server: Server; readonly done: WorldCounters }> {
+  const done = zeroCounters();
   return { server: await serve({ worlds: [counting(done)] }), done };
 }
 
 async function crowds(worlds: number, agents: number, seconds: number): Promise<void> {
   const { server, done } = await serving();
   const from = performance.now();
-  const told = await played({ kind: "crowds", url: server.url, worlds, agents, seconds });
+  const counters = await played({ kind: "crowds", url: server.url, worlds, agents, seconds });
   const tookMs = performance.now() - from;
   print(`crowds: ${worlds} × ${agents} agents, ${seconds} s\n`);
-  row("agents", told.agents);
-  row("steps answered", told.answered);
-  row("steps a second", told.answered / seconds);
+  row("agents", counters.agents);
+  row("steps answered", counters.answered);
+  row("steps a second", counters.answered / seconds);
   row("ticks", done.ticks);
   row("sequences", done.sequences);
-  row("longest wait, ms", told.longestMs);
+  row("longest wait, ms", counters.longestMs);
   row("resident memory, MB", process.memoryUsage().rss / 1e6);
   row("seconds, all in all", tookMs / 1000);
-  expectEqual("agents", told.agents, worlds * agents);
-  expectEqual("answers", told.answered, told.sent);
-  expectEqual("answers of either kind", told.firsts + told.taken, told.answered);
-  expectEqual("actions that worlds took", done.actions, told.taken);
-  expectEqual("wrong observations", told.wrong, 0);
+  expectEqual("agents", counters.agents, worlds * agents);
+  expectEqual("answers", counters.answered, counters.sent);
+  expectEqual("answers of either kind", counters.firsts + counters.taken, counters.answered);
+  expectEqual("actions that worlds took", done.actions, counters.taken);
+  expectEqual("wrong observations", counters.wrong, 0);
   await settled(server, done);
 }
 
@@ -106,7 +106,7 @@ async function quiet(server: Server): Promise<void> {
 }
 
 /** Checks that every agent has left and every world is gone. */
-async function settled(server: Server, done: Done): Promise<void> {
+async function settled(server: Server, done: WorldCounters): Promise<void> {
   await quiet(server);
   expectEqual("connections left behind", server.sessionCount, 0);
   expectEqual("worlds left behind", server.worldNames().length, 0);
@@ -130,21 +130,21 @@ async function churn(worlds: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 200));
   const before = heapBytes();
   const from = performance.now();
-  const told = await played({ ...job, worlds });
+  const counters = await played({ ...job, worlds });
   const tookMs = performance.now() - from;
   await quiet(server);
   await new Promise((resolve) => setTimeout(resolve, 200));
   const after = heapBytes();
   print(`churn: ${worlds.toLocaleString("en")} worlds, after 2,000 to warm up\n`);
-  row("worlds", told.worlds);
-  row("worlds a second", (told.worlds * 1000) / tookMs);
+  row("worlds", counters.worlds);
+  row("worlds a second", (counters.worlds * 1000) / tookMs);
   row("heap before, kB", before / 1000);
   row("heap after, kB", after / 1000);
   row("change", `${(((after - before) / before) * 100).toFixed(1)} %`);
   row("resident memory, MB", process.memoryUsage().rss / 1e6);
-  expectEqual("worlds", told.worlds, worlds);
-  expectEqual("steps answered", told.answered, told.sent);
-  expectEqual("wrong observations", told.wrong, 0);
+  expectEqual("worlds", counters.worlds, worlds);
+  expectEqual("steps answered", counters.answered, counters.sent);
+  expectEqual("wrong observations", counters.wrong, 0);
   if (Math.abs(after - before) > before * heapTolerance) {
     failures.push(`the heap went from ${before} to ${after} bytes, more than ±10 %`);
   }
@@ -156,23 +156,23 @@ async function matchmaker(agents: number, seconds: number): Promise<void> {
     sayWhetherRedis();
     return;
   }
-  print(`matchmaker: ${agents} agents, ${seconds} s, three killed on the way\n`);
-  const { told, left } = await soakMatchmaking({ agents, seconds });
-  row("surviving agents", told.agents);
-  row("sequences finished", told.finished);
-  row("sequences a second", told.finished / seconds);
-  row("broken off by the killing", told.lost);
-  row("longest wait for a first step, ms", told.longestMs);
-  expectEqual("surviving agents", told.agents, agents - 1);
+  print(`matchmaker: ${agents} agents, ${seconds} s, three kills\n`);
+  const { counters, left } = await soakMatchmaking({ agents, seconds });
+  row("surviving agents", counters.agents);
+  row("sequences finished", counters.finished);
+  row("sequences a second", counters.finished / seconds);
+  row("matches lost by the kills", counters.lost);
+  row("longest wait for a first step, ms", counters.longestMs);
+  expectEqual("surviving agents", counters.agents, agents - 1);
   expectEqual(
-    "agents with a finished sequence after the killing",
-    told.finishedInPeace,
+    "agents with a finished sequence after the kills",
+    counters.finishedAfterKills,
     agents - 1,
   );
-  expectEqual("sequences broken off after the killing", told.lostInPeace, 0);
-  expectEqual("tickets that failed", told.failedTickets, 0);
-  if (told.firstFailure !== undefined) {
-    failures.push(told.firstFailure);
+  expectEqual("matches lost after the kills", counters.lostAfterKills, 0);
+  expectEqual("tickets that failed", counters.failedTickets, 0);
+  if (counters.firstFailure !== undefined) {
+    failures.push(counters.firstFailure);
   }
   for (const what of left) {
     failures.push(`left behind: ${what}`);

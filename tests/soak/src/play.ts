@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Connection, connect } from "@dm-env-rpc/client";
-import { counting, nothingDone } from "./world.ts";
+import { counting, zeroCounters } from "./world.ts";
 
 /** Counters of all agents together. */
-export interface Told {
+export interface Counters {
   /** Agents that played. */
   agents: number;
   /** Steps that were sent, and those that were answered. */
@@ -37,12 +37,12 @@ export type Job =
     };
 
 /** The definition of the world that agents join with. */
-const as = counting(nothingDone());
+const as = counting(zeroCounters());
 
 /** Steps all agents concurrently for a while; then they leave. */
 export async function crowds(
   job: Extract<Job, { kind: "crowds" }>,
-  told: Told,
+  counters: Counters,
   onPlaying: () => void,
 ): Promise<void> {
   const names: string[] = [];
@@ -59,7 +59,7 @@ export async function crowds(
   }
   const end = { at: Number.POSITIVE_INFINITY };
   const playing = connections.map((connection, i) =>
-    play(connection, names[Math.floor(i / job.agents)] ?? "", told, end),
+    play(connection, names[Math.floor(i / job.agents)] ?? "", counters, end),
   );
   end.at = performance.now() + job.seconds * 1000;
   onPlaying();
@@ -68,32 +68,32 @@ export async function crowds(
   for (const name of names) {
     await host.destroyWorld(name);
   }
-  told.worlds += names.length;
+  counters.worlds += names.length;
 }
 
 async function play(
   connection: Connection,
   world: string,
-  told: Told,
+  counters: Counters,
   end: { readonly at: number },
 ): Promise<void> {
   const environment = await connection.join(world, { as });
-  told.agents += 1;
+  counters.agents += 1;
   let mine = 0;
   while (performance.now() < end.at) {
     const sentAt = performance.now();
-    told.sent += 1;
+    counters.sent += 1;
     const step = await environment.step({ add: 1 });
-    told.answered += 1;
-    told.longestMs = Math.max(told.longestMs, performance.now() - sentAt);
+    counters.answered += 1;
+    counters.longestMs = Math.max(counters.longestMs, performance.now() - sentAt);
     if (step.first()) {
-      told.firsts += 1;
+      counters.firsts += 1;
     } else {
-      told.taken += 1;
+      counters.taken += 1;
       mine += 1;
     }
     if (step.observation.mine !== mine) {
-      told.wrong += 1;
+      counters.wrong += 1;
     }
   }
   await environment.close();
@@ -101,7 +101,10 @@ async function play(
 }
 
 /** Creates, joins, steps, leaves and destroys worlds, one after the other on each connection. */
-export async function churn(job: Extract<Job, { kind: "churn" }>, told: Told): Promise<void> {
+export async function churn(
+  job: Extract<Job, { kind: "churn" }>,
+  counters: Counters,
+): Promise<void> {
   let left = job.worlds;
   const lives = Array.from({ length: job.connections }, async () => {
     await using connection = await connect(job.url);
@@ -110,17 +113,17 @@ export async function churn(job: Extract<Job, { kind: "churn" }>, told: Told): P
       const world = await connection.createWorld();
       const environment = await connection.join(world, { as });
       const steps = await Promise.all([0, 1, 2].map(() => environment.step({ add: 1 })));
-      told.sent += 3;
-      told.answered += steps.length;
-      told.firsts += steps.filter((step) => step.first()).length;
-      told.taken += steps.filter((step) => !step.first()).length;
+      counters.sent += 3;
+      counters.answered += steps.length;
+      counters.firsts += steps.filter((step) => step.first()).length;
+      counters.taken += steps.filter((step) => !step.first()).length;
       if (steps.at(-1)?.observation.mine !== 2) {
-        told.wrong += 1;
+        counters.wrong += 1;
       }
       await environment.close();
       await connection.destroyWorld(world);
-      told.agents += 1;
-      told.worlds += 1;
+      counters.agents += 1;
+      counters.worlds += 1;
     }
   });
   await Promise.all(lives);

@@ -3,7 +3,7 @@ import { defineWorld, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
 /** Counters of all worlds of a server. */
-export interface Done {
+export interface WorldCounters {
   /** Actions that a world's `step` received. */
   actions: number;
   ticks: number;
@@ -16,12 +16,12 @@ export interface Done {
 }
 
 /** Returns counters at zero. */
-export function nothingDone(): Done {
+export function zeroCounters(): WorldCounters {
   return { actions: 0, ticks: 0, sequences: 0, joined: 0, left: 0, created: 0, destroyed: 0 };
 }
 
 /** Defines the world of the soak, which counts ticks and the actions of each agent. A sequence has 50 ticks. */
-export function counting(done: Done) {
+export function counting(done: WorldCounters) {
   return defineWorld({
     name: "counting",
     settings: { agents: withDefault(t.int32({ min: 1, max: 1000 }), 1) },

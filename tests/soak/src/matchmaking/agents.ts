@@ -13,22 +13,22 @@ import {
 export type Order =
   | { readonly kind: "play"; readonly matchmakers: readonly string[]; readonly agents: number }
   /** The kills are over: every agent must finish a sequence, and no match may be lost. */
-  | { readonly kind: "peace" }
+  | { readonly kind: "kills-over" }
   /** Finish the current sequences, and start no more. */
   | { readonly kind: "end" };
 
 /** Result of the play. */
-export interface Told {
+export interface Counters {
   agents: number;
   finished: number;
   /** Matches that were lost, and those lost after the kills. */
   lost: number;
-  lostInPeace: number;
+  lostAfterKills: number;
   /** Tickets that failed, and the first error. */
   failedTickets: number;
   firstFailure: string | undefined;
   /** Agents that finished a sequence after the kills. */
-  finishedInPeace: number;
+  finishedAfterKills: number;
   /** Longest time from a ticket to the first step of its sequence, in milliseconds. */
   longestMs: number;
 }
@@ -36,22 +36,22 @@ export interface Told {
 /** Maximum wait for other agents, which may have stopped. */
 const patienceMs = 10_000;
 
-const told: Told = {
+const counters: Counters = {
   agents: 0,
   finished: 0,
   lost: 0,
-  lostInPeace: 0,
+  lostAfterKills: 0,
   failedTickets: 0,
   firstFailure: undefined,
-  finishedInPeace: 0,
+  finishedAfterKills: 0,
   longestMs: 0,
 };
 const ending = new AbortController();
-let isPeace = false;
+let areKillsOver = false;
 
 process.on("message", (order: Order) => {
-  if (order.kind === "peace") {
-    isPeace = true;
+  if (order.kind === "kills-over") {
+    areKillsOver = true;
   } else if (order.kind === "end") {
     ending.abort();
   } else {
@@ -62,12 +62,12 @@ process.on("message", (order: Order) => {
 async function playAll(matchmakers: readonly string[], agents: number): Promise<void> {
   const matchmaker = matchmakerClient(matchmakers);
   await Promise.all(Array.from({ length: agents }, () => live(matchmaker)));
-  process.send?.(told, () => process.disconnect());
+  process.send?.(counters, () => process.disconnect());
 }
 
 async function live(matchmaker: MatchmakerClient): Promise<void> {
-  let hasFinishedInPeace = false;
-  told.agents += 1;
+  let hasFinishedAfterKills = false;
+  counters.agents += 1;
   while (!ending.signal.aborted) {
     const from = performance.now();
     let match: Awaited<ReturnType<MatchmakerClient["findMatch"]>>;
@@ -77,22 +77,22 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
       if (ending.signal.aborted) {
         break;
       }
-      told.failedTickets += 1;
-      told.firstFailure ??= String(error);
+      counters.failedTickets += 1;
+      counters.firstFailure ??= String(error);
       continue;
     }
-    const wasPeace = isPeace;
+    const wereKillsOver = areKillsOver;
     try {
       await playOne(match, from);
-      told.finished += 1;
-      if (wasPeace && !hasFinishedInPeace) {
-        hasFinishedInPeace = true;
-        told.finishedInPeace += 1;
-        if (told.finishedInPeace === told.agents) {
-          process.send?.("all in peace");
+      counters.finished += 1;
+      if (wereKillsOver && !hasFinishedAfterKills) {
+        hasFinishedAfterKills = true;
+        counters.finishedAfterKills += 1;
+        if (counters.finishedAfterKills === counters.agents) {
+          process.send?.("all finished");
         }
       }
-      if (told.finished === told.agents) {
+      if (counters.finished === counters.agents) {
         process.send?.("playing");
       }
     } catch (error) {
@@ -100,10 +100,10 @@ async function live(matchmaker: MatchmakerClient): Promise<void> {
       if (ending.signal.aborted && !(error instanceof Unfinished)) {
         break;
       }
-      told.lost += 1;
-      if (wasPeace) {
-        told.lostInPeace += 1;
-        told.firstFailure ??= String(error);
+      counters.lost += 1;
+      if (wereKillsOver) {
+        counters.lostAfterKills += 1;
+        counters.firstFailure ??= String(error);
       }
     } finally {
       await matchmaker.cancel(match.ticketId).catch(() => {});
@@ -117,7 +117,7 @@ class Unfinished extends Error {}
 async function playOne(match: TicketAssignment, from: number): Promise<void> {
   await using environment = await joinMatch(match, { observations: ["step"] });
   let step = await begin(environment);
-  told.longestMs = Math.max(told.longestMs, performance.now() - from);
+  counters.longestMs = Math.max(counters.longestMs, performance.now() - from);
   try {
     while (!step.last()) {
       step = await environment.step({ move: Math.floor(Math.random() * 6) });

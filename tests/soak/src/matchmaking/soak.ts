@@ -10,7 +10,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { Program, RedisServer, type ServingProgram } from "@dm-env-rpc/tests-processes";
-import type { Order, Told } from "./agents.ts";
+import type { Counters, Order } from "./agents.ts";
 
 /** Parameters of the matchmaker's soak. */
 export interface MatchmakingJob {
@@ -20,7 +20,7 @@ export interface MatchmakingJob {
 
 /** Result of the matchmaker's soak. */
 export interface Matchmaking {
-  readonly told: Told;
+  readonly counters: Counters;
   /** Tickets, matches and worlds that remain after all agents have stopped. */
   readonly left: readonly string[];
 }
@@ -87,13 +87,13 @@ export async function soakMatchmaking({ agents, seconds }: MatchmakingJob): Prom
   await (await busiest(servers, survivor)).kill();
   await setTimeout(killEveryMs);
   await doomed.kill();
-  crowd.order({ kind: "peace" });
+  crowd.order({ kind: "kills-over" });
   await setTimeout(Math.max(0, ends - performance.now()));
   // On a slow machine the last agents need longer. The others continue to play, so that the last ones find a match.
-  await Promise.race([crowd.allInPeace, setTimeout(patienceMs, undefined, { ref: false })]);
+  await Promise.race([crowd.allFinished, setTimeout(patienceMs, undefined, { ref: false })]);
   crowd.order({ kind: "end" });
-  const told = await crowd.told;
-  return { told, left: await leftovers(survivor) };
+  const counters = await crowd.counters;
+  return { counters, left: await leftovers(survivor) };
 }
 
 type Admin = Client<typeof AdminService>;
@@ -114,8 +114,8 @@ class Agents implements AsyncDisposable {
   /** Resolves when as many sequences as agents have finished. */
   readonly playing: Promise<void>;
   /** Resolves when each agent has finished a sequence after the kills. */
-  readonly allInPeace: Promise<void>;
-  readonly told: Promise<Told>;
+  readonly allFinished: Promise<void>;
+  readonly counters: Promise<Counters>;
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown>;
 
@@ -126,16 +126,16 @@ class Agents implements AsyncDisposable {
     this.#ended = once(child, "exit");
     const heard = (message: string): Promise<void> =>
       new Promise((resolve) => {
-        child.on("message", (told) => {
-          if (told === message) {
+        child.on("message", (counters) => {
+          if (counters === message) {
             resolve();
           }
         });
       });
     this.playing = heard("playing");
-    this.allInPeace = heard("all in peace");
-    this.told = new Promise<Told>((resolve, reject) => {
-      child.on("message", (message: Told | string) => {
+    this.allFinished = heard("all finished");
+    this.counters = new Promise<Counters>((resolve, reject) => {
+      child.on("message", (message: Counters | string) => {
         if (typeof message !== "string") {
           resolve(message);
         }
@@ -145,7 +145,7 @@ class Agents implements AsyncDisposable {
       );
     });
     // Marks the promise as handled: killed agents have no result.
-    this.told.catch(() => {});
+    this.counters.catch(() => {});
     this.order(order);
   }
 
