@@ -71,6 +71,7 @@ export {
   type BatchedWorld,
   type DefinedWorld,
   type DestroyPolicy,
+  type DropPolicy,
   defineWorld,
   type FromSettings,
   type GivenSpecs,

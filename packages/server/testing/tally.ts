@@ -22,7 +22,14 @@ export type TallyEvent =
 export type TallyOptions = Partial<
   Pick<
     WorldDefinition,
-    "onLeave" | "onReset" | "lateEntry" | "onDestroy" | "resetDeadlineMs" | "drainDeadlineMs"
+    | "onLeave"
+    | "onDrop"
+    | "perAgent"
+    | "onReset"
+    | "lateEntry"
+    | "onDestroy"
+    | "resetDeadlineMs"
+    | "drainDeadlineMs"
   >
 > & {
   readonly clock?: Clock | undefined;

@@ -107,7 +107,8 @@ export class ConnectionState implements Connection {
     given: Settings | undefined,
     optionsFor: (tables: SpecTables) => JoinOptions,
   ): Promise<{ readonly environment: EnvironmentState; readonly tables: SpecTables }> {
-    const settings = packSettings(given ?? {}, as?.joinSettings);
+    const own = this.#stream.keepsSeat ? { ...given, seat_key: randomKey() } : (given ?? {});
+    const settings = packSettings(own, as?.joinSettings);
     const value = create(JoinWorldRequestSchema, { worldName: world, settings });
     const response = await this.#stream.call({ case: "joinWorld", value }, wait);
     try {
@@ -179,4 +180,10 @@ export class ConnectionState implements Connection {
       environment.interrupted();
     }
   }
+}
+
+/** 128 random bits as hexadecimal digits, from pages of any origin, too. */
+function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

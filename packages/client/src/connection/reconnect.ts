@@ -11,6 +11,11 @@ export type ReconnectStatus =
 
 /** How a connection that is lost is made again. */
 export interface ReconnectOptions extends BackoffOptions {
+  /**
+   * Asks a server of @dm-env-rpc/server to hold the agent's seat meanwhile, as its world's `onDrop` says: joins send a random
+   * `seat_key`, which other servers may refuse. A join token needs none: it takes its seat again by itself. Default false.
+   */
+  readonly keepSeat?: boolean | undefined;
   /** Is told of every attempt and of how it ends. Must not throw. */
   readonly onStatus?: ((status: ReconnectStatus) => void) | undefined;
 }

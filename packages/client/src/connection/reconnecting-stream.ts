@@ -68,6 +68,12 @@ export class ReconnectingStream {
     this.#pipeline = this.#start(opened);
   }
 
+  /** True if the agent's seat is to be held for it while the stream is lost. */
+  get keepsSeat(): boolean {
+    const { reconnect, reopen } = this.#options;
+    return reconnect?.keepSeat === true && reopen !== undefined;
+  }
+
   get pipeline(): Pipeline {
     return this.#pipeline;
   }

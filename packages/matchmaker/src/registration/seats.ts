@@ -6,8 +6,12 @@ import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
 /** A seat that an agent has shown the token of. */
 export interface Seat {
   readonly claims: JoinClaims;
+  /** Of this seat alone. */
+  readonly key: string;
   /** Join settings that the seat comes with: `team`, `role`, `match_id` and the data of the match. */
   readonly settings: Readonly<Record<string, MatchDatum>>;
+  /** The agent's stream was lost, and its world holds the seat: its token takes it once more, expired or not. */
+  hold(): void;
   /** The agent has left. Its token opens nothing any more. Idempotent. */
   leave(): void;
   /**
@@ -50,6 +54,8 @@ interface Holder {
   readonly ticketId: string;
   /** Somebody was told that the seat is taken. */
   readonly isKnown: boolean;
+  /** The world holds the seat for an agent whose stream was lost. */
+  readonly isHeld?: boolean;
   /** Until when it is kept for an agent that the world refused. */
   readonly keptMs: number | undefined;
 }
@@ -93,6 +99,12 @@ export function createSeats(
     left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
     onChange();
   };
+  const hold = ({ worldName, seatId }: JoinClaims): void => {
+    const holder = inside.get(worldName)?.get(seatId);
+    if (holder !== undefined) {
+      inside.get(worldName)?.set(seatId, { ...holder, isHeld: true });
+    }
+  };
   const giveBack = ({ worldName, seatId, expiresMs }: JoinClaims): void => {
     taken.delete(seatId);
     const holder = inside.get(worldName)?.get(seatId);
@@ -105,9 +117,11 @@ export function createSeats(
 
   return {
     async take(token, worldName) {
-      const claims = await verifier.join(token, worldName);
+      const isHeld = (seatId: string): boolean =>
+        inside.get(worldName)?.get(seatId)?.isHeld === true;
+      const claims = await verifier.join(token, worldName, isHeld);
       // No await from here on: of two that show the same token one is first.
-      if (taken.has(claims.seatId)) {
+      if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
           "the seat of this join token has been taken; each is taken once: create another ticket",
@@ -123,7 +137,9 @@ export function createSeats(
       const { team, role, data } = claims.part;
       return {
         claims,
+        key: claims.seatId,
         settings: { ...data, team, role, match_id: claims.matchId },
+        hold: () => hold(claims),
         leave: () => leave(claims),
         giveBack: () => giveBack(claims),
       };

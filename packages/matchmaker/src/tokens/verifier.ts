@@ -38,10 +38,15 @@ export interface TokenVerifier {
   /**
    * Checks the token of an agent that would join a world.
    *
+   * @param isHeld Returns true for a seat whose token is good after it has expired: its agent had it before. Default: none.
    * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
    * PERMISSION_DENIED with one for another world; UNAVAILABLE while there are no keys.
    */
-  join(token: string | undefined, worldName: string): Promise<JoinClaims>;
+  join(
+    token: string | undefined,
+    worldName: string,
+    isHeld?: (seatId: string) => boolean,
+  ): Promise<JoinClaims>;
   /**
    * Checks the token of an operator.
    *
@@ -50,6 +55,9 @@ export interface TokenVerifier {
   operator(token: string | undefined): Promise<void>;
 }
 
+/** Seconds: how long a token has been expired is looked at when it is known whose it is. */
+const anyAge = 10 * 365 * 24 * 3_600;
+
 /** What tokens of an earlier release say. */
 const noPart: Part = { team: "", role: "", data: {} };
 
@@ -57,7 +65,10 @@ const noPart: Part = { team: "", role: "", data: {} };
 export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions): TokenVerifier {
   let known: { readonly text: string; readonly keys: ReturnType<typeof createLocalJWKSet> };
 
-  const claimsOf = async (token: string | undefined): Promise<JWTPayload> => {
+  const claimsOf = async (
+    token: string | undefined,
+    isHeld: (seatId: string) => boolean = () => false,
+  ): Promise<JWTPayload> => {
     const text = jwks();
     if (text === undefined) {
       throw new DmEnvRpcError(
@@ -78,8 +89,13 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
         issuer: issuerName,
         audience: serverId,
         currentDate: new Date(now()),
+        clockTolerance: anyAge,
         requiredClaims: ["sub", "exp", "role"],
       });
+      const isExpired = (payload.exp ?? 0) * 1_000 <= now();
+      if (isExpired && !isHeld(payload.jti ?? "")) {
+        throw new errors.JWTExpired("expired", payload, "exp");
+      }
       if (payload["address"] !== address) {
         throw new WrongAddress();
       }
@@ -90,8 +106,8 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
   };
 
   return {
-    async join(token, worldName) {
-      const { sub, jti, exp, role, world, match, part } = await claimsOf(token);
+    async join(token, worldName, isHeld) {
+      const { sub, jti, exp, role, world, match, part } = await claimsOf(token, isHeld);
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",

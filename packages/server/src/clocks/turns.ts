@@ -86,7 +86,14 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
 
   return {
     opened: next,
-    entered: arm,
+    entered(seat) {
+      // An agent that came back to its seat learns that it is its turn.
+      if (seat === current) {
+        begin();
+      } else {
+        arm();
+      }
+    },
     stepped(seat) {
       if (seat !== current) {
         arm();
@@ -99,6 +106,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       played.delete(seat);
       arm();
     },
+    withdrawn: (seat) => played.delete(seat),
     changed() {
       if (current === undefined || !sequence.running.has(current)) {
         next();

@@ -133,6 +133,10 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
       }
       check();
     },
+    withdrawn(seat) {
+      wakes.delete(seat);
+      fresh.delete(seat);
+    },
     changed: inTurn,
     closed() {
       deadline.disarm();

@@ -65,6 +65,8 @@ export interface ClockDriver {
    * answered with the error. On a clock without it, a refusal is a fault.
    */
   refused?(seat: ClockSeat): void;
+  /** The outstanding step of an agent was taken back, because its stream was lost: it is to have no effect (behaviour 77). */
+  withdrawn?(seat: ClockSeat): void;
   /** An agent is out of the sequence, or the world went on after it was blocked. */
   changed(): void;
   /** The sequence is over; timers must end. */

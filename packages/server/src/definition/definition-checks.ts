@@ -6,7 +6,7 @@ import { wrongControl } from "./controls.ts";
 import type { Extension } from "./extension.ts";
 import { unknownOption } from "./hooks.ts";
 import type { PropertyTree } from "./property.ts";
-import { joinTokenSetting, worldTypeSetting } from "./reserved-settings.ts";
+import { joinTokenSetting, seatKeySetting, worldTypeSetting } from "./reserved-settings.ts";
 import type { SettingSpecs } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 
@@ -69,8 +69,14 @@ function hasTimes({
   clock,
   drainDeadlineMs,
   resetDeadlineMs,
+  onDrop,
 }: UntypedWorldDefinition): string | undefined {
-  const times = { "clock.deadlineMs": clock?.deadlineMs, drainDeadlineMs, resetDeadlineMs };
+  const times = {
+    "clock.deadlineMs": clock?.deadlineMs,
+    "onDrop.holdMs": onDrop?.holdMs,
+    drainDeadlineMs,
+    resetDeadlineMs,
+  };
   for (const [name, ms] of Object.entries(times)) {
     if (ms !== undefined && !(ms > 0)) {
       return `expected ${name} above 0, received ${ms}`;
@@ -88,6 +94,9 @@ function leavesReservedSettings({
   }
   if (Object.hasOwn(joinSettings, joinTokenSetting)) {
     return `it declares the join setting "${joinTokenSetting}", which is reserved for join tokens; call it something else`;
+  }
+  if (Object.hasOwn(joinSettings, seatKeySetting)) {
+    return `it declares the join setting "${seatKeySetting}", which is reserved for agents that come back to their seats; call it something else`;
   }
   return undefined;
 }

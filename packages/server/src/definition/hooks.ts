@@ -36,6 +36,7 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
   controls: true,
   agents: true,
   onLeave: true,
+  onDrop: true,
   onReset: true,
   lateEntry: true,
   onDestroy: true,

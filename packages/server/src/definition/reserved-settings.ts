@@ -5,3 +5,6 @@ export const worldTypeSetting = "world_type";
 
 /** The join setting that carries a join token. */
 export const joinTokenSetting = "join_token";
+
+/** The join setting of an agent that would have its seat back when its stream is lost. */
+export const seatKeySetting = "seat_key";

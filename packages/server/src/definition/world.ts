@@ -196,6 +196,20 @@ export interface WorldContext<Settings> {
 /** What happens to the others when an agent leaves. */
 export type LeavePolicy = "continue" | "block" | "terminate";
 
+/**
+ * How long the seat of an agent is held whose stream was lost: its next join with the same join token, or the same
+ * `seat_key`, takes it again, and the world notices nothing but that the agent did not step.
+ */
+export interface DropPolicy {
+  /** Milliseconds; then the agent leaves. */
+  readonly holdMs: number;
+  /**
+   * Meanwhile the world goes on without the agent, which is out of the sequence (`continue`, default); it waits for it
+   * (`block`); or the sequence of all is cut short, INTERRUPTED (`terminate`), and the next one does not wait for it.
+   */
+  readonly policy?: LeavePolicy | undefined;
+}
+
 /** What happens when a world is destroyed with agents in it. */
 export type DestroyPolicy = "refuse" | "drain" | "force";
 
@@ -248,6 +262,11 @@ export interface WorldRules<
    * has joined; or their sequence is cut short, INTERRUPTED (`terminate`).
    */
   readonly onLeave?: LeavePolicy | undefined;
+  /**
+   * When the stream of an agent is lost that joined with a join token or the setting `seat_key`, its seat is held for it.
+   * Default: it leaves at once.
+   */
+  readonly onDrop?: DropPolicy | undefined;
   /**
    * A RUNNING agent's reset takes it out of the sequence at once (`respawn`,
    * default), or is answered when the sequence of the others is over (`wait`).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClockSeat, SequenceControl } from "../definition/clock.ts";
 import type { Cancel, Outside } from "./outside.ts";
-import type { WorldState } from "./state.ts";
+import { isBlocked, type WorldState } from "./state.ts";
 
 /** The decisions of a clock, which the engine carries out. */
 export type ClockDecisions = Pick<
@@ -41,7 +41,7 @@ export class ClockView implements SequenceControl {
   }
 
   get blocked(): boolean {
-    return this.#state.vacancies > 0;
+    return isBlocked(this.#state);
   }
 
   now(): number {

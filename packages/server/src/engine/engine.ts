@@ -27,6 +27,7 @@ import {
   type Ended,
   emptyWorld,
   type Idle,
+  isBlocked,
   type OutstandingStep,
   type Resetting,
   type RowStep,
@@ -161,9 +162,21 @@ export class Engine {
 
   // ——— An agent joins (behaviours 26, 27).
 
-  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Readonly<Seat>>): void {
+  /** @param key Of the agent's seat, if it may come back to it. */
+  join(
+    settings: PackedSettings,
+    onLeft: Seat["onLeft"],
+    done: Done<Readonly<Seat>>,
+    key?: string,
+  ): void {
     this.#request(done, (finish) => {
       const { closing, draining, seats } = this.#state;
+      const own = key === undefined ? undefined : this.#seatOf(key);
+      if (own !== undefined) {
+        finish(this.#takeAgain(own, onLeft));
+        this.#changed();
+        return;
+      }
       if (closing !== undefined) {
         throw closing;
       }
@@ -185,6 +198,8 @@ export class Engine {
         state: idle,
         takesPart: false,
         missedMove: undefined,
+        key,
+        held: undefined,
         onLeft,
       };
       const { world, observing } = made(this.#play);
@@ -217,7 +232,116 @@ export class Engine {
     return this.#settings.specsFor(settings, (name, run) => this.#outside.refusal(name, run));
   }
 
-  // ——— An agent leaves, drops or is taken out (behaviours 29, 43).
+  // ——— An agent's stream is lost, and it comes back (behaviour 77).
+
+  /**
+   * Holds the seat of an agent whose stream was lost, if the world's policy says so; else the agent leaves.
+   *
+   * @param onHeld Called if the seat is held.
+   */
+  drop(seat: Seat, onHeld: () => void): void {
+    const { onDrop } = this.#definition;
+    const { closing, gone } = this.#state;
+    const isOut = seat.state.kind === "gone" || gone !== undefined || closing !== undefined;
+    if (onDrop === undefined || seat.key === undefined || isOut) {
+      this.leave(seat, () => {});
+      return;
+    }
+    const { holdMs, policy = "continue" } = onDrop;
+    this.#withdraw(seat, lostStream());
+    const blocks = policy === "block";
+    seat.held = { cancelDeadline: this.#outside.after(holdMs, () => this.#giveUp(seat)), blocks };
+    onHeld();
+    if (blocks) {
+      this.#state.blockingSeats += 1;
+    } else {
+      this.#takeOut(seat);
+    }
+    if (policy === "terminate") {
+      this.#interrupt();
+    }
+    this.#finishResetIfTold();
+    this.#changed();
+  }
+
+  hasSeat(key: string): boolean {
+    return this.#seatOf(key) !== undefined;
+  }
+
+  #seatOf(key: string): Seat | undefined {
+    return [...this.#state.seats.values()].find((seat) => seat.key === key);
+  }
+
+  /** Answers the outstanding request of an agent with an error; its next step is a first one. */
+  #withdraw(seat: Seat, reason: DmEnvRpcError): void {
+    const { state } = seat;
+    const reply = outstandingReply(state);
+    if (state.kind === "running") {
+      if (state.pending !== undefined) {
+        state.pending = undefined;
+        this.#state.waiting -= 1;
+        made(this.#play).clock.withdrawn?.(state);
+      }
+      state.entered = false;
+      state.undelivered = undefined;
+    } else {
+      if (state.kind === "resetting") {
+        seat.specs = state.specs;
+      }
+      this.#become(seat, idle);
+    }
+    reply?.(errorResponse(reason));
+  }
+
+  /** The others go on without an agent whose seat is held. */
+  #takeOut(seat: Seat): void {
+    if (seat.state.kind === "running") {
+      const { world } = made(this.#play);
+      this.#saveEnds();
+      this.#outside.sync("exit", () => world.exit?.(seat.agent));
+    }
+    this.#become(seat, excusedIdle);
+  }
+
+  /** The agent did not come back in time. */
+  #giveUp(seat: Seat): void {
+    if (seat.held !== undefined) {
+      this.leave(seat, () => {});
+    }
+  }
+
+  #release(seat: Seat): void {
+    if (seat.held === undefined) {
+      return;
+    }
+    seat.held.cancelDeadline();
+    if (seat.held.blocks) {
+      this.#state.blockingSeats -= 1;
+    }
+    seat.held = undefined;
+  }
+
+  /** Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. */
+  #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
+    if (seat.held === undefined) {
+      seat.onLeft(takenAgain());
+      this.#withdraw(seat, takenAgain());
+      this.#finishResetIfTold();
+    }
+    this.#release(seat);
+    // What the old connection asked for and is not taken yet is not the agent's any more.
+    const again: Seat = { ...seat, onLeft };
+    seat.state = { kind: "gone", reason: takenAgain() };
+    this.#state.seats.set(again.agent, again);
+    if (again.state.kind === "running") {
+      again.state.seat = again;
+    } else {
+      this.#become(again, idle);
+    }
+    return again;
+  }
+
+  // ——— An agent leaves or is taken out (behaviours 29, 43).
 
   /** Takes out an agent that asked to leave, or whose stream ended. A no-op if it is out already. */
   leave(seat: Seat, done: Done<undefined>): void {
@@ -247,6 +371,7 @@ export class Engine {
     if (!state.seats.delete(seat.agent)) {
       return;
     }
+    this.#release(seat);
     this.#left(seat, reason);
     if (seat.state.kind !== "gone") {
       this.#become(seat, { kind: "gone", reason });
@@ -282,8 +407,9 @@ export class Engine {
     if (reply === undefined) {
       return;
     }
-    const { vacancies, waiting, running } = this.#state;
-    const movesByItself = vacancies === 0 && (this.#isContinuous || waiting === running.size);
+    const { waiting, running } = this.#state;
+    const movesByItself =
+      !isBlocked(this.#state) && (this.#isContinuous || waiting === running.size);
     if (seat.state.kind === "running" && movesByItself) {
       return;
     }
@@ -485,8 +611,8 @@ export class Engine {
   }
 
   #mayOpen(): boolean {
-    const { sequence, sequences, vacancies, reset, closing, seats } = this.#state;
-    if (sequence !== "closed" || vacancies > 0) {
+    const { sequence, sequences, reset, closing, seats } = this.#state;
+    if (sequence !== "closed" || isBlocked(this.#state)) {
       return false;
     }
     if (reset !== undefined || closing !== undefined) {
@@ -1049,9 +1175,11 @@ export class Engine {
       const state = this.#state;
       state.closing = reason;
       this.#interrupt();
-      for (const seat of state.seats.values()) {
+      for (const seat of [...state.seats.values()]) {
         if (seat.state.kind === "opening") {
           this.#refuseFirstStep(seat, seat.state.step, reason);
+        } else if (seat.held !== undefined) {
+          this.#remove(seat, undefined);
         }
       }
       this.#changed();
@@ -1141,6 +1269,7 @@ export class Engine {
     const seats = [...state.seats.values()];
     state.seats.clear();
     for (const seat of seats) {
+      this.#release(seat);
       this.#left(seat, reason);
     }
     this.#outside.emit({ kind: "gone", end });
@@ -1314,6 +1443,20 @@ function leftWhileWaiting(): DmEnvRpcError {
   return new DmEnvRpcError(
     "CANCELLED",
     "this agent left while its request waited for other agents; the request had no effect",
+  );
+}
+
+function lostStream(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "CANCELLED",
+    "the stream of this agent was lost while its request was outstanding; the request had no effect",
+  );
+}
+
+function takenAgain(): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "ABORTED",
+    "another connection has taken this agent's seat with its seat_key; go on there, or join as another agent",
   );
 }
 

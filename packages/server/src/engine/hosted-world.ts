@@ -61,8 +61,11 @@ export interface SpectatedWorld {
 export interface HostedWorld extends SpectatedWorld {
   /** Makes the author's world; called once, before everything else. */
   create(done: Done<undefined>): void;
-  /** @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself. */
-  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void;
+  /**
+   * @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself.
+   * @param key A join with the key of a seat takes that seat again.
+   */
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void;
   /** @param callers The seats of the caller, if it has joined this world. */
   resetWorld(
     callers: readonly Readonly<Seat>[],
@@ -96,6 +99,8 @@ export interface JoinedWorld extends HostedWorld {
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
   leave(seat: Readonly<Seat>, done: Done<undefined>): void;
+  /** The agent's stream was lost: its seat is held, which `onHeld` is told, or it leaves. */
+  drop(seat: Readonly<Seat>, onHeld: () => void): void;
   /** Takes an agent out whose request waits for other agents, and answers that request with an error (behaviour 67). */
   leaveIfWaiting(seat: Readonly<Seat>): void;
   /** Calls an author's function for one request, when no other transition is in progress. */

@@ -46,7 +46,7 @@ export interface Opening {
 /** In the world's sequence: RUNNING, or about to be once it steps. */
 export interface Running extends ClockSeat {
   readonly kind: "running";
-  readonly seat: Seat;
+  seat: Seat;
   pending: OutstandingStep | undefined;
   lastActions: ActionValues | undefined;
   /**
@@ -101,8 +101,19 @@ export interface Seat {
   takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
-  /** Called once, when the agent is out of the world for whatever reason. */
+  /** A join with the same key takes this seat again; undefined if the agent cannot come back. */
+  readonly key: string | undefined;
+  /** Set while the seat is held for an agent whose stream was lost. */
+  held: Held | undefined;
+  /** Called once, when the agent is out of the world for whatever reason, or another connection has its seat. */
   readonly onLeft: (reason: DmEnvRpcError | undefined) => void;
+}
+
+/** A seat that is held. */
+export interface Held {
+  readonly cancelDeadline: Cancel;
+  /** True if the world waits for the agent. */
+  readonly blocks: boolean;
 }
 
 /** A reset of the world in progress. */
@@ -138,6 +149,8 @@ export interface WorldState {
   readonly unsaved: Set<Ended>;
   /** Agents that left and that another has to join for. */
   vacancies: number;
+  /** Number of held seats that the world waits for. */
+  blockingSeats: number;
   /** `starting` while the author's `start` is pending. */
   sequence: "closed" | "starting" | "open";
   /** Sequences that have begun so far. */
@@ -175,6 +188,7 @@ export function emptyWorld(): WorldState {
     excused: 0,
     unsaved: new Set(),
     vacancies: 0,
+    blockingSeats: 0,
     sequence: "closed",
     sequences: 0,
     ticks: 0,
@@ -190,6 +204,11 @@ export function emptyWorld(): WorldState {
     gone: undefined,
     unanswered: new Set(),
   };
+}
+
+/** True while the world must not advance: it waits for an agent to join, or to come back. */
+export function isBlocked({ vacancies, blockingSeats }: Readonly<WorldState>): boolean {
+  return vacancies + blockingSeats > 0;
 }
 
 /** True while an agent is RUNNING as far as it knows: its next step may bring it the end of its sequence. */

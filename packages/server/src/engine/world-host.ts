@@ -96,10 +96,19 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.create(done));
   }
 
-  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void {
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void {
     const joined: Done<Readonly<Seat>> = (result) =>
       done(isDmEnvRpcError(result) ? result : { world: this, seat: result });
-    this.#calls.operate(() => this.#engine.join(settings, onLeft, joined));
+    this.#calls.operate(() => this.#engine.join(settings, onLeft, joined, key));
+  }
+
+  /** True if an agent has the seat of a key, or may come back to it. */
+  hasSeat(key: string): boolean {
+    return this.#engine.hasSeat(key);
+  }
+
+  drop(seat: Readonly<Seat>, onHeld: () => void): void {
+    this.#calls.operate(() => this.#engine.drop(seat, onHeld));
   }
 
   leave(seat: Readonly<Seat>, done: Done<undefined>): void {

@@ -85,6 +85,8 @@ function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat 
   };
   return {
     settings: seat.settings,
+    key: seat.key,
+    hold: () => void call(() => seat.hold?.()),
     leave: () => void call(() => seat.leave()),
     giveBack: () => void call(() => seat.giveBack()),
   };

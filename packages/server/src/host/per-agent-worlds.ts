@@ -90,7 +90,25 @@ export class PerAgentWorlds implements HostedWorld {
     done(undefined);
   }
 
-  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>): void {
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void {
+    const own = key === undefined ? undefined : this.#worldOf(key);
+    if (own !== undefined) {
+      own.join(settings, onLeft, done, key);
+      return;
+    }
+    this.#joinAnew(settings, onLeft, done, key);
+  }
+
+  #worldOf(key: string): WorldHost | undefined {
+    return [...this.#worlds.values()].find((world) => world.hasSeat(key));
+  }
+
+  #joinAnew(
+    settings: PackedSettings,
+    onLeft: Seat["onLeft"],
+    done: Done<Joined>,
+    key: string | undefined,
+  ): void {
     let world: WorldHost;
     let own = settings;
     try {
@@ -110,7 +128,7 @@ export class PerAgentWorlds implements HostedWorld {
       if (isDmEnvRpcError(result)) {
         done(result);
       } else {
-        world.join(own, onLeft, done);
+        world.join(own, onLeft, done, key);
       }
       world.destroyWhenEmpty();
     });

@@ -2,14 +2,15 @@
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
-import { joinTokenSetting } from "../definition/reserved-settings.ts";
+import { joinTokenSetting, seatKeySetting } from "../definition/reserved-settings.ts";
+import type { Joined } from "../engine/hosted-world.ts";
 import type { Done } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
 import { joinRows, readSeats, seatsSetting, takesSeats } from "./join-rows.ts";
 import { type Place, placeOf } from "./place.ts";
-import { readJoinToken, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
+import { readJoinToken, readSeatKey, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
 import type { Worlds } from "./worlds.ts";
 
 /** What a join needs of the server. */
@@ -45,7 +46,9 @@ export function joinWorld(
   const world = host.worlds.get(worldName);
   const rest = new Map(unpackSettings(settings, host));
   const token = readJoinToken(rest.get(joinTokenSetting), peer);
+  const seatKey = readSeatKey(rest.get(seatKeySetting));
   rest.delete(joinTokenSetting);
+  rest.delete(seatKeySetting);
   return host.takeSeat(token, world.name, (taken) => {
     if (isDmEnvRpcError(taken)) {
       done(taken);
@@ -72,9 +75,9 @@ export function joinWorld(
     };
     const seats = rest.get(seatsSetting);
     if (seats === undefined || !takesSeats(world)) {
-      world.join(rest, onLeft, (result) =>
-        joined(isDmEnvRpcError(result) ? result : placeOf(result)),
-      );
+      const one: Done<Joined> = (result) =>
+        joined(isDmEnvRpcError(result) ? result : placeOf(result));
+      world.join(rest, onLeft, one, taken.key ?? seatKey);
       return;
     }
     rest.delete(seatsSetting);

@@ -16,6 +16,8 @@ export interface Place {
   step(request: StepRequest, reply: Reply): void;
   reset(settings: PackedSettings, reply: Reply): void;
   leave(done: Done<undefined>): void;
+  /** The stream was lost: a single seat is held, which `onHeld` is told, or left; several seats are left. */
+  drop(onHeld: () => void): void;
   /** Takes agents out whose request waits for other agents (behaviour 67). */
   leaveIfWaiting(): void;
 }
@@ -34,6 +36,7 @@ export function placeOf({ world, seat }: Joined): Place {
     step: (request, reply) => world.step(seat, request, reply),
     reset: (settings, reply) => world.reset(seat, settings, reply),
     leave: (done) => world.leave(seat, done),
+    drop: (onHeld) => world.drop(seat, onHeld),
     leaveIfWaiting: () => world.leaveIfWaiting(seat),
   };
 }

@@ -267,6 +267,10 @@ export class Rows implements Place {
     }
   }
 
+  drop(): void {
+    this.leave(() => {});
+  }
+
   leaveIfWaiting(): void {
     for (const seat of this.seats) {
       this.world.leaveIfWaiting(seat);

@@ -90,6 +90,7 @@ it("looks for answers to the agents of a world alone, not to one that it took ou
     policies: {
       clock: { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
       onLeave: "continue",
+      onDrop: undefined,
       onReset: "respawn",
       lateEntry: "now",
       onDestroy: "refuse",

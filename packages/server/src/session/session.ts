@@ -19,6 +19,7 @@ import type { Place } from "./place.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { type QueueLimits, RequestQueue } from "./request-queue.ts";
 import { checkRequest } from "./request-roles.ts";
+import type { TakenSeat } from "./seat-tokens.ts";
 import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
@@ -63,6 +64,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #lost: DmEnvRpcError | undefined;
   /** Stops waiting for the seat of a join token. */
   #stopTaking = (): void => {};
+  /** Lets the join token of the seat take it again. */
+  #holdSeat = (): void => {};
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
     this.#stream = stream;
@@ -141,7 +144,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#queue.clear();
     this.#leaves = 0;
     this.#stopTaking();
-    this.#leave(() => {});
+    if (error === undefined) {
+      this.#leave(() => {});
+    } else {
+      this.#drop();
+    }
     this.#host.onClosed(this, error);
   }
 
@@ -310,6 +317,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
       done: (result) => {
         if (!isDmEnvRpcError(result)) {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
+          // Not with `result`, which has the world.
+          this.#holdSeat = holderOf(result.taken);
           this.#enter(result);
         }
         answer(this.#reply, result, ({ place }) => ({
@@ -340,6 +349,14 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#place = undefined;
     this.#lost = reason;
     this.#stopTaking = () => {};
+    this.#holdSeat = () => {};
+  }
+
+  /** The stream is lost: the world holds the agent's seat, or lets it go. */
+  #drop(): void {
+    const place = this.#place;
+    this.#place = undefined;
+    place?.drop(() => this.#holdSeat());
   }
 
   /** Leaves the world, if one is joined; otherwise it is a no-op. */
@@ -353,4 +370,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
       place.leave(done);
     }
   }
+}
+
+/** Returns a function that lets the join token of a seat take it again. */
+function holderOf(taken: TakenSeat): () => void {
+  return () => taken.hold?.();
 }

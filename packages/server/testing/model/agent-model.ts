@@ -30,7 +30,11 @@ export interface UntoldEnd {
 /** One agent in a world, as the promises speak of it. */
 export class AgentModel {
   readonly id: number;
-  readonly asker: Asker;
+  asker: Asker;
+  /** A join with the same key takes its seat again. */
+  readonly key: string | undefined;
+  /** Ends the time for which its seat is held; set while it is. */
+  cancelHold: (() => void) | undefined;
   width: number;
   /** Whether it was told RUNNING last. */
   running = false;
@@ -50,7 +54,8 @@ export class AgentModel {
   reward = 0;
   last: Actions | undefined;
 
-  constructor(id: number, asker: Asker, width: number) {
+  constructor(id: number, asker: Asker, width: number, key: string | undefined) {
+    this.key = key;
     this.id = id;
     this.asker = asker;
     this.width = width;

@@ -29,6 +29,8 @@ export interface ClockModel {
   opened(): void;
   entered(agent: AgentModel): void;
   stepped(agent: AgentModel): void;
+  /** The step of an agent was taken back. */
+  withdrawn?(agent: AgentModel): void;
   ticked(): void;
   /** Does one thing that is due; whether there was one. */
   progress(): boolean;
@@ -165,6 +167,7 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
     opened: pass,
     entered() {},
     stepped() {},
+    withdrawn: (agent) => void played.delete(agent),
     ticked: pass,
     progress() {
       if (current === undefined || !current.playing) {
@@ -233,6 +236,10 @@ function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel
     opened: () => answerWaiting(world),
     entered: (agent) => world.answer(agent),
     stepped: (agent) => sleep(agent, agent.step?.actions),
+    withdrawn(agent) {
+      asleep.delete(agent);
+      fresh.delete(agent);
+    },
     ticked() {
       for (const [agent, ticks] of [...asleep]) {
         if (ticks > 1 && agent.playing) {

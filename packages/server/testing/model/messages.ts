@@ -30,9 +30,11 @@ export function toMessage(request: Request): ProcessRequest {
         value: create(CreateWorldRequestSchema, createFields(request)),
       };
     case "join": {
-      const settings = packSettings(
-        request.width === "bad" ? { nonsense: 1 } : { width: request.width },
-      );
+      const { width, key } = request;
+      const settings = packSettings({
+        ...(width === "bad" ? { nonsense: 1 } : { width }),
+        ...(key === undefined ? {} : { seat_key: key }),
+      });
       const worldName = request.world?.name ?? "nowhere";
       return { case: "joinWorld", value: create(JoinWorldRequestSchema, { worldName, settings }) };
     }

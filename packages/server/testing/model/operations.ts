@@ -37,6 +37,9 @@ export interface Scenario {
 /** How many connections there are at a time. */
 export const connectionCount = 4;
 
+/** Keys of seats; the agents that join before everything else have one each. */
+export const seatKeys = ["key-of-the-first-seat", "key-of-the-second-seat"] as const;
+
 const settings: fc.Arbitrary<CreateSettings> = fc.record({
   length: fc.integer({ min: 1, max: 4 }),
   cut: fc.boolean(),
@@ -73,6 +76,7 @@ const draft: fc.Arbitrary<Draft> = fc.oneof(
       kind: fc.constant("join" as const),
       world: place,
       width: fc.constantFrom(2, 2, 2, 3, "bad" as const),
+      key: fc.constantFrom(...seatKeys, undefined),
     }),
   },
   {
@@ -166,6 +170,13 @@ export function scenarios(kind: ClockOptions["kind"], maxLength = 60): fc.Arbitr
     policies: fc.record({
       clock: clockOptions(kind),
       onLeave: fc.constantFrom("continue" as const, "block" as const, "terminate" as const),
+      onDrop: fc.option(
+        fc.record({
+          holdMs: fc.constant(503),
+          policy: fc.constantFrom("continue" as const, "block" as const, "terminate" as const),
+        }),
+        { nil: undefined },
+      ),
       onReset: fc.constantFrom("respawn" as const, "wait" as const),
       lateEntry: fc.constantFrom("now" as const, "next-sequence" as const),
       onDestroy: fc.constantFrom("refuse" as const, "drain" as const, "force" as const),

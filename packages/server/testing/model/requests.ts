@@ -27,7 +27,13 @@ export type StepAction = number | "none" | "out-of-range" | "unknown";
 /** A request of one connection, right or wrong; `world` is undefined for one that was never created. */
 export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "create"; readonly settings: CreateSettings | "bad" }
-  | { readonly kind: "join"; readonly world: W | undefined; readonly width: number | "bad" }
+  | {
+      readonly kind: "join";
+      readonly world: W | undefined;
+      readonly width: number | "bad";
+      /** Of the seat, which a join with the same key takes again. */
+      readonly key: string | undefined;
+    }
   | {
       readonly kind: "step";
       readonly action: StepAction;
@@ -52,6 +58,7 @@ export const codes = {
   notFound: 5,
   resourceExhausted: 8,
   failedPrecondition: 9,
+  aborted: 10,
   internal: 13,
 } as const;
 

@@ -15,7 +15,13 @@ import { oraclesOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";
 import { toAnswer, toMessage } from "./messages.ts";
-import { connectionCount, type Draft, type Operation, type Scenario } from "./operations.ts";
+import {
+  connectionCount,
+  type Draft,
+  type Operation,
+  type Scenario,
+  seatKeys,
+} from "./operations.ts";
 import { observationNames } from "./requests.ts";
 import { type ConnectionModel, type ModelRequest, ServerModel } from "./server-model.ts";
 import type { WorldModel } from "./world-model.ts";
@@ -104,7 +110,7 @@ class Run {
     }
     await this.#send(0, [{ kind: "create", settings }]);
     for (let i = 0; i < agents; i++) {
-      await this.#send(i, [{ kind: "join", world: 0, width: 2 }]);
+      await this.#send(i, [{ kind: "join", world: 0, width: 2, key: seatKeys[i] }]);
     }
   }
 

@@ -125,7 +125,7 @@ export class ServerModel {
     }
     connection.closed = true;
     connection.queue.length = 0;
-    this.#leave(connection);
+    this.#leave(connection, () => {}, "drop");
   }
 
   /** Lets time pass, up to the next thing that happens; whether something did. */
@@ -162,7 +162,11 @@ export class ServerModel {
   }
 
   /** The agent leaves, if there is one; `done` before anything that follows from it. */
-  #leave(connection: ConnectionModel, done: () => void = () => {}): void {
+  #leave(
+    connection: ConnectionModel,
+    done: () => void = () => {},
+    how: "leave" | "drop" = "leave",
+  ): void {
     const { agent, world, gone } = connection;
     connection.agent = undefined;
     connection.world = undefined;
@@ -177,7 +181,7 @@ export class ServerModel {
         }
         left = true;
       };
-      world.turn(() => world.leave(agent, leave), leave);
+      world.turn(() => world[how](agent, leave), leave);
     }
   }
 
@@ -272,7 +276,7 @@ export class ServerModel {
 
   #join(
     connection: ConnectionModel,
-    { world, width }: Extract<ModelRequest, { kind: "join" }>,
+    { world, ...settings }: Extract<ModelRequest, { kind: "join" }>,
     joined: boolean,
   ): void {
     if (joined) {
@@ -288,7 +292,7 @@ export class ServerModel {
       connection.world = world;
       connection.gone = undefined;
     };
-    world.turn(() => world.join(connection, width, joinedAs), once(connection));
+    world.turn(() => world.join(connection, settings, joinedAs), once(connection));
   }
 }
 

@@ -68,7 +68,8 @@ export class WorldModel implements SequenceHost {
   }
 
   get blocked(): boolean {
-    return this.#vacancies > 0;
+    const waits = this.policies.onDrop?.policy === "block";
+    return this.#vacancies > 0 || (waits && this.agents.some(({ cancelHold }) => cancelHold));
   }
 
   /** Whether its agents must wait for somebody who is not there. */
@@ -101,13 +102,25 @@ export class WorldModel implements SequenceHost {
   // ——— requests
 
   /** An agent joins, and is answered. */
-  join(asker: Asker, width: number | "bad", joined: (agent: AgentModel) => void): void {
+  join(
+    asker: Asker,
+    { width, key }: { readonly width: number | "bad"; readonly key: string | undefined },
+    joined: (agent: AgentModel) => void,
+  ): void {
+    const own = this.agents.find((agent) => key !== undefined && agent.key === key);
+    if (own !== undefined) {
+      this.#takeAgain(own, asker);
+      joined(own);
+      asker.answer({ kind: "joinWorld", width: own.width });
+      this.progress();
+      return;
+    }
     const refused = this.#refusal(width);
     if (refused !== undefined || width === "bad") {
       asker.answer({ kind: "error", code: refused ?? codes.invalidArgument });
       return;
     }
-    const agent = new AgentModel(this.#nextId, asker, width);
+    const agent = new AgentModel(this.#nextId, asker, width, key);
     this.#nextId += 1;
     this.#turns.call("join");
     this.log(`join ${agent.id}`);
@@ -216,6 +229,65 @@ export class WorldModel implements SequenceHost {
     this.progress();
   }
 
+  /** The stream of an agent is lost: its seat is held, or it leaves. */
+  drop(agent: AgentModel, done: () => void): void {
+    const { onDrop } = this.policies;
+    if (onDrop === undefined || agent.key === undefined || !this.agents.includes(agent)) {
+      this.leave(agent, done);
+      return;
+    }
+    this.#withdraw(agent);
+    agent.cancelHold = this.alarm.after(onDrop.holdMs, () => this.leave(agent, () => {}));
+    if (onDrop.policy !== "block") {
+      if (agent.playing) {
+        this.log(`exit ${agent.id}`);
+      }
+      agent.startAnew();
+      agent.outside = true;
+    }
+    if (onDrop.policy === "terminate") {
+      this.#sequence.interrupt();
+    }
+    this.#told(agent);
+    this.progress();
+  }
+
+  /** What was outstanding is undone: its next step is a first one. */
+  #withdraw(agent: AgentModel): void {
+    if (agent.step !== undefined && agent.playing) {
+      agent.step = undefined;
+      this.#sequence.clock.withdrawn?.(agent);
+    }
+    agent.step = undefined;
+    agent.resetting = false;
+    agent.untold = undefined;
+    agent.entered = false;
+    agent.running = false;
+    if (!agent.playing) {
+      agent.startAnew();
+      agent.outside = false;
+    }
+  }
+
+  /** Another connection takes the seat of an agent, which the present one may not have lost. */
+  #takeAgain(agent: AgentModel, asker: Asker): void {
+    if (agent.cancelHold === undefined) {
+      const outstanding = agent.step !== undefined || agent.resetting;
+      this.#withdraw(agent);
+      this.#surroundings.onDismissed(agent, codes.aborted);
+      if (outstanding) {
+        agent.asker.answer({ kind: "error", code: codes.aborted });
+      }
+      this.#told(agent);
+    }
+    agent.cancelHold?.();
+    agent.cancelHold = undefined;
+    agent.asker = asker;
+    if (!agent.playing) {
+      agent.outside = false;
+    }
+  }
+
   /** An agent leaves; `done` once that is over, but for the end of a world which waits for it. */
   leave(agent: AgentModel, done: () => void): void {
     if (!this.agents.includes(agent)) {
@@ -223,6 +295,8 @@ export class WorldModel implements SequenceHost {
       return;
     }
     this.agents = this.agents.filter((other) => other !== agent);
+    agent.cancelHold?.();
+    agent.cancelHold = undefined;
     agent.playing = false;
     this.log(`leave ${agent.id}`);
     if (this.#sequence.everOpened && this.policies.onLeave === "block") {
@@ -355,6 +429,7 @@ export class WorldModel implements SequenceHost {
     this.gone = code;
     this.#cancelDrain?.();
     for (const agent of this.agents) {
+      agent.cancelHold?.();
       this.#dismiss(agent, code);
     }
     this.agents = [];

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from "node:net";
+import { create } from "@bufbuild/protobuf";
+import { connect } from "@dm-env-rpc/client";
+import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
+import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
+import { t } from "@dm-env-rpc/tensor-codec";
+import { expect, it } from "vitest";
+import { joinMatch, matchmakerClient } from "./client/index.ts";
+import { serveRegistered } from "./registration/index.ts";
+import { serveMatchmaker } from "./serve-matchmaker.ts";
+
+/** A world of two that holds their seats, and what it was told. */
+function duel() {
+  const told: string[] = [];
+  const world = defineWorld({
+    name: "duel",
+    agents: { min: 2, max: 2 },
+    clock: lockstep(),
+    onDrop: { holdMs: 60_000, policy: "block" },
+    actions: { add: t.int32() },
+    observations: { total: t.int32() },
+    create() {
+      let total = 0;
+      return {
+        join: (agent) => void told.push(`join ${agent}`),
+        leave: (agent) => void told.push(`leave ${agent}`),
+        step(actions) {
+          for (const { add = 0 } of actions.values()) {
+            total += add;
+          }
+        },
+        observe: { total: () => total },
+      };
+    },
+  });
+  return { told, world };
+}
+
+/** A line to a server that can be cut. */
+async function cuttable(
+  target: string,
+): Promise<AsyncDisposable & { readonly address: string; cut(): void }> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const proxy = createServer((near) => {
+    const far = connectTcp(Number(port), hostname);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const cut = (): void => {
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+  };
+  return {
+    address: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}
+
+it("behaviour 77: an agent whose connection is cut takes the seat of its match again, after its token has expired, too", async () => {
+  const { told, world } = duel();
+  const profile = create(MatchProfileSchema, {
+    name: "duels",
+    pools: [{ name: "all" }],
+    matchFunction: { function: { case: "byCount", value: { count: 2 } } },
+    worldType: "duel",
+    seatTimeout: { seconds: 2n },
+  });
+  await using served = await serveMatchmaker({ profiles: [profile] });
+  await using registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
+    matchmakers: served.url,
+    maxWorlds: 1,
+    maxAgents: 2,
+    worldTypes: ["duel"],
+  });
+  await using line = await cuttable(registered.server.url);
+  const client = matchmakerClient(served.url, { timeoutMs: 60_000 });
+  const [one, two] = await Promise.all([client.findMatch(), client.findMatch()]);
+  const reconnect = { initialMs: 10, maxAttempts: 1_000 };
+  const cut = { ...one, address: line.address };
+  await using first = await joinMatch(cut, { as: world, connect: { reconnect } });
+  await using other = await joinMatch(two, { as: world });
+  await Promise.all([first.reset(), other.reset()]);
+  await Promise.all([first.step({ add: 1 }), other.step({ add: 2 })]);
+  await expect.poll(() => Date.now(), { timeout: 60_000 }).toBeGreaterThan(one.expiresMs + 1_000);
+  const waiting = other.step({ add: 4 });
+  line.cut();
+  await expect(first.step({ add: 100 })).rejects.toMatchObject({ origin: "connection" });
+  const back = await first.step({ add: 100 });
+  expect(back.first()).toBe(true);
+  expect(back.observation.total).toBe(3);
+  await first.step({ add: 8 });
+  expect((await waiting).observation.total).toBe(15);
+  expect(told).toEqual(["join 1", "join 2"]);
+  // The seat is the ticket's all the while.
+  expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
+});
+
+it("behaviour 77: without a matchmaker, an agent takes its seat again with a key of its own", async () => {
+  const { told, world } = duel();
+  await using server = await serve({ worlds: [world] });
+  await using line = await cuttable(server.url);
+  const reconnect = { initialMs: 10, maxAttempts: 1_000, keepSeat: true };
+  await using connection = await connect(line.address, { reconnect });
+  const name = await connection.createWorld();
+  await using first = await connection.join(name, { as: world });
+  await using direct = await connect(server.url);
+  await using other = await direct.join(name, { as: world });
+  await Promise.all([first.reset(), other.reset()]);
+  const waiting = other.step({ add: 4 });
+  line.cut();
+  await expect(first.step({ add: 100 })).rejects.toMatchObject({ origin: "connection" });
+  expect((await first.step({ add: 100 })).first()).toBe(true);
+  await first.step({ add: 8 });
+  expect((await waiting).observation.total).toBe(12);
+  expect(told).toEqual(["join 1", "join 2"]);
+});

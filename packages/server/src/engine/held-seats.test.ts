@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { describe, expect, it } from "vitest";
+import { connectPeer, isBlocked, type Peer, quiet } from "../../testing/peer.ts";
+import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import { freeRunning } from "../clocks/free-running.ts";
+import { lockstep } from "../clocks/lockstep.ts";
+import { realtime } from "../clocks/realtime.ts";
+import { turns } from "../clocks/turns.ts";
+import { checkDefinitions } from "../definition/definition-checks.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+import type { TakenSeat } from "../session/seat-tokens.ts";
+
+const keys = ["the-first-agents-key", "the-second-agents-key"] as const;
+
+/** Two agents with keys of their own, in a sequence. */
+async function setUp(options: TallyOptions, settings = {}) {
+  const log: TallyEvent[] = [];
+  const time = manualTime();
+  const server = createEnvironmentServer({ worlds: [tally({ log, ...options })], time });
+  const host = connectPeer(server);
+  const world = await host.createWorld({ length: 100, ...settings });
+  const [one, two] = [connectPeer(server), connectPeer(server)];
+  await one.join(world, { seat_key: keys[0] });
+  await two.join(world, { seat_key: keys[1] });
+  await Promise.all([one.step(), two.step()]);
+  const back = async (): Promise<Peer> => {
+    const peer = connectPeer(server);
+    await peer.join(world, { seat_key: keys[0] });
+    return peer;
+  };
+  return { log, time, server, host, world, one, two, back };
+}
+
+/** Two agents that take turns: it is the first one's, and the second one waits for its own. */
+async function setUpTurns() {
+  const log: TallyEvent[] = [];
+  const worlds = [tally({ log, clock: turns(), onDrop: block })];
+  const server = createEnvironmentServer({ worlds, time: manualTime() });
+  const world = await connectPeer(server).createWorld({ length: 100 });
+  const [one, other] = [connectPeer(server), connectPeer(server)];
+  await one.join(world, { seat_key: keys[0] });
+  await other.join(world);
+  const first = one.step();
+  const two = other.step();
+  await first;
+  const back = async (): Promise<Peer> => {
+    const peer = connectPeer(server);
+    await peer.join(world, { seat_key: keys[0] });
+    return peer;
+  };
+  return { log, one, two, back };
+}
+
+const block = { holdMs: 5_000, policy: "block" } as const;
+const go = { holdMs: 5_000 } as const;
+
+describe("behaviour 77: an agent whose stream is lost", () => {
+  it.each([
+    ["lockstep", lockstep()],
+    ["freeRunning", freeRunning()],
+  ])(
+    "comes back to its seat, and the world that waited goes on, on the clock %s",
+    async (_, clock) => {
+      const { log, one, two, back } = await setUp({ clock, onDrop: block });
+      await Promise.all([one.step({ add: 1 }), two.step({ add: 2 })]);
+      one.drop();
+      await quiet();
+      const waiting = two.step({ add: 4 });
+      expect(await isBlocked(waiting)).toBe(true);
+      const again = await back();
+      const first = await again.step({ add: 100 });
+      // It is told what there is; its actions are those of a first step, which are ignored.
+      expect(first.state).toBe("RUNNING");
+      expect(first.observations["row"]).toEqual([1, 1]);
+      await again.step({ add: 8 });
+      expect((await waiting).state).toBe("RUNNING");
+      await quiet();
+      expect(log.filter((event) => /^(join|leave|start|enter|exit)/.test(event))).toEqual([
+        "join 1",
+        "join 2",
+        "start 1,2",
+      ]);
+      const added = log.filter((event) => event.startsWith("tick")).join(" ");
+      expect(added).not.toContain("100");
+      expect(added).toMatch(/1:8/);
+      expect(added).toMatch(/2:4/);
+    },
+  );
+
+  it("comes back to its turn, and those who wait for theirs wait", async () => {
+    const { log, one, two, back } = await setUpTurns();
+    one.drop();
+    await quiet();
+    const again = await back();
+    expect((await again.step()).state).toBe("RUNNING");
+    const moved = again.step({ add: 1 });
+    expect((await two).observations["total"]).toBe(1);
+    expect(await isBlocked(moved)).toBe(true);
+    expect(log.slice(3)).toEqual(["start 1,2", "tick 1:1"]);
+  });
+
+  it("lets the others go on meanwhile, and enters their sequence when it is back", async () => {
+    const { log, one, two, back } = await setUp({ onDrop: go });
+    one.drop();
+    await quiet();
+    expect((await two.step({ add: 2 })).observations["total"]).toBe(2);
+    const again = await back();
+    expect((await again.step()).state).toBe("RUNNING");
+    await Promise.all([again.step({ add: 1 }), two.step({ add: 3 })]);
+    expect(log.slice(3)).toEqual(["start 1,2", "exit 1", "tick 2:2", "enter 1", "tick 1:1 2:3"]);
+  });
+
+  it("is not waited for by the next sequence, where the others go on", async () => {
+    const { one, two, back } = await setUp({ onDrop: go }, { length: 1 });
+    one.drop();
+    await quiet();
+    expect((await two.step({ add: 2 })).state).toBe("TERMINATED");
+    expect((await two.step()).state).toBe("RUNNING");
+    expect((await two.step({ add: 2 })).state).toBe("TERMINATED");
+    const again = await back();
+    const first = two.step();
+    expect(await isBlocked(first)).toBe(true);
+    await again.step();
+    expect((await first).state).toBe("RUNNING");
+  });
+
+  it("cuts the sequence of the others short, where the world says so", async () => {
+    const { one, two } = await setUp({ onDrop: { holdMs: 5_000, policy: "terminate" } });
+    one.drop();
+    await quiet();
+    expect((await two.step()).state).toBe("INTERRUPTED");
+    expect((await two.step()).state).toBe("RUNNING");
+  });
+
+  it("leaves when it is not back in time, and its seat is free", async () => {
+    const { log, time, one, two, server, world } = await setUp(
+      { onDrop: block },
+      { max_agents: 2 },
+    );
+    one.drop();
+    await quiet();
+    const waiting = two.step({ add: 1 });
+    time.advance(4_999);
+    expect(await isBlocked(waiting)).toBe(true);
+    const other = connectPeer(server);
+    await expect(other.join(world)).rejects.toThrow(/room for 2|full/);
+    time.advance(1);
+    expect((await waiting).state).toBe("RUNNING");
+    expect(log).toContain("leave 1");
+    await other.join(world);
+    const late = connectPeer(server);
+    await expect(late.join(world, { seat_key: keys[0] })).rejects.toThrow(/room for 2|full/);
+  });
+
+  it("has the outstanding step undone: it has no effect", async () => {
+    const { log, one, two, back } = await setUp({ onDrop: block });
+    void one.step({ add: 100 }).catch(() => {});
+    await quiet();
+    one.drop();
+    await quiet();
+    const again = await back();
+    await again.step();
+    await Promise.all([again.step({ add: 1 }), two.step({ add: 2 })]);
+    expect(log.filter((event) => event.startsWith("tick"))).toEqual(["tick 1:1 2:2"]);
+  });
+
+  it("takes its seat from a connection that is not known to be lost yet", async () => {
+    const { log, one, two, back } = await setUp({ onDrop: block });
+    const outstanding = one.step({ add: 100 });
+    await quiet();
+    const again = await back();
+    await expect(outstanding).rejects.toThrow(/^10: another connection has taken/);
+    await expect(one.step()).rejects.toThrow(/another connection has taken/);
+    one.drop();
+    await quiet();
+    await again.step();
+    await Promise.all([again.step({ add: 1 }), two.step({ add: 2 })]);
+    expect(log).not.toContain("leave 1");
+  });
+
+  it("leaves at once that has no key, ends its stream in good order, or is in a world without onDrop", async () => {
+    const { log, server, world, one, two } = await setUp({ onDrop: block });
+    const keyless = connectPeer(server);
+    await keyless.join(world);
+    keyless.drop();
+    one.stream.end();
+    await quiet();
+    expect(log).toEqual(expect.arrayContaining(["leave 3", "leave 1"]));
+    expect((await two.step()).state).toBe("RUNNING");
+    const plain = await setUp({});
+    plain.one.drop();
+    await quiet();
+    expect(plain.log).toContain("leave 1");
+  });
+
+  it("is let go by a server that closes, and by a world that is destroyed", async () => {
+    const { log, one, two, server } = await setUp({ onDrop: block });
+    one.drop();
+    await quiet();
+    const closing = server.close({ graceMs: 1_000 });
+    expect((await two.step()).state).toBe("INTERRUPTED");
+    await closing;
+    expect(log).toEqual(expect.arrayContaining(["leave 1"]));
+    const forced = await setUp({ onDrop: block, onDestroy: "force" });
+    const before = forced.time.timers;
+    forced.one.drop();
+    await quiet();
+    expect(forced.time.timers).toBe(before + 1);
+    await forced.host.destroyWorld(forced.world);
+    expect(forced.time.timers).toBe(before);
+  });
+
+  it("comes back to a world in real time, which waited", async () => {
+    const clock = realtime({ ticksPerSecond: 10 });
+    const { log, time, one, two, back } = await setUp({ clock, onDrop: block });
+    one.drop();
+    await quiet();
+    time.advance(1_000);
+    await quiet();
+    expect(log.filter((event) => event.startsWith("tick"))).toEqual([]);
+    const again = await back();
+    expect((await again.step()).state).toBe("RUNNING");
+    const acted = [again.step({ add: 1 }), two.step({ add: 2 })];
+    await quiet();
+    time.advance(200);
+    await Promise.all(acted);
+    expect(log.at(-1)).toMatch(/^tick 1:1 2:2/);
+  });
+});
+
+it("behaviour 77: the seat of a join token is held, and its token takes it once more", async () => {
+  const log: string[] = [];
+  const taken = new Map<string, "taken" | "held">();
+  const joinToken = (token = ""): TakenSeat => {
+    if (taken.get(token) === "taken") {
+      throw new Error("the seat has been taken");
+    }
+    taken.set(token, "taken");
+    log.push("take");
+    return {
+      key: token,
+      hold: () => {
+        taken.set(token, "held");
+        log.push("hold");
+      },
+      leave: () => log.push("leave"),
+      giveBack: () => log.push("back"),
+    };
+  };
+  const time = manualTime();
+  const events: TallyEvent[] = [];
+  const server = createEnvironmentServer({
+    worlds: [tally({ log: events, onDrop: block })],
+    joinToken,
+    time,
+  });
+  const world = await connectPeer(server).createWorld();
+  const join = async (): Promise<Peer> => {
+    const peer = connectPeer(server);
+    await peer.join(world, { join_token: "abc" });
+    return peer;
+  };
+  const one = await join();
+  await expect(join()).rejects.toThrow();
+  one.drop();
+  await quiet();
+  const again = await join();
+  again.drop();
+  await quiet();
+  time.advance(5_000);
+  await quiet();
+  expect(log).toEqual(["take", "hold", "take", "hold", "leave"]);
+  expect(events).toEqual(["create 3", "join 1", "leave 1"]);
+});
+
+it("behaviour 77: with perAgent, the world of an agent is held for it", async () => {
+  const log: TallyEvent[] = [];
+  const worlds = [tally({ log, onDrop: block, perAgent: true })];
+  const server = createEnvironmentServer({ worlds, time: manualTime() });
+  const world = await connectPeer(server).createWorld({ length: 100 });
+  const join = async (): Promise<Peer> => {
+    const peer = connectPeer(server);
+    await peer.join(world, { seat_key: keys[0] });
+    return peer;
+  };
+  const one = await join();
+  await one.step();
+  await one.step({ add: 5 });
+  one.drop();
+  await quiet();
+  const again = await join();
+  expect((await again.step()).observations["total"]).toBe(5);
+  expect(log.filter((event) => event.startsWith("join"))).toEqual(["join 1"]);
+});
+
+it.each([
+  ["short", /expected 16 to 200 characters that nobody guesses, received 5/],
+  ["x".repeat(201), /received 201/],
+])("a seat_key cannot be %s", async (key, message) => {
+  const server = createEnvironmentServer({ worlds: [tally()] });
+  const peer = connectPeer(server);
+  await expect(peer.join(await peer.createWorld(), { seat_key: key })).rejects.toThrow(message);
+});
+
+it("a world that holds seats for no time is refused", () => {
+  expect(() => checkDefinitions([tally({ onDrop: { holdMs: 0 } })])).toThrow(
+    /expected onDrop.holdMs above 0, received 0/,
+  );
+});
