@@ -15,6 +15,9 @@ const count: Reader = (value, where) =>
     ? value
     : wrong(where, "an integer above 0", value);
 
+const flag: Reader = (value, where) =>
+  typeof value === "boolean" ? value : wrong(where, "true or false", value);
+
 const text: Reader = (value, where) =>
   typeof value === "string" ? value : wrong(where, "a string", value);
 
@@ -53,6 +56,8 @@ const readers: { readonly [K in keyof Required<ConformanceConfig>]: Reader } = {
   onDestroy: oneOf("refuse", "drain", "force"),
   onReset: oneOf("respawn", "wait"),
   properties: oneOf("none", "extension", "legacy", "both"),
+  batches: flag,
+  seats: flag,
   knownFailing: texts,
   timeoutMs: count,
   quietMs: count,

@@ -78,6 +78,10 @@ export interface ConformanceConfig {
   readonly onReset?: "respawn" | "wait" | undefined;
   /** Access to properties: by the `extension`, the `legacy` requests of 1.0, or `both`. Default `none`. */
   readonly properties?: "none" | "extension" | "legacy" | "both" | undefined;
+  /** True if every agent has an environment of its own, which can be joined as a batch. Default false: not checked. */
+  readonly batches?: boolean | undefined;
+  /** True if a stream can join a world with two seats. Default false: not checked. */
+  readonly seats?: boolean | undefined;
   /** Ids of checks that the server is known to fail. The run fails if one of them passes. */
   readonly knownFailing?: readonly string[] | undefined;
   /** Maximum time for a response, in milliseconds. Default 10,000. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Check, CheckInfo } from "../check.ts";
+import { batchChecks } from "./batches.ts";
 import { errorChecks } from "./errors.ts";
 import { propertyChecks } from "./properties.ts";
 import { resetChecks } from "./resets.ts";
@@ -25,6 +26,7 @@ export const checks: readonly Check[] = [
   ...resetChecks,
   ...propertyChecks,
   ...sequenceChecks,
+  ...batchChecks,
 ].toSorted((a, b) => a.behaviour - b.behaviour);
 
 /** Every check, in the order of the behaviours. */

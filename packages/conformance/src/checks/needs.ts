@@ -32,6 +32,14 @@ export function needsClock(...clocks: readonly ClockName[]): Need {
       : `"clock" of the config is ${clock === undefined ? "not given" : `"${clock}"`}`;
 }
 
+/** Requires worlds that can be joined as a batch. */
+export const needsBatches: Need = ({ batches }) =>
+  batches === true ? undefined : 'the config has no "batches"';
+
+/** Requires worlds that a stream can join with several seats. */
+export const needsSeats: Need = ({ seats }) =>
+  seats === true ? undefined : 'the config has no "seats"';
+
 /** Combines several needs. */
 export function needsAll(...needs: readonly Need[]): Need {
   return (config, protocol) => {

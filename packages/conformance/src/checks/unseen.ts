@@ -33,4 +33,9 @@ export const unseen: readonly Unseen[] = [
     what: "Rewards add up from one response to the next.",
     reason: "only the world knows the right reward",
   },
+  {
+    behaviour: 72,
+    what: "A slot that fails is that slot's interrupted end.",
+    reason: "a client cannot make an environment fail",
+  },
 ];

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+import { pack, type Settings, type Tensor, tensor, unpack } from "@dm-env-rpc/tensor-codec";
+import type { SpecTable } from "@dm-env-rpc/tensor-codec/proto";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import type { AgentConnection } from "../agent-connection.ts";
+import { type Check, checksOf } from "../check.ts";
+import { expectThat, Mismatch } from "../mismatch.ts";
+import { requests } from "../requests.ts";
+import type { Stage } from "../stage.ts";
+import { needsAll, needsBatches, needsSeats, needsShortSequence } from "./needs.ts";
+
+const slots = 3;
+const [first, last] = [0, 2];
+const section = 'behaviours.md, "Batches and several seats"';
+
+/** What is observed of every slot, with the dtype of each. */
+const slotObservations = {
+  step_type: "uint8",
+  terminated: "bool",
+  truncated: "bool",
+  episode_return: "float64",
+  episode_length: "int64",
+} as const;
+
+const rowObservations = { step_type: "uint8", terminated: "bool", truncated: "bool" } as const;
+
+/** Behaviours 70, 71 and 73: batches of environments, and several seats on one stream. */
+export const batchChecks: readonly Check[] = [
+  ...checksOf(70, section, {
+    "leading-dimension": {
+      title:
+        "In a batch every spec has a leading dimension, and every slot its step type and ends.",
+      notFor: needsBatches,
+      async run(stage) {
+        const { alone, batch } = await both(stage, {});
+        hasLeading(alone.actions, batch.actions, slots, { reset_mask: "bool" });
+        hasLeading(alone.observations, batch.observations, slots, slotObservations);
+      },
+    },
+    "first-step": {
+      title:
+        "The first step of a batch begins the sequence of every slot, and its state is RUNNING.",
+      notFor: needsBatches,
+      async run(stage) {
+        const batch = await joined(stage, { batch: count(slots) });
+        const { state, of } = await step(batch);
+        expectThat(state === "RUNNING", "RUNNING", state);
+        expectAll(of("step_type"), first, "step_type 0 in every slot");
+        expectAll(of("episode_length"), 0, "episode_length 0 in every slot");
+      },
+    },
+    "next-step": {
+      title: "In mode next-step a slot begins its next sequence in the step after its end.",
+      notFor: needsAll(needsBatches, needsShortSequence),
+      async run(stage) {
+        const batch = await joined(stage, { batch: count(slots) }, short(stage));
+        await step(batch);
+        const { of } = await untilEnd(batch);
+        for (const [slot, stepType] of of("step_type").entries()) {
+          const hasEnded = of("terminated")[slot] === 1 || of("truncated")[slot] === 1;
+          expectThat(
+            hasEnded === (stepType === last),
+            "step_type 2 in the slots that are terminated or truncated, and in no others",
+            `step_type ${stepType} in slot ${slot}`,
+          );
+        }
+        const ended = of("step_type").map((type) => type === last);
+        const next = await step(batch);
+        expectThat(next.state === "RUNNING", "RUNNING", next.state);
+        for (const [slot, stepType] of next.of("step_type").entries()) {
+          expectThat(
+            ended[slot] !== true || stepType === first,
+            `step_type 0 in slot ${slot}, which had ended`,
+            `${stepType}`,
+          );
+        }
+      },
+    },
+    "same-step": {
+      title: "In mode same-step a slot begins its next sequence in the step of its end.",
+      notFor: needsAll(needsBatches, needsShortSequence),
+      async run(stage) {
+        const settings = { batch: count(slots), autoreset: "same-step" };
+        const batch = await joined(stage, settings, short(stage));
+        const finals = batch.observations.entries.filter(({ name }) => name.startsWith("final."));
+        expectThat(finals.length > 0, "observations under final.", "none");
+        await step(batch);
+        const { of } = await untilEnd(batch);
+        const slot = of("step_type").indexOf(last);
+        const next = await step(batch);
+        const length = next.of("episode_length")[slot];
+        expectThat(length === 1, `episode_length 1 in slot ${slot} a step later`, `${length}`);
+      },
+    },
+    disabled: {
+      title:
+        "In mode disabled a step of a slot that has ended is an error; reset_mask begins it anew.",
+      notFor: needsAll(needsBatches, needsShortSequence),
+      async run(stage) {
+        const settings = { batch: count(slots), autoreset: "disabled" };
+        const batch = await joined(stage, settings, short(stage));
+        await step(batch);
+        const { of } = await untilEnd(batch);
+        await batch.refused(requests.step([], []), "a step of a slot that has ended");
+        const ended = of("step_type").map((type) => (type === last ? 1 : 0));
+        const begun = await step(batch, ended);
+        const slot = ended.indexOf(1);
+        const stepType = begun.of("step_type")[slot];
+        expectThat(stepType === first, `step_type 0 in slot ${slot}`, `${stepType}`);
+      },
+    },
+    "reset-mask": {
+      title: "reset_mask alone begins the slots that it names, and leaves the others as they are.",
+      notFor: needsBatches,
+      async run(stage) {
+        const batch = await joined(stage, { batch: count(slots) });
+        await step(batch);
+        await step(batch);
+        const before = (await step(batch)).of("episode_length");
+        const after = await step(batch, [0, 1, 0]);
+        const lengths = after.of("episode_length");
+        const expected = [before[0], 0, before[2]];
+        expectThat(`${lengths}` === `${expected}`, `episode_length ${expected}`, `${lengths}`);
+        expectThat(after.of("step_type")[1] === first, "step_type 0 in slot 1", "another");
+      },
+    },
+  }),
+  ...checksOf(71, section, {
+    "same-seed": {
+      title: "The same seed gives the same batch.",
+      notFor: needsBatches,
+      async run(stage) {
+        const world = await stage.world();
+        const seen: string[] = [];
+        for (let i = 0; i < 2; i++) {
+          const batch = await stage.connect();
+          await batch.join(world, seeded(stage, { batch: count(slots) }, 7n));
+          seen.push(textOf((await step(batch)).observations));
+        }
+        expectThat(seen[0] === seen[1], "the same first observations", "others");
+      },
+    },
+    "as-alone": {
+      title: "A slot plays as the same environment alone with its seed.",
+      notFor: needsBatches,
+      async run(stage) {
+        const world = await stage.world();
+        const [batch, alone] = [await stage.connect(), await stage.connect()];
+        await batch.join(world, seeded(stage, { batch: count(slots) }, 7n));
+        await alone.join(world, seeded(stage, {}, 8n));
+        const many = await step(batch);
+        const one = await step(alone);
+        for (const { name } of alone.observations.entries) {
+          const own = one.of(name);
+          const row = many.of(name).slice(own.length, 2 * own.length);
+          expectThat(`${row}` === `${own}`, `"${name}" of slot 1 to be ${own}`, `${row}`);
+        }
+      },
+    },
+  }),
+  ...checksOf(73, section, {
+    "leading-dimension": {
+      title:
+        "With several seats every spec has a leading dimension, and a step is one of each row.",
+      notFor: needsSeats,
+      async run(stage) {
+        const world = await stage.world();
+        const alone = await stage.connect();
+        await alone.join(world, { ...stage.config.join });
+        await alone.leave();
+        const rows = await stage.connect();
+        await rows.join(world, { ...stage.config.join, seats: count(2) });
+        hasLeading(alone.actions, rows.actions, 2, {});
+        hasLeading(alone.observations, rows.observations, 2, rowObservations);
+        await stage.accompany(world, 2);
+        const { state, of } = await step(rows);
+        expectThat(state === "RUNNING", "RUNNING", state);
+        expectAll(of("step_type"), first, "step_type 0 in every row");
+      },
+    },
+  }),
+];
+
+const count = (value: number) => pack(value, { dtype: "int32" });
+
+const short = ({ config }: Stage): Settings => config.shortSequence?.create ?? {};
+
+function seeded({ config }: Stage, settings: Settings, seed: bigint): Settings {
+  return { ...config.join, ...settings, seed: pack(seed, { dtype: "uint64" }) };
+}
+
+async function joined(stage: Stage, settings: Settings, create?: Settings) {
+  const agent = await stage.connect();
+  await agent.join(await stage.world(create), { ...stage.config.join, ...settings });
+  return agent;
+}
+
+async function both(stage: Stage, settings: Settings) {
+  const alone = await joined(stage, settings);
+  const batch = await joined(stage, { ...settings, batch: count(slots) });
+  return { alone, batch };
+}
+
+/** @throws Mismatch unless specs have a leading dimension, and more are there by name and dtype. */
+function hasLeading(
+  own: SpecTable,
+  received: SpecTable,
+  size: number,
+  more: Readonly<Record<string, string>>,
+): void {
+  const expected = [
+    ...own.entries.map(({ name, spec }) => [name, `${spec.dtype} [${[size, ...spec.shape]}]`]),
+    ...Object.entries(more).map(([name, dtype]) => [name, `${dtype} [${size}]`]),
+  ];
+  for (const [name = "", wanted = ""] of expected) {
+    const spec = received.byName.get(name)?.spec;
+    const is = spec === undefined ? "nothing" : `${spec.dtype} [${spec.shape}]`;
+    expectThat(is === wanted, `"${name}" to be ${wanted}`, is);
+  }
+}
+
+/** Steps with all observations; with a mask, it is the only action. */
+async function step(agent: AgentConnection, mask?: readonly number[]) {
+  const { entries, byName } = agent.observations;
+  const actions: UidTensor[] = [];
+  if (mask !== undefined) {
+    const uid = agent.actions.byName.get("reset_mask")?.uid ?? 0;
+    actions.push({ uid, tensor: tensor("bool", [mask.length], Uint8Array.from(mask)) });
+  }
+  const uids = entries.map(({ uid }) => uid);
+  const { state, observations } = await agent.step(uids, actions);
+  const byUid = new Map(observations.map(({ uid, tensor: of }) => [uid, of]));
+  /** Elements by name; 64-bit integers as numbers. */
+  const of = (name: string): unknown[] => {
+    const received = byUid.get(byName.get(name)?.uid ?? 0);
+    expectThat(received !== undefined, `the observation "${name}"`, "none");
+    const elements = Array.from<unknown>((unpack(received) as Tensor).data);
+    return elements.map((element) => (typeof element === "bigint" ? Number(element) : element));
+  };
+  return { state, observations, of };
+}
+
+/** Steps until a slot has ended. */
+async function untilEnd(batch: AgentConnection) {
+  const most = 1_000;
+  for (let steps = 0; steps < most; steps++) {
+    const stepped = await step(batch);
+    if (stepped.of("step_type").includes(last)) {
+      return stepped;
+    }
+  }
+  throw new Mismatch(`the end of a sequence within ${most} steps`, "none");
+}
+
+function expectAll(values: readonly unknown[], value: unknown, expected: string): void {
+  expectThat(
+    values.every((each) => each === value),
+    expected,
+    `${values}`,
+  );
+}
+
+function textOf(observations: readonly UidTensor[]): string {
+  return observations
+    .map(({ uid, tensor: { data } }) => `${uid}: ${Array.from<unknown>(data).join()}`)
+    .join("; ");
+}
