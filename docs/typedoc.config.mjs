@@ -78,7 +78,7 @@ function exportsWhatItNames(app) {
 export default {
   name: "dm_env_rpc for TypeScript",
   // What is internal is reached by links from what is public, and has no page of its own.
-  entryPoints: [...sources].filter(([name]) => !name.endsWith("/internal")).map(([, path]) => path),
+  entryPoints: [...sources].filter(([name]) => !name.includes("/internal")).map(([, path]) => path),
   // One program of all sources, so that packages link to each other.
   compilerOptions: {
     paths: Object.fromEntries([...sources].map(([name, source]) => [name, [source]])),

@@ -123,5 +123,6 @@ export { type CallLimits, defaultLimits, type ServerLimits } from "./host/limits
 export { addReflection } from "./host/reflection.ts";
 export { type ServeOptions, type Server, serve } from "./host/serve.ts";
 export type { ServedWorld } from "./host/served-worlds.ts";
+export type { Spectators } from "./host/spectators.ts";
 export { type RequestAnswered, requestChannelName } from "./session/request-metrics.ts";
 export type { TakenSeat } from "./session/seat-tokens.ts";

@@ -82,7 +82,7 @@ export interface EnvironmentServer extends AsyncDisposable {
   /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
   accept(stream: ServerStream): void;
   /** The service of those who watch, for a router; `serve` has it already. */
-  readonly spectators: Omit<Spectators, "close">;
+  readonly spectators: Spectators;
   /** Names of the worlds that there are. */
   worldNames(): readonly string[];
   /** The worlds that there are and who is in them, as it is now. */

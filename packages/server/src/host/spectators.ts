@@ -51,6 +51,10 @@ export interface Spectators {
   readonly service: ServiceImpl<typeof SpectatorService>;
   /** WatchWorld as bytes: each frame is encoded once for all its viewers. */
   readonly watchWorldBytes: ByteStream;
+}
+
+/** The service of spectators and its end. */
+interface ServedSpectators extends Spectators {
   /** Ends every call. */
   close(): void;
 }
@@ -62,7 +66,7 @@ export function createSpectators({
   hasFreeSeats,
   time,
   emit,
-}: SpectatorsOptions): Spectators {
+}: SpectatorsOptions): ServedSpectators {
   const closed = new AbortController();
   /** Worlds that somebody watches, by name and agent. */
   const live = new Map<
