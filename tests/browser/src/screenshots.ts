@@ -39,3 +39,17 @@ for (const { name, theme, width, height, isWorld } of shots) {
   await page.screenshot({ path: join(folder, `${name}.png`) });
   process.stdout.write(`${name}.png\n`);
 }
+
+await using playing = await startApp("gridworld-server", ["--page", "--port", "0"]);
+const board = playing.firstLine.replace("listening on ", "");
+await using opened = await openPage(chromium, `${board}/#/world/gridworld-1`);
+const { page } = opened;
+await page.setViewport({ width: 390, height: 844 });
+await page.locator("::-p-text(Take a seat)").click();
+for (const key of ["ArrowUp", "ArrowLeft", "ArrowLeft"] as const) {
+  await page.waitForSelector("::-p-text(Your turn)");
+  await page.keyboard.press(key);
+}
+await page.waitForSelector("::-p-text(Your turn)");
+await page.screenshot({ path: join(folder, "play-phone.png") });
+process.stdout.write("play-phone.png\n");

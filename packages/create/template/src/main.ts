@@ -10,6 +10,8 @@ const { values: flags } = parseArgs({
     port: { type: "string", default: "8980" },
     // Accepts other machines without TLS, for a network that can be trusted.
     "allow-insecure": { type: "boolean", default: false },
+    // Serves a page at the same address that shows the worlds, and lets people play; not with a matchmaker.
+    page: { type: "boolean", default: false },
     // Time that agents have, after SIGTERM, to receive the end of their sequences.
     "grace-ms": { type: "string", default: "5000" },
     "max-worlds": { type: "string", default: "1000" },
@@ -32,6 +34,7 @@ function serveWorlds(hooks?: ServeHooks) {
     port: Number(flags.port),
     allowInsecure: flags["allow-insecure"],
     limits: { maxWorlds },
+    page: flags.page,
     ...hooks,
     onEvent(event) {
       hooks?.onEvent(event);

@@ -45,6 +45,20 @@ test("a page's files are served over HTTP/2, too, and their heads alone", async 
   }
 });
 
+test("a page's script is compressed for clients that accept it", async () => {
+  await using server = await serving({ worlds: [tally()], page: true });
+  const lengthOf = async (encoding: string) => {
+    const response = await fetch(`${server.url}/page.js`, {
+      headers: { "accept-encoding": encoding },
+    });
+    const script = await response.text();
+    return [script.length, Number(response.headers.get("content-length"))] as const;
+  };
+  const [plain, zipped] = [await lengthOf("identity"), await lengthOf("gzip, br")];
+  expect(zipped[0]).toBe(plain[0]);
+  expect(zipped[1]).toBeLessThan(plain[1] / 2);
+});
+
 test("a server without a page serves none", async () => {
   await using server = await serving({ worlds: [tally()] });
   expect((await fetch(server.url)).status).toBe(404);

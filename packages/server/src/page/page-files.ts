@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
 import type { ServedFile } from "@dm-env-rpc/transport";
 
 /** What the page may load and whom it may call: its own server, and pictures that it has received. */
@@ -42,7 +43,11 @@ export async function pageFiles(): Promise<ReadonlyMap<string, ServedFile>> {
   const files = await Promise.all(
     Object.entries(contentTypes).map(async ([name, contentType]) => {
       const body = await readFile(new URL(name, folder));
-      const file: ServedFile = { headers: { ...headers, "content-type": contentType }, body };
+      const file: ServedFile = {
+        headers: { ...headers, "content-type": contentType },
+        body,
+        gzip: gzipSync(body),
+      };
       return [name === "index.html" ? "/" : `/${name}`, file] as const;
     }),
   );

@@ -44,6 +44,8 @@ export interface ServedFile {
   /** Headers of its response, by lower-case name: its `content-type` and whatever else. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
+  /** The body compressed by gzip, for clients that accept it. */
+  readonly gzip?: Uint8Array | undefined;
 }
 
 /** How a listener listens, and what it allows. */

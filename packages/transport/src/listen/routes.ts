@@ -197,8 +197,9 @@ export function createRoutes(options: RoutesOptions): Routes {
     setHeaders(response, corsHeaders(request.headers, options.isAllowed));
     const file = isRead(request.method) ? options.files.get(pathOf(request.url)) : undefined;
     if (file !== undefined) {
-      response.writeHead(200, headersOf(file));
-      response.end(request.method === "HEAD" ? undefined : file.body);
+      const { head, body } = responseOf(file, request.headers);
+      response.writeHead(200, head);
+      response.end(request.method === "HEAD" ? undefined : body);
       return;
     }
     const handler = handlers.get(pathOf(request.url));
@@ -261,8 +262,9 @@ export function createRoutes(options: RoutesOptions): Routes {
       }
       const file = isRead(headers[":method"]) && options.files.get(pathOf(headers[":path"]));
       if (file) {
-        http2.respond({ ":status": 200, ...headersOf(file) });
-        http2.end(headers[":method"] === "HEAD" ? undefined : file.body);
+        const { head, body } = responseOf(file, headers);
+        http2.respond({ ":status": 200, ...head });
+        http2.end(headers[":method"] === "HEAD" ? undefined : body);
         return;
       }
       const handler = handlers.get(pathOf(headers[":path"]));
@@ -331,8 +333,17 @@ function isRead(method: string | undefined): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-function headersOf({ headers, body }: ServedFile): Readonly<Record<string, string>> {
-  return { ...headers, "content-length": String(body.length) };
+/** A file as a client takes it. */
+function responseOf({ headers, body, gzip }: ServedFile, request: IncomingHttpHeaders) {
+  const isZipped = gzip !== undefined && /\bgzip\b/.test(String(request["accept-encoding"]));
+  const sent = isZipped ? gzip : body;
+  const head: Record<string, string> = {
+    ...headers,
+    "content-length": String(sent.length),
+    vary: "accept-encoding",
+    ...(isZipped ? { "content-encoding": "gzip" } : {}),
+  };
+  return { head, body: sent };
 }
 
 function setHeaders(
