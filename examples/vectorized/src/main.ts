@@ -28,7 +28,7 @@ const walk = defineEnvironment({
 await using server = await serve({ worlds: [walk] });
 await using environments = await vectorize(
   16,
-  remoteSlots(server.url, { as: walk, createSettings: ({ seed }) => ({ seed: seed ?? 0n }) }),
+  remoteSlots(server.url, { as: walk, joinSettings: ({ seed }) => ({ seed: seed ?? 0n }) }),
   { seed: 1n },
 );
 

@@ -199,3 +199,64 @@ describe("connection.join with batch", () => {
     await expect(connection.join(world, { batch: 0 })).rejects.toThrow(/at least 1/);
   });
 });
+
+describe("vectorize over remoteSlots", () => {
+  const slots = (server: Server) =>
+    remoteSlots(server.url, {
+      as: dice,
+      joinSettings: ({ seed }) => ({ seed: seed ?? 0n }),
+    });
+
+  it("joins one batch where the server can, and gives what streams give", async () => {
+    await using server = await serve({ worlds: [dice] });
+    const vector = await vectorize(size, slots(server), { seed: 3n });
+    expect(server.sessionCount).toBe(1);
+    await using others = await streams(server);
+    expect(plain(await vector.reset())).toEqual(plain(await others.reset()));
+    for (let i = 0; i < 10; i++) {
+      const actions = Array.from({ length: size }, (_, slot) => ({ bet: (i + slot) % 7 }));
+      expect(plain(await vector.step(actions))).toEqual(plain(await others.step(actions)));
+    }
+    await vector.close();
+    await expect(vector.step({ bet: 1 })).rejects.toThrow(/closed/);
+    await expect.poll(() => server.sessionCount).toBe(size);
+    expect(server.worldNames()).toHaveLength(size);
+  });
+
+  it("takes a stream for each slot where there is no batch, or where one is not what was asked for", async () => {
+    const shared = defineWorld({
+      name: "shared",
+      actions: {},
+      observations: {},
+      create: () => ({ step() {}, observe: {} }),
+    });
+    await using server = await serve({ worlds: [dice, shared] });
+    const sessions = async (factory: Parameters<typeof vectorize>[1], options = {}) => {
+      await using vector = await vectorize(3, factory as never, options);
+      await vector.reset();
+      return server.sessionCount;
+    };
+    const own = (createSettings: () => object) =>
+      remoteSlots(server.url, { createSettings: createSettings as never });
+    expect(await sessions(own(() => ({ world_type: "dice" })) as never)).toBe(1);
+    expect(await sessions(own(() => ({ world_type: "shared" })) as never)).toBe(3);
+    expect(await sessions(own(() => ({ world_type: "dice", seed: 1n })) as never)).toBe(3);
+    const dices = own(() => ({ world_type: "dice" })) as never;
+    expect(await sessions(dices, { batch: false })).toBe(3);
+    expect(await sessions(dices, { batchSize: 2 })).toBe(3);
+  });
+
+  it("makes the batch again when its server is gone", async () => {
+    const first = await serve({ worlds: [dice] });
+    await using vector = await vectorize(size, slots(first), { restart: { initialMs: 20 } });
+    await vector.reset();
+    await vector.step({ bet: 1 });
+    await first.close();
+    await using _ = await serve({ worlds: [dice], port: first.port });
+    const lost = await vector.step({ bet: 1 });
+    expect([...lost.valid]).toEqual([0, 0, 0, 0]);
+    expect(lost.failures.every((failure) => failure instanceof Error)).toBe(true);
+    expect([...(await vector.step({ bet: 1 })).first]).toEqual([1, 1, 1, 1]);
+    expect([...(await vector.step({ bet: 1 })).first]).not.toEqual([1, 1, 1, 1]);
+  });
+});

@@ -82,6 +82,8 @@ export interface BatchJoinOptions<
     JoinOptions<A, O, N>,
     "as" | "settings" | "observations" | "destroyOnClose" | "signal" | "timeoutMs"
   > {
+  /** Whether closing the vector closes the connection, too. Default false. */
+  readonly closeConnection?: boolean | undefined;
   /** Number of slots. */
   readonly batch: number;
   /** Default `next-step`. */

@@ -15,6 +15,8 @@ export type { BackoffOptions } from "../stream/backoff.ts";
 export { type RemoteSlotOptions, remoteSlots } from "./remote-slots.ts";
 export { vectorize } from "./vectorize.ts";
 export type {
+  BatchFactory,
+  BatchSlots,
   SlotFactory,
   SlotRequest,
   Unstacked,

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type Settings, type Specs } from "@dm-env-rpc/tensor-codec";
+import {
+  DmEnvRpcError,
+  isDmEnvRpcError,
+  type PackedTensor,
+  type Settings,
+  type Specs,
+} from "@dm-env-rpc/tensor-codec";
 import { type ConnectOptions, connect, connectionCodecs } from "../connection/connect.ts";
+import { sameSettings } from "../environment/batch/same-settings.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
 import type { JoinOptions } from "../environment/environment.ts";
-import type { SlotFactory, SlotRequest } from "./vectorize-options.ts";
+import { isRefusal } from "../stream/faults.ts";
+import type { BatchFactory, BatchSlots, SlotRequest } from "./vectorize-options.ts";
 
 /** How slots join worlds of servers. */
 export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>
@@ -31,7 +39,7 @@ export function remoteSlots<
 >(
   addresses: string | readonly string[],
   options: RemoteSlotOptions<A, O, N> = {},
-): SlotFactory<ActionOf<A>, ObservationOf<O, N>> {
+): BatchFactory<ActionOf<A>, ObservationOf<O, N>> {
   const all = typeof addresses === "string" ? [addresses] : addresses;
   if (all.length === 0) {
     throw new DmEnvRpcError("INVALID_ARGUMENT", "expected at least one address, received none", {
@@ -41,13 +49,11 @@ export function remoteSlots<
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
   // One codec for all slots: their messages share layouts.
   const codecs = connectionCodecs();
-  return async (request) => {
+  const open = (slot: number, signal: AbortSignal) =>
+    connect(all[slot % all.length] as string, { codecs, ...connecting, signal });
+  const make = async (request: SlotRequest) => {
     const { slot, signal, buffers } = request;
-    const connection = await connect(all[slot % all.length] as string, {
-      codecs,
-      ...connecting,
-      signal,
-    });
+    const connection = await open(slot, signal);
     try {
       const world =
         shared ??
@@ -68,4 +74,85 @@ export function remoteSlots<
       throw error;
     }
   };
+  const joinBatch = async ({ size, seed: first, signal, ...rest }: BatchSlots) => {
+    const { reward, discount, changedSpecs, tensors, ...plain } = join;
+    const isPlain = [reward, discount, changedSpecs, tensors].every((one) => one === undefined);
+    const requests = Array.from({ length: size }, (_, slot) => ({
+      ...{ slot, signal, restarts: 0, buffers: rest.buffers },
+      seed: first === undefined ? undefined : first + BigInt(slot),
+    }));
+    const created = oneOf(
+      requests.map((one) => (shared === undefined ? createSettings?.(one) : undefined)),
+    );
+    const joined = oneOf(requests.map((one) => joinSettings?.(one)));
+    if (!isPlain || all.length !== 1 || created === undefined || created.seed !== undefined) {
+      return undefined;
+    }
+    if (joined === undefined) {
+      return undefined;
+    }
+    const connection = await open(0, signal);
+    let world: string | undefined;
+    try {
+      const { as } = join;
+      world = shared ?? (await connection.createWorld({ as, settings: created.settings, signal }));
+      const batch = await connection.join<A, O, N>(world, {
+        ...plain,
+        ...rest,
+        batch: size,
+        seed: joined.seed,
+        settings: joined.settings,
+        destroyOnClose: shared === undefined,
+        closeConnection: true,
+        signal,
+      });
+      return batch;
+    } catch (error) {
+      if (world !== undefined && shared === undefined && cannotBatch(error)) {
+        await connection.destroyWorld(world, { signal });
+      }
+      await connection.close();
+      if (cannotBatch(error)) {
+        return undefined;
+      }
+      throw error;
+    }
+  };
+  return Object.assign(make, { joinBatch });
+}
+
+/** True for a server that does not know batches, or refuses one. */
+function cannotBatch(error: unknown): boolean {
+  const isUnknown =
+    isDmEnvRpcError(error) && error.origin === "client" && error.code === "UNIMPLEMENTED";
+  return isRefusal(error) || isUnknown;
+}
+
+/** The settings that all slots have, and the seeds in which they differ; undefined if more is different. */
+function oneOf(
+  all: readonly (Settings | undefined)[],
+): { readonly settings: Settings; readonly seed: readonly bigint[] | undefined } | undefined {
+  const { seed: _first, ...settings } = all[0] ?? {};
+  const seeds: bigint[] = [];
+  for (const one of all) {
+    const { seed, ...others } = one ?? {};
+    const value = seed === undefined ? undefined : seedOf(seed);
+    if (value !== undefined) {
+      seeds.push(value);
+    }
+    if ((seed !== undefined && value === undefined) || !sameSettings(settings, others)) {
+      return undefined;
+    }
+  }
+  if (seeds.length > 0 && seeds.length < all.length) {
+    return undefined;
+  }
+  return { settings, seed: seeds.length > 0 ? seeds : undefined };
+}
+
+/** A seed as a bigint; undefined if it is no integer. */
+function seedOf(seed: NonNullable<Settings[string]>): bigint | undefined {
+  const value = typeof seed === "object" && "data" in seed ? (seed as PackedTensor).data[0] : seed;
+  const isInteger = typeof value === "bigint" || Number.isSafeInteger(value);
+  return isInteger ? BigInt.asUintN(64, BigInt(value as bigint | number)) : undefined;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Environment } from "../environment/environment.ts";
-import type { AutoresetMode } from "../environment/vector.ts";
+import type { AutoresetMode, VectorEnvironment } from "../environment/vector.ts";
 import type { BackoffOptions } from "../stream/backoff.ts";
 
 /** What a factory is told of the slot that it makes an environment for. */
@@ -22,8 +22,29 @@ export type SlotFactory<Action, Observation> = (
   request: SlotRequest,
 ) => Promise<Environment<Action, Observation>>;
 
+/** How the slots of a vector are joined as one batch. */
+export interface BatchSlots {
+  readonly size: number;
+  readonly autoresetMode: AutoresetMode;
+  readonly buffers: "fresh" | "reuse";
+  /** The vector's; each slot's is this plus its number. */
+  readonly seed: bigint | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A factory that can join all slots as one batch, such as that of `remoteSlots`. */
+export interface BatchFactory<Action, Observation> extends SlotFactory<Action, Observation> {
+  /** Joins the slots as one batch, which closes its connection, too; undefined where the server or the options do not allow it. */
+  joinBatch(slots: BatchSlots): Promise<VectorEnvironment<Action, Observation> | undefined>;
+}
+
 /** How to make many environments one. */
 export interface VectorizeOptions {
+  /**
+   * Whether slots are joined as one batch where their factory and the server can: all of them are stepped
+   * together then, and leave together. Default true.
+   */
+  readonly batch?: boolean | undefined;
   /** Default `next-step`, which is what an environment does by itself. */
   readonly autoresetMode?: AutoresetMode | undefined;
   /** How many slots `recv` waits for. Default: all. */

@@ -3,9 +3,11 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment/environment.ts";
 import type { VectorEnvironment } from "../environment/vector.ts";
 import { limiter } from "./limiter.ts";
+import { RestartingBatch } from "./restarting-batch.ts";
 import { slotChecker, uncheckedSlots } from "./slot-checker.ts";
 import { VectorState } from "./vector-state.ts";
 import type {
+  BatchFactory,
   SlotFactory,
   Unstacked,
   UnstackedOptions,
@@ -60,6 +62,18 @@ export async function vectorize<Action, Observation>(
     throw wrong(`a batchSize from 1 to ${factories.length}`, `${batchSize}`);
   }
 
+  if (
+    typeof second === "function" &&
+    isBatchFactory(second) &&
+    isWhole(options, factories.length)
+  ) {
+    const { signal, batch: _batch, ...rest } = options;
+    const vector = await RestartingBatch.make(second, { ...rest, size: factories.length, signal });
+    if (vector !== undefined) {
+      return vector;
+    }
+  }
+
   const closed = new AbortController();
   const abort = (): void => closed.abort(options.signal?.reason);
   if (options.signal?.aborted === true) {
@@ -87,6 +101,17 @@ export async function vectorize<Action, Observation>(
     options.signal?.removeEventListener("abort", abort);
   }
   return state;
+}
+
+function isBatchFactory<Action, Observation>(
+  factory: SlotFactory<Action, Observation>,
+): factory is BatchFactory<Action, Observation> {
+  return "joinBatch" in factory;
+}
+
+/** True if options ask for nothing that the slots of a batch cannot do. */
+function isWhole({ batch, stack, batchSize }: VectorizeOptions, size: number): boolean {
+  return batch !== false && stack !== false && (batchSize === undefined || batchSize === size);
 }
 
 function wrong(expected: string, received: string): DmEnvRpcError {

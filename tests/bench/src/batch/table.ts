@@ -136,7 +136,12 @@ export async function runBatch(
   const missing = ["gymnasium", "envpool"].filter((name) => installed[name] === undefined);
   const results: TableResult[] = [];
   for (const table of tables) {
-    const present = table.contenders.filter(({ id }) => !missing.includes(id));
+    const present = table.contenders.filter(
+      ({ id }) => !missing.includes(id) && (options.only?.includes(id) ?? true),
+    );
+    if (present.length === 0) {
+      continue;
+    }
     if (options.modes !== undefined && !table.modes.some(({ id }) => options.modes?.includes(id))) {
       continue;
     }

@@ -106,7 +106,7 @@ async function makeVector(
   options: VectorizeOptions,
 ): Promise<Vector> {
   const slots = remoteSlots(`127.0.0.1:${port}`, joinOptions(load));
-  return await vectorize(count, slots, { ...options, restart: "never" });
+  return await vectorize(count, slots, { ...options, batch: false, restart: "never" });
 }
 
 /** @throws Error when a row is not what the load shows at a tick. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, equals, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
-import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { DmEnvRpcError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
 import { timeLeft, type WaitOptions, waitFor } from "../../stream/wait.ts";
 import type { DynamicAction, DynamicObservation } from "../definition.ts";
 import type { BatchJoinOptions, Environment } from "../environment.ts";
@@ -16,6 +15,7 @@ import type {
 import { ActionStacker } from "./actions.ts";
 import { ownNames, seedSettings, slotActions } from "./join-batch.ts";
 import { type Received, ReceivedBatch } from "./received-batch.ts";
+import { sameSettings } from "./same-settings.ts";
 
 type Batch = VectorBatch<DynamicObservation, DynamicStacked>;
 
@@ -42,6 +42,7 @@ export class BatchedEnvironment
   #isOpen = false;
   #hasLeft = false;
   #failures: ArrayLike<number> | undefined;
+  readonly #closesConnection: boolean;
   #closing: Promise<void> | undefined;
 
   /** @param environment One whose observations are those of `underBatch`. */
@@ -50,6 +51,7 @@ export class BatchedEnvironment
     this.size = batch;
     this.batchSize = batch;
     this.autoresetMode = autoresetMode;
+    this.#closesConnection = options.closeConnection === true;
     this.#environment = environment;
     this.#stacker = new ActionStacker(slotActions(tables), batch);
     this.#ids = Array.from({ length: batch }, (_, slot) => slot);
@@ -287,7 +289,15 @@ export class BatchedEnvironment
 
   async #close({ timeoutMs = defaultCloseTimeoutMs }: VectorCloseOptions): Promise<void> {
     this.#hasLeft = true;
-    await this.#environment.close({ timeoutMs });
+    const { connection } = this.#environment;
+    const left = timeLeft({ timeoutMs });
+    try {
+      await this.#environment.close(left());
+    } finally {
+      if (this.#closesConnection) {
+        await connection.close({ timeoutMs: left()?.timeoutMs ?? timeoutMs });
+      }
+    }
   }
 }
 
@@ -337,22 +347,6 @@ function zeroLike(value: unknown): unknown {
     default:
       return value;
   }
-}
-
-function sameSettings(a: Settings, b: Settings): boolean {
-  const [one, other] = [packSettings(a), packSettings(b)];
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => {
-      const [mine, theirs] = [one[name], other[name]];
-      return (
-        mine !== undefined &&
-        theirs !== undefined &&
-        equals(unpackTensor(mine), unpackTensor(theirs))
-      );
-    })
-  );
 }
 
 function refused(code: "FAILED_PRECONDITION" | "INVALID_ARGUMENT", message: string): DmEnvRpcError {

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  dtypes,
+  isDmEnvRpcError,
+  type StatusCode,
+  type Tensor,
+} from "@dm-env-rpc/tensor-codec";
+import { toError } from "@dm-env-rpc/transport/internal";
+import type {
+  AutoresetMode,
+  DynamicStacked,
+  Stacked,
+  VectorBatch,
+  VectorCloseOptions,
+  VectorEnvironment,
+  VectorResetOptions,
+} from "../environment/vector.ts";
+import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { worldFate } from "../stream/faults.ts";
+import { type WaitOptions, waitFor } from "../stream/wait.ts";
+import type { BatchFactory, VectorizeOptions } from "./vectorize-options.ts";
+
+/** How a batch is made, and made again. */
+interface RestartingBatchOptions
+  extends Pick<VectorizeOptions, "autoresetMode" | "buffers" | "restart" | "seed" | "signal"> {
+  readonly size: number;
+}
+
+/** A batch that is made again when its stream or its world is gone, as a vector makes its slots again. */
+export class RestartingBatch<Action, Observation>
+  implements VectorEnvironment<Action, Observation>
+{
+  readonly size: number;
+  readonly batchSize: number;
+  readonly autoresetMode: AutoresetMode;
+  readonly #make: (
+    signal: AbortSignal,
+  ) => ReturnType<BatchFactory<Action, Observation>["joinBatch"]>;
+  readonly #restart: BackoffOptions | "never";
+  readonly #closed = new AbortController();
+  #batch: VectorEnvironment<Action, Observation>;
+  /** While the batch is being made again. */
+  #making: Promise<VectorBatch<Observation>> | undefined;
+  #last: VectorBatch<Observation> | undefined;
+  #failure: Error | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Joins the slots as one batch; undefined where that cannot be. */
+  static async make<Action, Observation>(
+    factory: BatchFactory<Action, Observation>,
+    options: RestartingBatchOptions,
+  ): Promise<RestartingBatch<Action, Observation> | undefined> {
+    const { size, autoresetMode = "next-step", buffers = "fresh", seed, signal } = options;
+    const make = (until: AbortSignal) =>
+      factory.joinBatch({ size, autoresetMode, buffers, seed, signal: until });
+    const batch = await make(signal ?? new AbortController().signal);
+    return batch && new RestartingBatch(batch, make, options.restart ?? {});
+  }
+
+  private constructor(
+    batch: VectorEnvironment<Action, Observation>,
+    make: (signal: AbortSignal) => ReturnType<BatchFactory<Action, Observation>["joinBatch"]>,
+    restart: BackoffOptions | "never",
+  ) {
+    this.size = batch.size;
+    this.batchSize = batch.batchSize;
+    this.autoresetMode = batch.autoresetMode;
+    this.#batch = batch;
+    this.#make = make;
+    this.#restart = restart;
+  }
+
+  reset(options?: VectorResetOptions): Promise<VectorBatch<Observation>> {
+    return this.#call(options, () => this.#batch.reset(options));
+  }
+
+  step(
+    actions: readonly Action[] | Action,
+    options?: WaitOptions,
+  ): Promise<VectorBatch<Observation>> {
+    return this.#call(options, () => this.#batch.step(actions, options));
+  }
+
+  sendReset(ids?: readonly number[]): void {
+    this.#refuseFailed();
+    this.#batch.sendReset(ids);
+  }
+
+  send(actions: readonly Action[] | Action, ids?: readonly number[]): void {
+    this.#refuseFailed();
+    // While the batch is being made again, `recv` gives its first steps.
+    if (this.#making === undefined) {
+      this.#batch.send(actions, ids);
+    }
+  }
+
+  recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {
+    return this.#call(options, () => this.#batch.recv(options));
+  }
+
+  async #call(
+    options: WaitOptions | undefined,
+    call: () => Promise<VectorBatch<Observation>>,
+  ): Promise<VectorBatch<Observation>> {
+    this.#refuseFailed();
+    if (this.#making !== undefined) {
+      const { signal, timeoutMs } = options ?? {};
+      return await waitFor(this.#making, "making the batch again", { signal, timeoutMs });
+    }
+    try {
+      this.#last = await call();
+      return this.#last;
+    } catch (error) {
+      if (this.#last === undefined || !isGone(error)) {
+        throw error;
+      }
+      return this.#lost(toError(error), this.#last);
+    }
+  }
+
+  #refuseFailed(): void {
+    if (this.#failure !== undefined) {
+      throw this.#failure;
+    }
+  }
+
+  /** Tells of the loss in every row, and makes the batch again meanwhile. */
+  #lost(error: Error, last: VectorBatch<Observation>): VectorBatch<Observation> {
+    if (this.#restart === "never" || this.#closing !== undefined) {
+      this.#failure = error;
+    } else {
+      const making = this.#makeAgain(this.#restart, error);
+      making.catch(() => {}); // The next call has it.
+      this.#making = making;
+    }
+    return failed(last, error);
+  }
+
+  async #makeAgain(restart: BackoffOptions, lost: Error): Promise<VectorBatch<Observation>> {
+    const { signal } = this.#closed;
+    await this.#batch.close();
+    let failure = lost;
+    const { maxAttempts = defaultMaxAttempts } = restart;
+    for (let attempt = 1; attempt <= maxAttempts && !signal.aborted; attempt++) {
+      try {
+        await pause(backoffMs(attempt, restart), "making the batch again", signal);
+        const made = await this.#make(signal);
+        if (made === undefined) {
+          throw new DmEnvRpcError("UNIMPLEMENTED", "the server does not join batches any more", {
+            origin: "client",
+          });
+        }
+        this.#batch = made;
+        const first = await made.reset();
+        this.#making = undefined;
+        this.#last = first;
+        return first;
+      } catch (error) {
+        failure = toError(error);
+        await this.#batch.close();
+      }
+    }
+    this.#making = undefined;
+    this.#failure = failure;
+    throw failure;
+  }
+
+  async leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void> {
+    await this.#batch.leave(ids, options);
+    if (ids.length > 0) {
+      await this.close(options);
+    }
+  }
+
+  close(options?: VectorCloseOptions): Promise<void> {
+    this.#closing ??= this.#close(options);
+    return this.#closing;
+  }
+
+  async #close(options: VectorCloseOptions | undefined): Promise<void> {
+    this.#closed.abort();
+    await this.#making?.catch(() => {});
+    await this.#batch.close(options);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Codes of a world that has failed, or is there no more. */
+const gone: readonly StatusCode[] = ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
+
+/** True if an error ends the agent: its stream is lost, or its world is. */
+function isGone(error: unknown): boolean {
+  if (worldFate(error) !== undefined) {
+    return true;
+  }
+  return isDmEnvRpcError(error) && error.origin === "server" && gone.includes(error.code);
+}
+
+/** A batch of which no row is valid, like another. */
+function failed<Observation>(
+  { ids, observation }: VectorBatch<Observation>,
+  error: Error,
+): VectorBatch<Observation> {
+  const zeros = (): Uint8Array => new Uint8Array(ids.length);
+  const nothing = (): null[] => ids.map(() => null);
+  return {
+    ids,
+    observation: cleared(observation as DynamicStacked) as Stacked<Observation>,
+    timeSteps: nothing(),
+    reward: new Float64Array(ids.length),
+    discount: new Float64Array(ids.length).fill(1),
+    terminated: zeros(),
+    truncated: zeros().fill(1),
+    first: zeros(),
+    valid: zeros(),
+    finalObservation: nothing(),
+    finalInfo: nothing(),
+    failures: ids.map(() => error),
+  };
+}
+
+function cleared(stack: DynamicStacked): DynamicStacked {
+  return Object.fromEntries(
+    Object.entries(stack).map(([name, value]) => {
+      if (typeof value["dtype"] !== "string") {
+        return [name, cleared(value as DynamicStacked)];
+      }
+      const { dtype, shape, data } = value as Tensor;
+      return [name, { dtype, shape, data: dtypes[dtype].allocate(data.length) } as Tensor];
+    }),
+  );
+}
