@@ -68,10 +68,23 @@ test("slots have worlds of their own, with settings, which are destroyed in the 
 test("slots of a world that is there join it, and leave it as it is", async () => {
   const { server, kinds } = await serving();
   await using _ = server;
-  const vector = await vectorize(2, remoteSlots([server.address], { world: "arena" }));
+  const slots = remoteSlots([server.address], { world: "arena" });
+  const vector = await vectorize(2, slots, { batch: false });
   await vector.reset();
   await vector.close();
   expect(kinds()).toEqual(Array(2).fill(["joinWorld", "step", "leaveWorld"]));
+});
+
+test("slots are on streams of their own where a server takes no notice of a batch", async () => {
+  const { server, kinds } = await serving();
+  await using _ = server;
+  await using vector = await vectorize(2, remoteSlots(server.address, { world: "arena" }));
+  await vector.reset();
+  expect(kinds()).toEqual([
+    ["joinWorld", "leaveWorld"],
+    ["joinWorld", "step"],
+    ["joinWorld", "step"],
+  ]);
 });
 
 test("slots take turns with the addresses; without one there are none", async () => {
