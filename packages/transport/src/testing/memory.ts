@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+/** Returns the bytes of array buffers that are still reachable: collects garbage first. */
+export function reachableArrayBuffers(): number {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
