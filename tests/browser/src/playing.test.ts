@@ -59,7 +59,7 @@ const walk = defineEnvironment({
   },
 });
 
-describe.each(chromium)("a person in $name", (browser) => {
+describe.each(installedBrowsers)("a person in $name", (browser) => {
   test("plays a gridworld beside an agent, by keys, and is told whose turn it is", async () => {
     const clock = lockstep({ deadlineMs: 120_000, onMissedDeadline: "default-action" });
     const settings = { min_agents: 2, max_agents: 2, max_steps: 4, height: 5, width: 5 };
@@ -92,7 +92,9 @@ describe.each(chromium)("a person in $name", (browser) => {
     await expect.poll(() => server.worlds()[0]?.agents).toBe(1);
     expect(opened.errors).toEqual([]);
   });
+});
 
+describe.each(chromium)("a person in $name", (browser) => {
   test("plays by buttons within the mask, and is told of a step that is refused", async () => {
     await using server = await serve({ worlds: [walk], premade: [{}], page: true });
     await using opened = await openPage(browser, `${server.url}/#/world/walk-1`);
