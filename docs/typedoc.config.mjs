@@ -36,6 +36,7 @@ const unnamed = new Set([
     "SettingTable",
     "Answer",
     ...["IsUnion", "NameIn", "SpecIn", "Merged", "OwnSpecs"],
+    ...["UntypedWorld", "UntypedWorldDefinition", "Part"],
   ],
   ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
 ]);

@@ -215,6 +215,7 @@ export interface Connection extends AsyncDisposable {
     world: string,
     options: BatchJoinOptions<A, O, N>,
   ): Promise<VectorEnvironment<ActionOf<A>, ObservationOf<O, N>>>;
+  /** Joins a world as one agent, as above. */
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
     options?: JoinOptions<A, O, N>,

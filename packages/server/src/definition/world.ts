@@ -328,6 +328,7 @@ export interface BatchedWorld
   extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
   /** True if it checks its observations against the bounds of their specs by itself. */
   readonly checksObservations: boolean;
+  /** Makes the world of one batch. */
   create(context: WorldContext<SettingValues<SettingSpecs>>): Awaitable<UntypedWorld>;
 }
 

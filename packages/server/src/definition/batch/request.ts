@@ -39,5 +39,6 @@ export interface BatchHost {
   readonly limits: SlotLimitsMs;
   /** Calls back once; returns a function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
+  /** Reports slots whose environment failed and was made again. */
   onFailed(failed: SlotFailures): void;
 }
