@@ -16,7 +16,7 @@ const anys: fc.Arbitrary<Any> = fc.record({
   value: fc.uint8Array({ maxLength: 20 }),
 });
 
-/** Data of `length` elements: floats of any bits, so of any NaN; integers of any size. */
+/** Data of `length` elements: floats with any bits, including any NaN; integers of any size. */
 export function data(dtype: DType, length: number): fc.Arbitrary<TensorData> {
   const { bytes } = dtypes[dtype];
   if (dtype === "string") {

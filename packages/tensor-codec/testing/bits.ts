@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PackedTensor, UnsetTensor } from "../src/tensors/tensor.ts";
 
-/** A tensor in a form in which `toEqual` compares bits: -0 is not 0, and NaNs differ. */
+/** Converts a tensor so that `toEqual` compares bits: -0 differs from 0, and NaNs by their payload. */
 export function bitsOf(tensor: PackedTensor | UnsetTensor): unknown {
   const { dtype, shape, data } = tensor;
   if (!ArrayBuffer.isView(data)) {
@@ -11,7 +11,7 @@ export function bitsOf(tensor: PackedTensor | UnsetTensor): unknown {
   return { dtype, shape: [...shape], data: Buffer.from(bytes).toString("hex") };
 }
 
-/** The same with every NaN alike: what is left of them in an array of numbers. */
+/** Converts a tensor in the same way, but with equal NaNs, as in an array of numbers. */
 export function valuesOf(tensor: PackedTensor | UnsetTensor): unknown {
   const { dtype, shape, data } = tensor;
   return {

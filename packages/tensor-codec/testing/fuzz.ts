@@ -19,8 +19,8 @@ const requests = createRequestCodec(limits);
 const responses = createResponseCodec(limits);
 
 /**
- * Feeds bytes to every decoder and holds them to their promises: a typed error or a
- * message, which then encodes and decodes to itself. Throws when one is broken.
+ * Feeds bytes to every decoder and checks the result: a typed error, or a
+ * message that survives encoding and decoding. Throws otherwise.
  */
 export function fuzzOne(bytes: Uint8Array): "message" | "error" {
   const results = [
@@ -31,7 +31,7 @@ export function fuzzOne(bytes: Uint8Array): "message" | "error" {
   return results.includes("message") ? "message" : "error";
 }
 
-/** `codec` knows the layouts of the messages before, `fresh` none. */
+/** Compares `codec`, which has learned layouts of earlier messages, with a `fresh` one. */
 function fuzzMessage<T extends { readonly case: string | undefined; readonly value?: unknown }>(
   codec: MessageCodec<T>,
   fresh: MessageCodec<T>,
@@ -108,7 +108,7 @@ function tensorsIn(step: unknown): readonly (PackedTensor | UnsetTensor)[] {
   return [...actions, ...observations].map(({ tensor }) => tensor);
 }
 
-/** A message as text, tensors by their bits, errors by what they say. */
+/** Converts a message to text: tensors by their bits, errors by their message. */
 export function show(message: unknown): string {
   return JSON.stringify(message, (_, value: unknown) => {
     if (typeof value === "bigint") {

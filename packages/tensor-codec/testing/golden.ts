@@ -38,7 +38,7 @@ export const golden: readonly Golden[] = Object.entries(entries).map(
   }),
 );
 
-/** The golden bytes of that name. */
+/** Returns the golden bytes with a name. */
 export function goldenBytes(name: string): Uint8Array {
   const found = golden.find((entry) => entry.name === name);
   if (found === undefined) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every way in which protobuf lets a message be written, at random. */
+/** Random choices among all encodings that protobuf allows for a message. */
 import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { TensorSchema } from "@dm-env-rpc/protocol";
@@ -8,23 +8,23 @@ import { type DType, dtypes, type TensorData } from "../src/dtypes/dtype.ts";
 import type { PackedTensor } from "../src/tensors/tensor.ts";
 import { type Bytes, delimited, group, memory, tag, varint, varintField } from "./protobuf.ts";
 
-/** Decides one thing after another; what fast-check's `gen()` gives. */
+/** A source of decisions, such as fast-check's `gen()`. */
 export interface Choices {
   boolean(): boolean;
   /** From 0 to `most`. */
   nat(most: number): number;
 }
 
-/** Choices out of a stream of numbers, which fast-check can shrink. */
+/** Makes choices from a stream of numbers, which fast-check can shrink. */
 export const choices: fc.Arbitrary<Choices> = fc.infiniteStream(fc.nat(0xffff)).map((stream) => {
   const next = () => stream.next().value as number;
   return { boolean: () => next() % 2 === 1, nat: (most) => next() % (most + 1) };
 });
 
-/** Never anything unusual: the layout that every encoder writes. */
+/** Chooses the layout that ordinary encoders write. */
 export const plain: Choices = { boolean: () => false, nat: () => 0 };
 
-/** A Tensor message in a random layout. */
+/** Encodes a Tensor message in a random layout. */
 export function layTensor({ dtype, shape, data }: PackedTensor, choose: Choices): number[] {
   const payload = dtypes[dtype].dataType;
   const parts = layArray(dtype, data, choose).map((part) => delimited(payload, part));
@@ -42,7 +42,7 @@ export function layTensor({ dtype, shape, data }: PackedTensor, choose: Choices)
   return [...decoy, ...fields, ...unknown(choose, 16)];
 }
 
-/** An array message in parts: together they are its bytes. */
+/** Encodes an array message in parts, whose concatenation is the message. */
 function layArray(dtype: DType, data: TensorData, choose: Choices): number[][] {
   const parts: number[][] = [[]];
   for (const field of arrayFields(dtype, data, choose)) {
@@ -63,7 +63,7 @@ function scalarOf(dtype: DType): ScalarType | undefined {
 function arrayFields(dtype: DType, data: TensorData, choose: Choices): number[][] {
   const scalar = scalarOf(dtype);
   if (scalar === ScalarType.BYTES) {
-    // Not repeated, but bytes: of several the last stays.
+    // A bytes field is not repeated: of several the last one counts.
     const decoys = choose.nat(5) === 5 ? [delimited(1, [1, 2, 3])] : [];
     const needed = data.length > 0 || decoys.length > 0 || choose.boolean();
     return needed ? [...decoys, delimited(1, memory(data as Uint8Array))] : [];
@@ -76,7 +76,7 @@ function arrayFields(dtype: DType, data: TensorData, choose: Choices): number[][
   return layRepeated(1, wireType, elements, choose);
 }
 
-/** A repeated number field: packed, in chunks, one by one, or all of that. */
+/** Encodes a repeated number field: packed, in chunks, one by one, or mixed. */
 export function layRepeated(
   field: number,
   wireType: number,
@@ -110,7 +110,7 @@ export function layRepeated(
   return fields;
 }
 
-/** The bytes of each element, without tag or length. */
+/** Encodes each element without tag and length. */
 function elementsOf(scalar: ScalarType | undefined, data: TensorData, choose: Choices): number[][] {
   if (data instanceof Float32Array || data instanceof Float64Array) {
     return Array.from(data, (_, i) => memory(data.subarray(i, i + 1)));
@@ -144,7 +144,7 @@ function layAny({ typeUrl, value }: Any, choose: Choices): number[] {
   ];
 }
 
-/** A payload of another dtype, which the one that follows replaces. */
+/** Encodes a payload of another dtype, which the following payload replaces. */
 function layDecoy(dtype: DType, choose: Choices): number[] {
   const other = dtype === "uint32" ? "int32" : "uint32";
   return [
@@ -174,7 +174,7 @@ export function unknown(choose: Choices, from: number): number[] {
   }
 }
 
-/** Several sequences as one, each in its own order. */
+/** Interleaves several sequences and keeps the order of each. */
 export function shuffleTogether<T>(sequences: readonly (readonly T[])[], choose: Choices): T[] {
   const rest = sequences.map((sequence) => [...sequence]);
   const merged: T[] = [];

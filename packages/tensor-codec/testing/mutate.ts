@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Random } from "../src/specs/sample.ts";
 
-/** A random source that is the same for the same seed (mulberry32). */
+/** Makes a random source that is reproducible for a seed (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -14,10 +14,10 @@ export function seeded(seed: number): Random {
 
 const upTo = (most: number, random: Random): number => Math.floor(random() * (most + 1));
 
-/** Bytes that mean something to a decoder of protobuf: ends of ranges, tags, continuations. */
+/** Bytes with a special meaning in protobuf: ends of ranges, tags, continuations. */
 const telling = [0, 1, 2, 7, 8, 10, 18, 26, 122, 0x7f, 0x80, 0x81, 0xfe, 0xff];
 
-/** The bytes with a few of them changed, removed, doubled or cut off. */
+/** Changes, removes, doubles or cuts off a few of the bytes. */
 export function mutate(bytes: Uint8Array, random: Random): Uint8Array {
   const mutated = [...bytes];
   for (let times = 1 + upTo(3, random); times > 0; times--) {
@@ -48,7 +48,7 @@ export function mutate(bytes: Uint8Array, random: Random): Uint8Array {
   return Uint8Array.from(mutated, (byte) => byte ?? 0);
 }
 
-/** Random bytes, half of them of the telling sort. */
+/** Returns random bytes, half of them with a special meaning. */
 export function noise(random: Random): Uint8Array {
   return Uint8Array.from({ length: upTo(60, random) }, () =>
     random() < 0.5 ? upTo(255, random) : (telling[upTo(telling.length - 1, random)] as number),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Protobuf written the slow way, so that tests can write what no encoder would. */
+/** A simple protobuf encoder, with which tests can write unusual messages. */
 
 export type Bytes = readonly number[];
 
-/** A varint, with so many bytes more than it needs. */
+/** Encodes a varint with the given number of superfluous bytes. */
 export function varint(value: bigint | number, padding = 0): number[] {
   let rest = BigInt.asUintN(64, BigInt(value));
   const bytes: number[] = [];
@@ -37,7 +37,7 @@ export const group = (field: number, content: Bytes): number[] => [
   ...tag(field, 4),
 ];
 
-/** The bytes of elements as they are in memory, low byte first. */
+/** Returns the bytes of elements in little-endian order. */
 export function memory(data: ArrayBufferView): number[] {
   return [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
 }

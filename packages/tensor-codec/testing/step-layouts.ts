@@ -6,7 +6,7 @@ import { tensors, uids } from "./arbitraries.ts";
 import { type Choices, layRepeated, layTensor, shuffleTogether, unknown } from "./layouts.ts";
 import { type Bytes, delimited, varint, varintField } from "./protobuf.ts";
 
-/** One entry of a map, as it will be laid out. */
+/** One entry of a map, before it is encoded. */
 export interface Entry {
   readonly uid: Uid;
   readonly tensor: Tensor;
@@ -19,7 +19,7 @@ export interface Step {
   readonly numbers: readonly Uid[];
 }
 
-/** Steps in which some UIDs come twice. */
+/** Draws steps in which some UIDs are repeated. */
 export const steps: fc.Arbitrary<Step> = fc.record({
   entries: fc.array(fc.record({ uid: fc.oneof(uids, fc.nat(3)), tensor: tensors }), {
     maxLength: 8,
@@ -27,7 +27,7 @@ export const steps: fc.Arbitrary<Step> = fc.record({
   numbers: fc.array(fc.oneof(uids, fc.nat(3)), { maxLength: 8 }),
 });
 
-/** The fields of an entry: key and value in any order, any number of times, or not at all. */
+/** Encodes an entry: key and value in any order, repeated, or absent. */
 function layEntry({ uid, tensor }: Entry, choose: Choices): number[] {
   const key = varintField(1, uid);
   const value = layTensor(tensor, choose);
@@ -54,7 +54,7 @@ function layEntry({ uid, tensor }: Entry, choose: Choices): number[] {
   }
 }
 
-/** The fields of a StepRequest, split over one or several messages. */
+/** Encodes a StepRequest, split into one or several parts. */
 export function layStepRequest({ entries, numbers }: Step, choose: Choices): number[][] {
   const actions = entries.map((entry) => delimited(1, layEntry(entry, choose)));
   const requested = layRepeated(
@@ -66,7 +66,7 @@ export function layStepRequest({ entries, numbers }: Step, choose: Choices): num
   return split(shuffleTogether([actions, requested], choose), choose);
 }
 
-/** The fields of a StepResponse, split over one or several messages. */
+/** Encodes a StepResponse, split into one or several parts. */
 export function layStepResponse({ entries, numbers }: Step, choose: Choices): number[][] {
   const observations = entries.map((entry) => delimited(2, layEntry(entry, choose)));
   const states = numbers.map((state) => varintField(1, state));
@@ -74,8 +74,8 @@ export function layStepResponse({ entries, numbers }: Step, choose: Choices): nu
 }
 
 /**
- * An envelope with a step in several parts, and now and then another payload before,
- * between or behind them.
+ * Encodes an envelope with a step in several parts, sometimes with another payload before,
+ * between or after them.
  */
 export function layEnvelope(
   parts: readonly Bytes[],

@@ -10,13 +10,13 @@ import type { Uid } from "../src/wire/primitives/uid.ts";
 import type { UidTensor } from "../src/wire/steps/step.ts";
 import { valuesOf } from "./bits.ts";
 
-/** The bytes of a message, written behind others. */
+/** Encodes a message at an offset. */
 export function encode<T>(codec: MessageCodec<T>, message: T): Uint8Array {
   const size = codec.size(message);
   const bytes = new Uint8Array(size + 6);
   const end = codec.write(message, bytes, 3);
   if (end !== size + 3) {
-    throw new Error(`wrote ${end - 3} bytes, not the ${size} it measured`);
+    throw new Error(`expected ${size} measured bytes, received ${end - 3}`);
   }
   if (bytes.subarray(end).some((byte) => byte !== 0)) {
     throw new Error("wrote past the end");

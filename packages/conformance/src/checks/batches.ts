@@ -13,7 +13,7 @@ const slots = 3;
 const [first, last] = [0, 2];
 const section = 'behaviours.md, "Batches and several seats"';
 
-/** What is observed of every slot, with the dtype of each. */
+/** Observations that every slot has, with their dtypes. */
 const slotObservations = {
   step_type: "uint8",
   terminated: "bool",
@@ -29,7 +29,7 @@ export const batchChecks: readonly Check[] = [
   ...checksOf(70, section, {
     "leading-dimension": {
       title:
-        "In a batch every spec has a leading dimension, and every slot its step type and ends.",
+        "In a batch, every spec has a leading dimension, and every slot its step type and ends.",
       notFor: needsBatches,
       async run(stage) {
         const { alone, batch } = await both(stage, {});
@@ -38,8 +38,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "first-step": {
-      title:
-        "The first step of a batch begins the sequence of every slot, and its state is RUNNING.",
+      title: "The first step of a batch starts the sequence of every slot and returns RUNNING.",
       notFor: needsBatches,
       async run(stage) {
         const batch = await joined(stage, { batch: count(slots) });
@@ -50,7 +49,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "next-step": {
-      title: "In mode next-step a slot begins its next sequence in the step after its end.",
+      title: "In mode next-step, a slot starts its next sequence in the step after its end.",
       notFor: needsAll(needsBatches, needsShortSequence),
       async run(stage) {
         const batch = await joined(stage, { batch: count(slots) }, short(stage));
@@ -77,7 +76,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "same-step": {
-      title: "In mode same-step a slot begins its next sequence in the step of its end.",
+      title: "In mode same-step, a slot starts its next sequence in the step of its end.",
       notFor: needsAll(needsBatches, needsShortSequence),
       async run(stage) {
         const settings = { batch: count(slots), autoreset: "same-step" };
@@ -93,8 +92,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     disabled: {
-      title:
-        "In mode disabled a step of a slot that has ended is an error; reset_mask begins it anew.",
+      title: "In mode disabled, a step of an ended slot is an error; reset_mask restarts the slot.",
       notFor: needsAll(needsBatches, needsShortSequence),
       async run(stage) {
         const settings = { batch: count(slots), autoreset: "disabled" };
@@ -110,7 +108,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "reset-mask": {
-      title: "reset_mask alone begins the slots that it names, and leaves the others as they are.",
+      title: "reset_mask alone restarts the masked slots and leaves the others unchanged.",
       notFor: needsBatches,
       async run(stage) {
         const batch = await joined(stage, { batch: count(slots) });
@@ -141,7 +139,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "as-alone": {
-      title: "A slot plays as the same environment alone with its seed.",
+      title: "A slot plays like a single environment with the same seed.",
       notFor: needsBatches,
       async run(stage) {
         const world = await stage.world();
@@ -161,7 +159,7 @@ export const batchChecks: readonly Check[] = [
   ...checksOf(73, section, {
     "leading-dimension": {
       title:
-        "With several seats every spec has a leading dimension, and a step is one of each row.",
+        "With several seats, every spec has a leading dimension, and a step has one row for each seat.",
       notFor: needsSeats,
       async run(stage) {
         const world = await stage.world();
@@ -201,7 +199,7 @@ async function both(stage: Stage, settings: Settings) {
   return { alone, batch };
 }
 
-/** @throws Mismatch unless specs have a leading dimension, and more are there by name and dtype. */
+/** @throws Mismatch unless specs have a leading dimension and the further observations exist with their dtypes. */
 function hasLeading(
   own: SpecTable,
   received: SpecTable,

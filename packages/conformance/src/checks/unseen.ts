@@ -35,7 +35,7 @@ export const unseen: readonly Unseen[] = [
   },
   {
     behaviour: 72,
-    what: "A slot that fails is that slot's interrupted end.",
+    what: "A failure of a slot interrupts only that slot.",
     reason: "a client cannot make an environment fail",
   },
 ];

@@ -118,6 +118,10 @@ type ArrayDTypes = {
  *
  * @throws TensorError `ragged` with the index of a row of another length, `dtype`,
  * `value`, `shape` or `limit`.
+ * @example
+ * pack([[1, 2], [3, 4]], { dtype: "int32" }); // shape [2, 2]
+ * pack(5n); // a scalar, int64
+ * pack(new Float32Array(6), { shape: [2, -1] }); // shape [2, 3], borrows the array
  */
 export function pack<V extends PackValue, D extends DType>(
   value: V,
@@ -153,12 +157,14 @@ export function pack(value: PackValue, options: PackOptions = {}): PackedTensor 
  * Packs a value for a spec and checks it against the spec.
  *
  * A scalar fills the shape. A typed array (for strings and protos a flat array) has as many elements as
- * the shape, whose variable dimension is inferred. Nested arrays have the shape. So has a tensor, unless it
- * is packed: one element for all, or one negative dimension.
+ * the shape, whose variable dimension is inferred. Nested arrays and tensors must have the shape, except that
+ * a packed tensor may have one element for all, or one negative dimension.
  *
  * The tensor borrows typed arrays and the data of tensors.
  *
  * @throws TensorError naming `name`: `dtype`, `shape`, `ragged`, `value`, `bounds` or `limit`.
+ * @example
+ * packFor(3, t.int8({ min: 0, max: 4 }), "move");
  */
 export function packFor<D extends DType>(
   value: unknown,

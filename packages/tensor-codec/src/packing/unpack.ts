@@ -32,6 +32,8 @@ export interface UnpackOptions {
  * broadcast allocates.
  *
  * @throws TensorError `shape`, `dtype` without a payload, or `limit`.
+ * @example
+ * const { dtype, shape, data } = unpack(decodeTensor(bytes));
  */
 export function unpack<D extends DType>(
   packed: PackedTensor<D> | UnsetTensor,

@@ -39,6 +39,9 @@ export type DiscreteDType = {
  *
  * @throws TensorError `spec`: two negative dimensions, a bound for each element of a variable-length spec,
  * min above max, and bounds that are NaN or beyond the dtype.
+ * @example
+ * const actions = { move: t.discrete(5), torque: t.float32([2], { min: -1, max: 1 }) };
+ * const observations = { pixels: t.uint8([84, 84, 3]), path: t.int32([-1, 2]) };
  */
 export const t: {
   readonly [D in NumericDType]: NumericBuilder<D>;

@@ -32,6 +32,8 @@ export interface SampleOptions {
  * a discrete action is one of the legal values, uniformly.
  *
  * @throws TensorError if `legal` does not fit the spec, or nothing is legal.
+ * @example
+ * const move = sample(t.discrete(5), Math.random);
  */
 export function sample<D extends DType, S extends readonly number[]>(
   spec: TensorSpec<D, S>,

@@ -78,6 +78,8 @@ export function isVariable(shape: readonly number[]): boolean {
  *
  * @throws TensorError `dtype` if the data does not hold elements of the dtype; `shape` if the shape has
  * a negative dimension or another number of elements than the data.
+ * @example
+ * const board = tensor("int8", [3, 3], new Int8Array(9));
  */
 export function tensor<D extends DType>(
   dtype: D,

@@ -35,7 +35,7 @@ export class Reader {
   /** The halves of the last varint that `varint64` read; signed, as bit operations leave them. */
   low = 0;
   high = 0;
-  /** The positions found while a step is read. */
+  /** The positions recorded while a step is read. */
   readonly notes: LayoutNotes = new LayoutNotes();
 
   open(source: Uint8Array, start: number, end: number): void {
@@ -229,7 +229,7 @@ export class Reader {
     return value;
   }
 
-  /** Reads a range of any bytes, then continues at the current position. */
+  /** Reads a range of other bytes, then continues at the current position. */
   within<T>(source: Uint8Array, start: number, end: number, read: () => T): T {
     const { source: outerSource, pos, end: outerEnd } = this;
     const outerStart = this.#start;
@@ -248,7 +248,7 @@ export class Reader {
     return value;
   }
 
-  /** The error of something well-formed that is too large. */
+  /** Makes the error of well-formed input that exceeds a limit. */
   beyond(expected: string, received: string): TensorError {
     return new TensorError({ reason: "limit", expected, received });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Up to this length a loop is faster than a call of the platform's encoder. */
+/** Up to this length, a loop is faster than a call of the platform's encoder. */
 const maxLoopedLength = 32;
 
 // Every platform has these, but only the DOM's and Node's type libraries declare them.
@@ -16,7 +16,7 @@ const encoder = new TextEncoder();
 // A leading U+FEFF in a protobuf string is text, not a byte-order mark.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The bytes of a string in UTF-8, -1 when it has a lone surrogate and so no encoding. */
+/** Returns the size of a string in UTF-8; -1 if it has a lone surrogate and so no encoding. */
 export function utf8Length(text: string): number {
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
@@ -52,7 +52,7 @@ export function writeUtf8(text: string, length: number, target: Uint8Array, pos:
   return pos + length;
 }
 
-/** Reads UTF-8; undefined when it is not well-formed. */
+/** Reads UTF-8; undefined if it is not well-formed. */
 export function readUtf8(source: Uint8Array, start: number, end: number): string | undefined {
   if (end - start <= maxLoopedLength && isAscii(source, start, end)) {
     return readAscii(source, start, end);
@@ -72,7 +72,7 @@ function isAscii(source: Uint8Array, start: number, end: number): boolean {
   return odd < 0x80;
 }
 
-/** Joins pieces of eight characters, which is half the cost of one character at a time. */
+/** Joins pieces of eight characters, at half the cost of single characters. */
 function readAscii(source: Uint8Array, start: number, end: number): string {
   let text = "";
   let pos = start;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bits, highHalf, lowHalf } from "./bits.ts";
 
-/** Bytes of an unsigned 32-bit varint. */
+/** Returns the size of an unsigned 32-bit varint. */
 export function varintSize(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : value < 0x10000000 ? 4 : 5;
 }
 
-/** Bytes of an int32 as a varint: ten when it is negative. */
+/** Returns the size of an int32 as a varint: ten bytes if it is negative. */
 export function int32Size(value: number): number {
   return value < 0 ? 10 : varintSize(value);
 }
 
-/** Bytes of a 64-bit varint, given by its halves. */
+/** Returns the size of a 64-bit varint, given by its halves. */
 export function halvesSize(low: number, high: number): number {
   // (9 n + 64) / 64 is ⌈n / 7⌉ for n from 1 to 64 significant bits.
   return high === 0 ? (352 - Math.clz32(low | 1) * 9) >>> 6 : (640 - Math.clz32(high) * 9) >>> 6;
@@ -83,7 +83,7 @@ export type IntegerArray =
   | Int32Array
   | Uint32Array;
 
-/** Bytes of integers of at most 32 bits as packed varints. */
+/** Returns the size of integers of at most 32 bits as packed varints. */
 export function varintsSize(data: IntegerArray): number {
   let all = 0;
   for (let i = 0; i < data.length; i++) {
@@ -126,10 +126,10 @@ export function writeVarints(
   return pos;
 }
 
-/** From this many 64-bit elements on, seeing them as halves costs less than a bigint each. */
+/** From this many 64-bit elements on, a view of their halves is faster than a bigint each. */
 const halvesFrom = 8;
 
-/** Bytes of 64-bit integers as packed varints. */
+/** Returns the size of 64-bit integers as packed varints. */
 export function varints64Size(data: BigInt64Array | BigUint64Array): number {
   let size = 0;
   if (data.length < halvesFrom) {
@@ -166,7 +166,7 @@ export function writeVarints64(
   return pos;
 }
 
-/** From this many bytes on, counting four at a time costs less than the view for it. */
+/** From this many bytes on, counting four at a time outweighs the cost of the view. */
 const wordsFrom = 256;
 
 /** Returns the number of varints that end in a range, which is its number of elements. */
@@ -180,7 +180,7 @@ export function countVarints(source: Uint8Array, start: number, end: number): nu
     const count = (end - at) >>> 2;
     const words = new Int32Array(source.buffer, source.byteOffset + at, count);
     for (let i = 0; i < count; ) {
-      // Four sums in a byte each, none greater than 255.
+      // Four sums in one byte each, all at most 255.
       const stop = Math.min(count, i + 255);
       let sums = 0;
       for (; i < stop; i++) {
@@ -197,8 +197,10 @@ export function countVarints(source: Uint8Array, start: number, end: number): nu
 }
 
 /**
- * Reads as many varints as `out` is long, of each the low bits that an element has. The range must
- * be known to hold that many (`countVarints`); returns false when one is too long.
+ * Reads one varint for each element of `out`, truncated to the element's width. The range must
+ * hold that many (`countVarints`).
+ *
+ * @returns False if a varint is too long.
  */
 export function readVarints(source: Uint8Array, start: number, out: IntegerArray): boolean {
   let pos = start;
@@ -232,7 +234,7 @@ export function readVarints(source: Uint8Array, start: number, out: IntegerArray
   return true;
 }
 
-/** The end of a varint of which five bytes were read; -1 when it has more than ten. */
+/** Returns the end of a varint after its first five bytes; -1 if it has more than ten. */
 function endOfVarint(source: Uint8Array, pos: number): number {
   if (source[pos] === 0xff && source[pos + 1] === 0xff && source[pos + 2] === 0xff) {
     // A negative int32, nearly always.
@@ -248,7 +250,7 @@ function endOfVarint(source: Uint8Array, pos: number): number {
   return -1;
 }
 
-/** Reads as many 64-bit varints as `halves` has pairs; as `readVarints` otherwise. */
+/** Like `readVarints`, for 64-bit elements, given by pairs of halves. */
 export function readHalves(source: Uint8Array, start: number, halves: Int32Array): boolean {
   let pos = start;
   for (let i = 0; i < halves.length; i += 2) {

@@ -16,10 +16,10 @@ interface ReadLayout extends Layout {
 }
 
 /**
- * Reads a step by the layout of an earlier one: where only the bytes of the arrays and the state differ,
- * reads only these.
+ * Reads a step by the layout of an earlier one: if only the bytes of the arrays and the state differ,
+ * it reads only these.
  *
- * The result depends on the bytes alone: it is the one of reading the whole message.
+ * The result is the same as that of reading the whole message.
  */
 export class LayoutReader<S> {
   readonly #codec: StepCodec<S>;
@@ -79,7 +79,7 @@ export class LayoutReader<S> {
       this.#layouts.learn(undefined);
       return;
     }
-    // Messages share them.
+    // Messages of the layout share them.
     Object.freeze(layout.requested);
     for (const { shape } of layout.entries) {
       Object.freeze(shape);

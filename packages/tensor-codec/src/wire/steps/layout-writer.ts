@@ -11,7 +11,7 @@ import type { StepCodec } from "./step-codec.ts";
 /** In larger messages the elements dominate the time. */
 const maxMessageBytes = 4096;
 
-/** With more varints, measuring dominates the time and may be in vain. */
+/** With more varints, measuring dominates the time and may be wasted. */
 const maxVarints = 16;
 
 /** A message that was just written needs no limits. */
@@ -22,9 +22,9 @@ const noLimits: ReadOptions = {
   copy: false,
 };
 
-/** A layout whose gaps hold elements alone, of which the number is known. */
+/** A layout whose gaps hold only elements, of a known number. */
 interface WrittenLayout extends Layout {
-  /** A message of this layout, whole: one copy of it is cheaper than many of what is fixed. */
+  /** A complete message of this layout: one copy of it is cheaper than many copies of its fixed parts. */
   readonly message: Uint8Array;
   /** Elements of each entry. */
   readonly counts: readonly number[];
@@ -32,8 +32,8 @@ interface WrittenLayout extends Layout {
 }
 
 /**
- * Writes a step by the layout of one before it: where entries, shapes and lengths are
- * the same, only the elements and the state are written, between the same bytes.
+ * Writes a step by the layout of an earlier one: if entries, shapes and lengths are
+ * the same, it writes only the elements and the state between the same bytes.
  */
 export class LayoutWriter<S> {
   readonly #codec: StepCodec<S>;
@@ -74,7 +74,7 @@ export class LayoutWriter<S> {
     }
     const entries = this.#codec.entriesOf(step);
     for (let i = 0; i < entries.length; i++) {
-      // Nothing else fits a layout.
+      // Other tensors have no layout.
       const data = (entries[i] as UidTensor).tensor.data as TensorData;
       const at = fixed.gaps[2 * i] as number;
       const size = (fixed.gaps[2 * i + 1] as number) - at;
@@ -83,7 +83,7 @@ export class LayoutWriter<S> {
     return start + fixed.length;
   }
 
-  /** Learns the layout of a message that was written at `start`, from the reader's position to its end a step. */
+  /** Learns the layout of a message that was written at `start`; the reader is at its step. */
   learn(step: S, reader: Reader, start: number): void {
     const { source, end } = reader;
     if (end - start > maxMessageBytes || !this.#layouts.worthLearning) {
@@ -131,7 +131,7 @@ export class LayoutWriter<S> {
   }
 }
 
-/** The same layout with the tag and the length in front of packed elements among its fixed bytes. */
+/** Returns the same layout with the tag and length of packed elements among its fixed bytes. */
 function elementsAlone(
   message: Uint8Array,
   layout: Layout,
@@ -157,7 +157,7 @@ function elementsAlone(
   return fixed && { ...layout, fixed, message: new Uint8Array(message), counts, encodings };
 }
 
-/** A state that takes one byte may be any other one that does; zero is not written at all. */
+/** Returns true if a state fits a layout: any nonzero state of one byte if the layout has a place for it, else the same state. */
 function fitsState(state: number, like: number, { stateAt }: FixedBytes): boolean {
   return stateAt < 0 ? state === like : state > 0 && state < 0x80;
 }

@@ -55,7 +55,7 @@ export class FixedBytes {
     const positions = this.#positions;
     const bytes = this.#bytes;
     const { stateAt } = this;
-    // Messages nearly always match: looking at all bytes costs less than a branch for each.
+    // Messages nearly always match, so comparing all bytes is faster than a branch for each.
     let difference = 0;
     for (let i = 0; i < bytes.length; i++) {
       difference |= (source[start + (positions[i] as number)] as number) ^ (bytes[i] as number);
@@ -76,11 +76,11 @@ export interface Layout {
   readonly fixed: FixedBytes;
   readonly entries: readonly EntryLayout[];
   readonly requested: readonly Uid[];
-  /** The state of the message that it was taken from. */
+  /** The state of the message from which it was learned. */
   readonly state: number;
 }
 
-/** The layout of a message that stood at `start` of what was read; undefined where it is not regular. */
+/** Returns the layout of a message that was read from `start`; undefined if it is irregular. */
 export function layoutOf<S>(
   message: Uint8Array,
   start: number,
@@ -103,14 +103,14 @@ export function layoutOf<S>(
     requested: codec.requestedOf(step).slice(),
     entries: codec.entriesOf(step).map(({ uid, tensor }) => ({
       uid,
-      // Of a regular message each entry has a payload.
+      // In a regular message, each entry has a payload.
       type: encodedTypes[tensor.dtype as DType],
       shape: tensor.shape.slice(),
     })),
   };
 }
 
-/** Layouts that may be learned in vain before only one in `messagesPerTry` messages is learned. */
+/** Number of unused layouts after which only one in `messagesPerTry` messages is learned. */
 const maxFruitless = 16;
 const messagesPerTry = 1024;
 /** Layouts in memory; the codec of a server reads the agents of all its worlds. */
@@ -149,7 +149,7 @@ export class Layouts<L> {
     return this.#skipped === 0;
   }
 
-  /** Adds a layout in place of the oldest that was not found again; undefined for one that cannot be used. */
+  /** Adds a layout in place of the oldest one that was not found again; undefined if it is unusable. */
   learn(layout: L | undefined): void {
     this.#fruitless++;
     if (layout === undefined) {

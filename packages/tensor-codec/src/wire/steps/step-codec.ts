@@ -6,7 +6,7 @@ import type { Sizes } from "../primitives/sizes.ts";
 import type { Uid } from "../primitives/uid.ts";
 import type { UidTensor } from "./step.ts";
 
-/** Reads and writes the step of one direction: the hot path. */
+/** Reads and writes the steps of one direction, which is the hot path. */
 export interface StepCodec<S> {
   size(step: S, sizes: Sizes): number;
   write(step: S, sizes: Sizes, target: Uint8Array, pos: number): number;

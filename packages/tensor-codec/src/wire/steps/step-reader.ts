@@ -38,7 +38,7 @@ export class UidTensors {
           start = reader.pos;
           firstStop = stop;
           reader.end = stop;
-          // Nearly every entry ends here. A tensor in several parts is read again as a whole.
+          // Nearly every entry ends here. A tensor in several parts is read again from its merged bytes.
           tensor = readTensor(reader, options);
           reader.end = end;
         } else {

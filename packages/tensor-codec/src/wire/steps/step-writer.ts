@@ -11,7 +11,7 @@ import type { UidTensor } from "./step.ts";
 const keyTag = (1 << 3) | varintType;
 const valueTag = (2 << 3) | lengthDelimitedType;
 
-/** The bytes of a field that is a `map<uint64, Tensor>`, its tags of one byte. */
+/** Returns the size of a field of type `map<uint64, Tensor>` with tags of one byte. */
 export function mapSize(entries: readonly UidTensor[], sizes: Sizes): number {
   let size = 0;
   for (let i = 0; i < entries.length; i++) {
@@ -22,7 +22,7 @@ export function mapSize(entries: readonly UidTensor[], sizes: Sizes): number {
   return size;
 }
 
-/** Writes a field that is a `map<uint64, Tensor>`; returns the position after it. */
+/** Writes a field of type `map<uint64, Tensor>`; returns the position after it. */
 export function writeMap(
   entries: readonly UidTensor[],
   tag: number,
@@ -41,7 +41,7 @@ export function writeMap(
   return pos;
 }
 
-/** The bytes of UIDs as packed varints. */
+/** Returns the size of UIDs as packed varints. */
 export function uidsSize(uids: readonly Uid[]): number {
   let size = 0;
   for (let i = 0; i < uids.length; i++) {

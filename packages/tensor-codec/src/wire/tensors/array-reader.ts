@@ -10,9 +10,9 @@ import { arrayField, arrayTag } from "../primitives/wire-type.ts";
 /**
  * Reads a `Tensor.*Array` from the reader's position to its end.
  *
- * Nearly every array is one packed field that fills the message. What is not, an
- * array in several chunks or unpacked, is first put together into one: the bytes of
- * an unpacked element are those of a packed chunk with one element in it.
+ * Nearly every array is one packed field that fills the message. Any other array, in several chunks or
+ * unpacked, is first merged into one: an unpacked element has the same bytes as a packed chunk with one
+ * element.
  */
 export function readArray(reader: Reader, type: EncodedType, options: ReadOptions): TensorData {
   const { encoding, allocate } = type;
@@ -44,7 +44,7 @@ export function readArray(reader: Reader, type: EncodedType, options: ReadOption
   );
 }
 
-/** The ranges of the array's fields, each of which ends where an element does. */
+/** Returns the ranges of the array's fields, each ending at the end of an element. */
 function chunksOf(reader: Reader, encoding: PackedEncoding<TensorData>): Ranges {
   const alone = encoding.alone === undefined ? undefined : (arrayField << 3) | encoding.alone;
   const ranges: number[] = [];

@@ -10,7 +10,7 @@ import { readArray } from "./array-reader.ts";
 
 const noElements: readonly never[] = Object.freeze([]);
 
-/** The tensor of an entry without one. */
+/** The tensor of an entry without a payload. */
 export const emptyTensor: UnsetTensor = Object.freeze({
   dtype: "unset",
   shape: noElements,

@@ -7,7 +7,7 @@ import { Sizes } from "../primitives/sizes.ts";
 import { readTensor } from "./tensor-reader.ts";
 import { tensorSize, writeTensor } from "./tensor-writer.ts";
 
-/** Encodes a tensor as the message `Tensor`, in a buffer of its own. */
+/** Encodes a tensor as the message `Tensor`, in a new buffer. */
 export function encodeTensor(packed: PackedTensor): Uint8Array {
   const sizes = new Sizes();
   const bytes = new Uint8Array(tensorSize(packed, sizes));
