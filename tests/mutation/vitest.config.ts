@@ -25,8 +25,8 @@ export default defineConfig({
     // Few scenarios of the model find what many find, and every mutant of the engine runs them all.
     env: { MODEL_RUNS: "20", MODEL_HTTP2_RUNS: "1", MODEL_SEED: "1" },
     // A mutant that makes a test hang fails it, long before the runner gives up on all tests.
-    testTimeout: 5_000,
-    hookTimeout: 5_000,
-    expect: { poll: { timeout: 2_000 } },
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
+    expect: { poll: { timeout: 5_000 } },
   },
 });

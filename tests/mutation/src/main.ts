@@ -42,7 +42,7 @@ for (const { name, files } of packages) {
     // Code that runs once per import would need every test again for each mutant.
     ignoreStatic: true,
     // More than one test's own limit: only a mutant that blocks its process takes this long.
-    timeoutMS: 10_000,
+    timeoutMS: 15_000,
     dryRunTimeoutMinutes: 30,
     reporters: ["progress-append-only", "html", "json"],
     htmlReporter: { fileName: `tests/mutation/reports/${name}.html` },
