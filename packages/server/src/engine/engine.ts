@@ -345,10 +345,6 @@ export class Engine {
 
   /** Takes out an agent that asked to leave, or whose stream ended. A no-op if it is out already. */
   leave(seat: Seat, done: Done<undefined>): void {
-    if (seat.state.kind === "gone") {
-      done(undefined);
-      return;
-    }
     const left: Done<undefined> = () => done(undefined);
     this.#request(left, (finish) => {
       this.#remove(seat, undefined);
@@ -357,13 +353,7 @@ export class Engine {
     });
   }
 
-  /** Takes an agent out; its outstanding request and all later ones are answered with the reason. */
-  #evict(seat: Seat, reason: DmEnvRpcError): void {
-    this.#dismiss(seat, reason);
-    this.#remove(seat, reason);
-    this.#destroyIfDrained();
-  }
-
+  /** Takes an agent without an outstanding request out; later ones are answered with the reason, if there is one. */
   #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
     const state = this.#state;
     const { onLeave } = this.#definition;
@@ -374,7 +364,7 @@ export class Engine {
     this.#release(seat);
     this.#left(seat, reason);
     if (seat.state.kind !== "gone") {
-      this.#become(seat, { kind: "gone", reason });
+      this.#become(seat, { kind: "gone", reason: reason && keepable(reason) });
     }
     this.#saveEnds();
     this.#outside.sync("leave", () => world.leave?.(seat.agent));
@@ -1158,7 +1148,8 @@ export class Engine {
     this.#outside.emit({ kind: "deadline-missed", agent: seat.agent });
     const { deadlineMs, onMissedDeadline } = this.#clock;
     if (onMissedDeadline === "leave") {
-      this.#evict(seat, tooSlow(deadlineMs));
+      // It is not the last one: another agent waits for its step.
+      this.#remove(seat, tooSlow(deadlineMs));
     }
   }
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { tally } from "../../testing/tally.ts";
+import { freeRunning } from "../clocks/free-running.ts";
+import type { AgentId } from "../definition/agent.ts";
+import { defineWorld } from "../definition/world.ts";
+import { createEnvironmentServer } from "../host/environment-server.ts";
+
+/** A world that shows what it was told last; an agent that goes up ends its own sequence. */
+function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
+  return defineWorld({
+    name: "heard",
+    clock: freeRunning(),
+    actions: { up: t.bool() },
+    observations: { last: t.string() },
+    create() {
+      let last = "nothing";
+      const over = new Set<AgentId>();
+      return {
+        join: (agent) => {
+          last = `join ${agent}`;
+        },
+        leave: (agent) => {
+          last = `leave ${agent}`;
+        },
+        step: (actions) => {
+          for (const [agent, { up }] of actions) {
+            last = `step ${agent}`;
+            if (up === true) {
+              for (const other of [1, 2] as AgentId[]) {
+                over.add(other);
+              }
+            }
+          }
+        },
+        status: (agent) => (over.has(agent) ? "terminated" : "running"),
+        observe: { last: () => last },
+        ...hooks,
+      };
+    },
+  });
+}
+
+async function playing(world = heard()) {
+  const server = createEnvironmentServer({ worlds: [world] });
+  const host = connectPeer(server);
+  const name = await host.createWorld();
+  const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
+  await Promise.all([one.step(), two.step()]);
+  return { server, host, name, one, two };
+}
+
+describe("behaviour 61: an end that its agent has not received shows the world as it was then", () => {
+  it.each([
+    [
+      "joins",
+      async (server: Parameters<typeof joinedPeers>[0], name: string) => {
+        await joinedPeers(server, name, 1);
+      },
+    ],
+    [
+      "leaves",
+      async (_server: unknown, _name: string, one: Peer) => {
+        await one.leave();
+      },
+    ],
+  ] as const)("although another agent %s meanwhile", async (_what, change) => {
+    const { server, name, one, two } = await playing();
+    expect((await one.step({ up: true })).state).toBe("TERMINATED");
+    await change(server, name, one);
+    expect(await two.step()).toEqual({ state: "TERMINATED", observations: { last: "step 1" } });
+  });
+});
+
+describe("behaviour 62: a late joiner", () => {
+  it("may be refused by the world, and may try again", async () => {
+    let isOpen = false;
+    const world = heard({
+      enter: () => {
+        if (!isOpen) {
+          throw new DmEnvRpcError("FAILED_PRECONDITION", "the gate is shut");
+        }
+      },
+    });
+    const { server, name, one } = await playing(world);
+    const [late] = (await joinedPeers(server, name, 1)) as [Peer];
+    await expect(late.step()).rejects.toThrow(/^9: the gate is shut/);
+    expect((await one.step()).state).toBe("RUNNING");
+    await expect(late.step()).rejects.toThrow(/^9: the gate is shut/);
+    isOpen = true;
+    expect((await late.step()).state).toBe("RUNNING");
+    await late.leave();
+    expect((await one.step()).state).toBe("RUNNING");
+  });
+});
+
+describe("behaviour 21: a world whose create refuses", () => {
+  it("is not there, and the next one can be made", async () => {
+    let isOpen = false;
+    const world = defineWorld({
+      name: "closed",
+      actions: {},
+      observations: {},
+      create: async () => {
+        if (!isOpen) {
+          throw new DmEnvRpcError("UNAVAILABLE", "no licence is free");
+        }
+        return { step() {}, observe: {} };
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const host = connectPeer(server);
+    await expect(host.createWorld()).rejects.toThrow(/^14: no licence is free/);
+    expect(server.worldNames()).toEqual([]);
+    isOpen = true;
+    expect(await host.createWorld()).not.toBe("");
+  });
+});
+
+describe("behaviour 17: an observation without a function", () => {
+  it("fails the join, not the first step that asks for it", async () => {
+    const world = defineWorld({
+      name: "blind",
+      actions: {},
+      observations: ({ join }: { join: object }) => ({ seen: t.int32(), ...join }),
+      create: () => ({ step() {}, observe: {} as { seen: () => number } }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const host = connectPeer(server);
+    const outcome = host.createWorld().then((name) => connectPeer(server).join(name));
+    await expect(outcome).rejects.toThrow(/"seen" but its "observe" has no function/);
+  });
+});
+
+describe("behaviour 30: a world that is drained", () => {
+  it("is destroyed when its last agent leaves, also from a step that waits for another", async () => {
+    const server = createEnvironmentServer({ worlds: [tally({ onDestroy: "drain" })] });
+    const host = connectPeer(server);
+    const world = await host.createWorld({ min_agents: 2 });
+    const [one] = (await joinedPeers(server, world, 1)) as [Peer];
+    const waiting = one.step();
+    const destroyed = host.destroyWorld(world);
+    await quiet();
+    const left = one.leave();
+    await expect(waiting).rejects.toThrow(/^1: this agent left while its request waited/);
+    await left;
+    await destroyed;
+    expect(server.worldNames()).toEqual([]);
+  });
+});
