@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npm run interop: everything that needs Python. Their client on our server, the newest
 // release and the one before it, and the package of python/ over both; then our client, and the
-// conformance suite, on theirs, and last the guide that ends with their agent. What is tests
+// conformance suite, on theirs, and last the guides that end with an agent in Python. What is tests
 // leaves a report.
 import { spawnSync } from "node:child_process";
 
@@ -37,6 +37,10 @@ const parts = [
   ["node", "scripts/python.mjs", "-m", "ruff", "check", "python"],
   ["node", "scripts/python.mjs", "-m", "ruff", "format", "--check", "python"],
   [
+    ...["node", "scripts/python.mjs", "-m", "ruff", "check"],
+    ...["--config", "python/pyproject.toml", "examples/training"],
+  ],
+  [
     "node",
     "scripts/python.mjs",
     "-m",
@@ -61,7 +65,8 @@ const parts = [
     `--junitxml=${reports}/pytest-python-previous.xml`,
   ],
   ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
-  ["node", "tests/docs/src/follow-guide.ts"],
+  ["node", "tests/docs/src/follow-guide.ts", "docs/expose-your-game.md"],
+  ["node", "tests/docs/src/follow-guide.ts", "docs/train.md"],
 ];
 
 const failed = [];

@@ -6,8 +6,8 @@ import re
 import pytest
 from processes import ROOT
 
-# tests/docs follows that one from an empty folder, with the agent that it shows.
-ELSEWHERE = {"docs/expose-your-game.md"}
+# tests/docs follows these from an empty folder, with the agents that they show.
+ELSEWHERE = {"docs/expose-your-game.md", "docs/train.md"}
 
 BLOCKS = [
     pytest.param(code, id=f"{path}-{number}")

@@ -309,7 +309,11 @@ async def gather(coroutines: Any) -> list[Any]:
 
     None is left under way: a stream whose answer is awaited must be marked before it is used again.
     """
-    results = await asyncio.gather(*coroutines, return_exceptions=True)
+    together = list(coroutines)
+    if len(together) == 1:
+        # Without the turns of the event loop that a task takes.
+        return [await together[0]]
+    results = await asyncio.gather(*together, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

@@ -16,7 +16,7 @@ const shown = /^(npm (run|start|test)\b|npx |node |bash |pnpm )/;
 
 /** Programs of other projects, which are not checked. */
 const foreign: ReadonlySet<string> = new Set([
-  ...["cd", "mkdir", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
+  ...["cd", "mkdir", "rm", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
   ...["node --test", "npx tsc"],
   ...["redis-server", "npm init", "npm pkg", "npm create"],
 ]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows docs/expose-your-game.md in an empty folder, using only what the page shows and
-// the packages as they would be published:
+// Follows a guide in an empty folder, using only what the page shows and the packages as they would be published:
 //
-//   node tests/docs/src/follow-guide.ts
+//   node tests/docs/src/follow-guide.ts docs/expose-your-game.md
 //
-// Three things differ from a reader's steps. The packages come from a registry on this machine.
-// The port is a free one. If tests/interop has a Python venv, it is used.
+// Four things differ from a reader's steps. The packages come from a registry on this machine. The port is a free one.
+// The clone beside the folder is this one. If tests/interop has a Python venv, and the page does not install the
+// Python package of this repository, that venv is used.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -15,15 +15,23 @@ import { freePort } from "@dm-env-rpc/tests-processes";
 import { at, type Block, readPage, root } from "./pages.ts";
 import { serveRegistry } from "./registry.ts";
 
-const page = readPage("docs/expose-your-game.md");
+const [path] = process.argv.slice(2);
+if (path === undefined) {
+  throw new Error("the page is missing: node tests/docs/src/follow-guide.ts PAGE");
+}
+const page = readPage(path);
+/** Where pages have a clone of this repository. */
+const clone = "../dm-env-rpc/";
 const venv = join(root, "tests/interop/.venv");
 
+const installsPackage = page.text.includes(`pip install ${clone}`);
 const folder = mkdtempSync(join(tmpdir(), "guide-"));
 const servers: ChildProcess[] = [];
 const registry = await serveRegistry(folder);
 let cwd = folder;
+const port = await freePort();
 try {
-  const port = await freePort();
+  useRegistry();
   let output = "";
   for (const block of page.blocks) {
     const text = block.lines.join("\n").replaceAll("8980", `${port}`);
@@ -54,20 +62,32 @@ async function follow(line: string): Promise<string> {
   const words = line.split(" ");
   if (words[0] === "cd") {
     cwd = join(cwd, words[1] ?? "");
-    writeFileSync(join(cwd, ".npmrc"), `@dm-env-rpc:registry=${registry.url}\n`);
+    useRegistry();
     return "";
   }
-  if (line === "node server.ts") {
-    await startServer();
+  if (line === "node server.ts" || line === "npm start") {
+    await startServer(line === "npm start" ? ["src/main.ts", "--port", `${port}`] : ["server.ts"]);
     return "";
   }
-  if (existsSync(venv) && line.includes(".venv") && !line.startsWith(".venv/bin/python ")) {
+  if (
+    existsSync(venv) &&
+    !installsPackage &&
+    line.includes(".venv") &&
+    !line.startsWith(".venv/bin/python ")
+  ) {
     if (!existsSync(join(cwd, ".venv"))) {
       symlinkSync(venv, join(cwd, ".venv"));
     }
     return "";
   }
-  return shell(line.startsWith("npm install ") ? `${line} --no-audit --no-fund` : line);
+  if (line.startsWith("npm install")) {
+    return shell(`${line} --no-audit --no-fund`);
+  }
+  return shell(line.replace("npm create ", "npm create --yes ").replace(clone, root));
+}
+
+function useRegistry(): void {
+  writeFileSync(join(cwd, ".npmrc"), `@dm-env-rpc:registry=${registry.url}\n`);
 }
 
 /** Runs a command asynchronously, because this process also serves the registry. */
@@ -85,8 +105,8 @@ async function shell(command: string): Promise<string> {
   return printed;
 }
 
-async function startServer(): Promise<void> {
-  const server = spawn(process.execPath, ["server.ts"], {
+async function startServer(args: readonly string[]): Promise<void> {
+  const server = spawn(process.execPath, args, {
     cwd,
     stdio: ["ignore", "pipe", "inherit"],
   });
