@@ -24,6 +24,7 @@ export type {
   Environment,
   JoinOptions,
   ResetOptions,
+  SeatsJoinOptions,
   SignalContext,
   WorldOptions,
 } from "./environment/environment.ts";

@@ -260,3 +260,68 @@ describe("vectorize over remoteSlots", () => {
     expect([...(await vector.step({ bet: 1 })).first]).not.toEqual([1, 1, 1, 1]);
   });
 });
+
+describe("connection.join with seats", () => {
+  /** Ends for whoever says so; everybody else goes on until the tenth tick. */
+  const race = defineWorld({
+    name: "race",
+    lateEntry: "next-sequence",
+    actions: { stop: t.bool(), stride: t.int32() },
+    observations: { tick: t.int32(), place: t.int32(), reward: t.float32() },
+    create() {
+      let tick = 0;
+      const places = new Map<number, number>();
+      const stopped = new Set<number>();
+      return {
+        start({ agents }) {
+          tick = 0;
+          stopped.clear();
+          for (const agent of agents) {
+            places.set(agent, 0);
+          }
+        },
+        step(actions) {
+          tick += 1;
+          for (const [agent, { stop, stride = 0 }] of actions) {
+            places.set(agent, (places.get(agent) ?? 0) + stride);
+            if (stop) {
+              stopped.add(agent);
+            }
+          }
+        },
+        status: (agent) => (stopped.has(agent) || tick === 4 ? "terminated" : "running"),
+        observe: {
+          tick: () => tick,
+          place: (agent) => places.get(agent) ?? 0,
+          reward: (agent) => (stopped.has(agent) ? 10 : 1),
+        },
+      };
+    },
+  });
+
+  it("behaviour 73: is a vector of the rows, of which one that waits is not valid", async () => {
+    await using server = await serve({ worlds: [race] });
+    await using connection = await connect(server.url);
+    const world = await connection.createWorld();
+    await using rows = await connection.join(world, { as: race, seats: 3 });
+    expect([...(await rows.reset()).first]).toEqual([1, 1, 1]);
+    const stride = Int32Array.of(1, 2, 3);
+    const stop = Uint8Array.of(0, 1, 0);
+    const ended = await rows.step({ stride, stop });
+    expect(ended.observation.place.data).toEqual(stride);
+    expect([...ended.terminated]).toEqual([0, 1, 0]);
+    expect(ended.finalInfo).toEqual([null, { state: "terminated", steps: 1, return: 10 }, null]);
+    for (let tick = 2; tick < 4; tick++) {
+      const { valid, finalInfo } = await rows.step({ stride });
+      expect([...valid]).toEqual([1, 0, 1]);
+      expect(finalInfo).toEqual([null, null, null]);
+    }
+    const { finalInfo } = await rows.step([{ stride: 1 }, { stride: 1 }, { stride: 1 }]);
+    const info = { state: "terminated", steps: 4, return: 4 };
+    expect(finalInfo).toEqual([info, null, info]);
+    expect([...(await rows.step({})).first]).toEqual([1, 1, 1]);
+    await rows.step({ stride });
+    expect([...(await rows.reset()).first]).toEqual([1, 1, 1]);
+    await expect(rows.reset({ mask: [true, false, true] })).rejects.toThrow(/reset all/);
+  });
+});

@@ -12,13 +12,14 @@ import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { maxTimeoutMs } from "@dm-env-rpc/transport";
 import { BatchedEnvironment } from "../environment/batch/batched-environment.ts";
-import { batchSettings, underBatch } from "../environment/batch/join-batch.ts";
+import { rowsSettings, underRows } from "../environment/batch/join-batch.ts";
 import type { ActionOf, NameOf, ObservationOf } from "../environment/definition.ts";
 import type {
   BatchJoinOptions,
   Connection,
   Environment,
   JoinOptions,
+  SeatsJoinOptions,
   WorldOptions,
 } from "../environment/environment.ts";
 import { EnvironmentState } from "../environment/environment-state.ts";
@@ -80,23 +81,26 @@ export class ConnectionState implements Connection {
 
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
-    options: BatchJoinOptions<A, O, N>,
+    options: BatchJoinOptions<A, O, N> | SeatsJoinOptions<A, O, N>,
   ): Promise<VectorEnvironment<ActionOf<A>, ObservationOf<O, N>>>;
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
     options?: JoinOptions<A, O, N>,
   ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>>;
   // The definition and the names asked for are the types; the view checks them against the specs.
-  async join(world: string, options: JoinOptions | BatchJoinOptions = {}): Promise<never> {
-    if (!("batch" in options)) {
+  async join(
+    world: string,
+    options: JoinOptions | BatchJoinOptions | SeatsJoinOptions = {},
+  ): Promise<never> {
+    if (!("batch" in options || "seats" in options)) {
       const { environment } = await this.#join(world, options, options.settings, () => options);
       return environment as never;
     }
     const { environment, tables } = await this.#join(
       world,
       options,
-      batchSettings(options),
-      (received) => underBatch(received, options),
+      rowsSettings(options),
+      (received) => underRows(received, options),
     );
     return new BatchedEnvironment(environment, tables, options) as never;
   }

@@ -73,6 +73,21 @@ export interface JoinOptions<
   readonly destroyOnClose?: boolean | undefined;
 }
 
+/** How to join a world that agents share with several seats: N agents, a row each. */
+export interface SeatsJoinOptions<
+  A extends Specs = Specs,
+  O extends Specs = Specs,
+  N extends NameOf<O> = NameOf<O>,
+> extends Pick<
+    JoinOptions<A, O, N>,
+    "as" | "settings" | "observations" | "destroyOnClose" | "signal" | "timeoutMs"
+  > {
+  /** Number of agents. */
+  readonly seats: number;
+  /** As in VectorizeOptions. Default `fresh`. */
+  readonly buffers?: "fresh" | "reuse" | undefined;
+}
+
 /** How to join a world as a batch: N environments in slots behind one agent. */
 export interface BatchJoinOptions<
   A extends Specs = Specs,
@@ -206,14 +221,15 @@ export interface Connection extends AsyncDisposable {
   /**
    * Joins a world as an agent. A connection is in one world at a time.
    *
-   * With `batch`, as that many environments in slots, which one message steps; closing them leaves the world.
+   * With `batch`, as that many environments in slots, which one message steps; with `seats`, as that many agents of a
+   * world that is shared. Closing the vector leaves the world.
    *
    * @throws DmEnvRpcError NOT_FOUND for a world that is gone, and what else the server answers.
    * @throws TensorError `spec` when the server's specs are not those of `as`; the agent has left again then.
    */
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
-    options: BatchJoinOptions<A, O, N>,
+    options: BatchJoinOptions<A, O, N> | SeatsJoinOptions<A, O, N>,
   ): Promise<VectorEnvironment<ActionOf<A>, ObservationOf<O, N>>>;
   /** Joins a world as one agent, as above. */
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(

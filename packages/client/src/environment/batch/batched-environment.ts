@@ -2,7 +2,7 @@
 import { DmEnvRpcError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
 import { timeLeft, type WaitOptions, waitFor } from "../../stream/wait.ts";
 import type { DynamicAction, DynamicObservation } from "../definition.ts";
-import type { BatchJoinOptions, Environment } from "../environment.ts";
+import type { BatchJoinOptions, Environment, SeatsJoinOptions } from "../environment.ts";
 import type { SpecTables } from "../join-specs.ts";
 import type {
   AutoresetMode,
@@ -13,8 +13,9 @@ import type {
   VectorResetOptions,
 } from "../vector.ts";
 import { ActionStacker } from "./actions.ts";
-import { ownNames, seedSettings, slotActions } from "./join-batch.ts";
+import { ownNames, seedSettings, sizeOf, slotActions } from "./join-batch.ts";
 import { type Received, ReceivedBatch } from "./received-batch.ts";
+import { RowCounts } from "./row-counts.ts";
 import { sameSettings } from "./same-settings.ts";
 
 type Batch = VectorBatch<DynamicObservation, DynamicStacked>;
@@ -43,18 +44,26 @@ export class BatchedEnvironment
   #hasLeft = false;
   #failures: ArrayLike<number> | undefined;
   readonly #closesConnection: boolean;
+  /** Counts of the seats of a shared world, which has none of them; undefined for a batch. */
+  readonly #counts: RowCounts | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @param environment One whose observations are those of `underBatch`. */
-  constructor(environment: Environment, tables: SpecTables, options: BatchJoinOptions) {
-    const { batch, autoresetMode = "next-step" } = options;
-    this.size = batch;
-    this.batchSize = batch;
-    this.autoresetMode = autoresetMode;
-    this.#closesConnection = options.closeConnection === true;
+  /** @param environment One whose observations are those of `underRows`. */
+  constructor(
+    environment: Environment,
+    tables: SpecTables,
+    options: BatchJoinOptions | SeatsJoinOptions,
+  ) {
+    const size = sizeOf(options);
+    const batch = "batch" in options ? options : undefined;
+    this.size = size;
+    this.batchSize = size;
+    this.autoresetMode = batch?.autoresetMode ?? "next-step";
+    this.#closesConnection = batch?.closeConnection === true;
+    this.#counts = batch === undefined ? new RowCounts(size) : undefined;
     this.#environment = environment;
-    this.#stacker = new ActionStacker(slotActions(tables), batch);
-    this.#ids = Array.from({ length: batch }, (_, slot) => slot);
+    this.#stacker = new ActionStacker(slotActions(tables), size);
+    this.#ids = Array.from({ length: size }, (_, slot) => slot);
     const shown = ownNames(tables, options);
     this.#showsReward = shown.includes("reward");
     this.#showsDiscount = shown.includes("discount");
@@ -76,6 +85,12 @@ export class BatchedEnvironment
 
   /** Begins the sequences of slots; on a fresh environment those of all begin. */
   #resetSlots(flags: Uint8Array | undefined, wait: WaitOptions | undefined) {
+    if (this.#counts !== undefined) {
+      if (flags?.includes(0) === true) {
+        throw refused("INVALID_ARGUMENT", "cannot reset some seats of a stream; reset all of them");
+      }
+      return this.#environment.reset(wait);
+    }
     const action: DynamicAction = this.#isFresh
       ? {}
       : { reset_mask: flags ?? new Uint8Array(this.size).fill(1) };
@@ -166,24 +181,21 @@ export class BatchedEnvironment
     const { observation, state } = await step;
     this.#isReset = true;
     this.#isFresh = state !== "running";
+    const { reward, discount, step_type: stepType, terminated, truncated, ...rest } = observation;
     const {
-      reward,
-      discount,
-      step_type: stepType,
-      terminated,
-      truncated,
       episode_return: returns,
       episode_length: lengths,
       slot_failures: failures,
       final,
-      ...others
-    } = observation;
+      ...slots
+    } = rest;
+    const others = this.#counts === undefined ? slots : rest;
     const isSameStep = this.autoresetMode === "same-step";
     const shown = {
       ...others,
       ...(this.#showsReward && { reward }),
       ...(this.#showsDiscount && { discount }),
-      ...(!isSameStep && final !== undefined && { final }),
+      ...(this.#counts === undefined && !isSameStep && final !== undefined && { final }),
     } as DynamicStacked;
     if (mask?.includes(0)) {
       clearRows(shown, mask);
@@ -191,18 +203,25 @@ export class BatchedEnvironment
     if (this.#isFresh) {
       cutShort(observation);
     }
+    const rewards =
+      reward === undefined ? new Float64Array(this.size) : dataOf<Float64Array>(reward);
+    const outcome = {
+      stepType: dataOf<Uint8Array>(stepType),
+      terminated: dataOf<Uint8Array>(terminated),
+      truncated: dataOf<Uint8Array>(truncated),
+    };
     const received: Received = {
+      ...outcome,
+      ...(this.#counts?.count(outcome, rewards) ?? {
+        lengths: dataOf<BigInt64Array>(lengths),
+        returns: dataOf<Float64Array>(returns),
+        failed: this.#newFailures(dataOf(failures)),
+      }),
       observation: shown,
       final: isSameStep ? ((final ?? {}) as DynamicStacked) : undefined,
-      reward: dataOf<Float32Array>(reward),
+      reward: rewards,
       discount: discount === undefined ? undefined : dataOf<Float32Array>(discount),
-      stepType: dataOf(stepType),
-      terminated: dataOf(terminated),
-      truncated: dataOf(truncated),
-      lengths: dataOf(lengths),
-      returns: dataOf(returns),
-      failed: this.#newFailures(dataOf(failures)),
-      mask,
+      mask: mask ?? this.#counts?.present(outcome),
     };
     return new ReceivedBatch(received, this.#ids);
   }

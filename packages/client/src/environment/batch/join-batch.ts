@@ -9,41 +9,54 @@ import {
   tensor,
 } from "@dm-env-rpc/tensor-codec";
 import type { EnvironmentDefinition, SpecsSource } from "../definition.ts";
-import type { BatchJoinOptions, JoinOptions } from "../environment.ts";
+import type { BatchJoinOptions, JoinOptions, SeatsJoinOptions } from "../environment.ts";
 import { nestSpecs, requestedObservations, type SpecTables } from "../join-specs.ts";
 
-/** Observations of every slot beside those of its environment. */
+/** Observations of every row, of a slot or of a seat, beside those of its environment. */
+const rowObservations = ["step_type", "terminated", "truncated"] as const;
+
+/** Those of every slot of a batch. */
 const slotObservations = [
   "reward",
-  "step_type",
-  "terminated",
-  "truncated",
+  ...rowObservations,
   "episode_return",
   "episode_length",
   "slot_failures",
 ] as const;
 
+/** Options of a join whose tensors have rows. */
+type RowsOptions = BatchJoinOptions | SeatsJoinOptions;
+
+const isBatch = (options: RowsOptions): options is BatchJoinOptions => "batch" in options;
+
+/** Number of rows. */
+export function sizeOf(options: RowsOptions): number {
+  return isBatch(options) ? options.batch : options.seats;
+}
+
 /** Actions beside those of the environments. */
 const ownActions: readonly string[] = ["reset_mask", "reset_seeds"];
 
-/** The settings of a join as a batch (docs/protocol-notes.md, "Batches"). */
-export function batchSettings({
-  batch,
-  autoresetMode,
-  seed,
-  settings,
-}: BatchJoinOptions): Settings {
-  const isCount = Number.isInteger(batch) && batch >= 1 && batch <= 2 ** 31 - 1;
+/** The settings of a join as a batch, or with several seats (docs/protocol-notes.md). */
+export function rowsSettings(options: RowsOptions): Settings {
+  const size = sizeOf(options);
+  const setting = isBatch(options) ? "batch" : "seats";
+  const isCount = Number.isInteger(size) && size >= 1 && size <= 2 ** 31 - 1;
   if (!isCount) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `"batch": expected a number of slots, at least 1, received ${batch}`,
+      `"${setting}": expected an integer of at least 1, received ${size}`,
       { origin: "client" },
     );
   }
+  const count = { [setting]: pack(size, { dtype: "int32" }) };
+  if (!isBatch(options)) {
+    return { ...options.settings, ...count };
+  }
+  const { autoresetMode, seed, settings } = options;
   return {
     ...settings,
-    batch: pack(batch, { dtype: "int32" }),
+    ...count,
     ...(autoresetMode !== undefined && { autoreset: autoresetMode }),
     ...seedSettings(seed),
   };
@@ -63,33 +76,37 @@ export function seedSettings(
 }
 
 /**
- * The options of the environment under a batch: it asks for what the batch shows and for what it is made of.
+ * The options of the environment under rows: it asks for what they show and for what they are made of.
  *
- * @throws DmEnvRpcError UNIMPLEMENTED of origin `client` if the server has taken no notice of the batch.
+ * @throws DmEnvRpcError UNIMPLEMENTED of origin `client` if the server has taken no notice of the setting.
  */
-export function underBatch(tables: SpecTables, options: BatchJoinOptions): JoinOptions {
-  const { as, batch, destroyOnClose, buffers, autoresetMode } = options;
-  const isBatch =
-    tables.actions.byName.get("reset_mask")?.spec.shape[0] === batch &&
-    slotObservations.every((name) => tables.observations.byName.get(name)?.spec.shape[0] === batch);
-  if (!isBatch) {
+export function underRows(tables: SpecTables, options: RowsOptions): JoinOptions {
+  const { as, destroyOnClose, buffers } = options;
+  const size = sizeOf(options);
+  const { byName } = tables.observations;
+  const made: readonly string[] = isBatch(options) ? slotObservations : rowObservations;
+  const resets = tables.actions.byName.get("reset_mask")?.spec.shape[0] === size;
+  const hasRows = made.every((name) => byName.get(name)?.spec.shape[0] === size);
+  if (!hasRows || (isBatch(options) && !resets)) {
+    const setting = isBatch(options) ? "batch" : "seats";
     throw new DmEnvRpcError(
       "UNIMPLEMENTED",
-      `the server joined one environment where a batch of ${batch} was asked for: it does not know batches; join without "batch"`,
+      `the server joined one agent where "${setting}" ${size} was asked for: it does not know the setting; join without it`,
       { origin: "client" },
     );
   }
   const names = ownNames(tables, options);
-  const more = tables.observations.byName.has("discount") ? ["discount"] : [];
-  const finals = autoresetMode === "same-step" ? names.map((name) => `final.${name}`) : [];
+  const more = ["reward", "discount"].filter((name) => byName.has(name));
+  const isSameStep = isBatch(options) && options.autoresetMode === "same-step";
+  const finals = isSameStep ? names.map((name) => `final.${name}`) : [];
   const definition: EnvironmentDefinition | undefined = as && {
     ...as,
-    actions: leading(as.actions, batch),
-    observations: leading(as.observations, batch),
+    actions: leading(as.actions, size),
+    observations: leading(as.observations, size),
   };
   return {
     as: definition,
-    observations: [...new Set([...names, ...finals, ...slotObservations, ...more])],
+    observations: [...new Set([...names, ...finals, ...made, ...more])],
     reward: () => 0,
     discount: () => 1,
     tensors: buffers === "reuse" ? "reuse" : "view",
@@ -97,13 +114,12 @@ export function underBatch(tables: SpecTables, options: BatchJoinOptions): JoinO
   };
 }
 
-/** Full names of the environment's observations that a batch shows. */
-export function ownNames(
-  { observations: table }: SpecTables,
-  { as, observations }: BatchJoinOptions,
-): string[] {
+/** Full names of the environment's observations that rows show. */
+export function ownNames({ observations: table }: SpecTables, options: RowsOptions): string[] {
+  const { as, observations } = options;
+  const made: readonly string[] = isBatch(options) ? slotObservations : rowObservations;
   const isSlots = (name: string): boolean =>
-    slotObservations.some((other) => other === name) || name.startsWith("final.");
+    made.includes(name) || (isBatch(options) && name.startsWith("final."));
   if (observations !== undefined) {
     return requestedObservations(table, observations, undefined).entries.flatMap(({ name }) =>
       isAsked(name, observations) ? [name] : [],
