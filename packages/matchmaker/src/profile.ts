@@ -7,6 +7,7 @@ import {
   LostPolicy,
   type MatchProfile,
   MatchProfileSchema,
+  Placement,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { type PoolFilter, poolFilter } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
@@ -28,6 +29,9 @@ export interface WorldPolicy {
   readonly drainMs: number;
 }
 
+/** Where the worlds of matches go. */
+export type PlacementPolicy = "packed" | "spread-worlds" | "spread-agents";
+
 /** A match profile, ready for use. */
 export interface Profile {
   readonly name: string;
@@ -36,6 +40,7 @@ export interface Profile {
   /** The tickets of one match. */
   readonly seats: number;
   readonly worldType: string;
+  readonly placement: PlacementPolicy;
   /** A CreateWorldRequest's settings. */
   readonly settings: MatchProfile["worldSettings"];
   readonly policy: WorldPolicy;
@@ -71,6 +76,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     data: matchData(message.data ?? {}, "data"),
     seats: message.seats > 0 ? message.seats : seats,
     worldType: message.worldType,
+    placement: placements.get(message.placement) ?? "packed",
     settings: message.worldSettings,
     policy: {
       resetAfterSequences: positive(policy?.resetAfterSequences),
@@ -87,6 +93,11 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     seatMs: milliseconds(message.seatTimeout) ?? defaultSeatMs,
   };
 }
+
+const placements: ReadonlyMap<Placement, PlacementPolicy> = new Map([
+  [Placement.SPREAD_WORLDS, "spread-worlds"],
+  [Placement.SPREAD_AGENTS, "spread-agents"],
+]);
 
 const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new Map([
   [DestroyMode.FORCE, "force"],

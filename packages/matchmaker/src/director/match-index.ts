@@ -2,11 +2,11 @@
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../events.ts";
 import type { WaitingTicket } from "../functions/match-function.ts";
-import { byAge } from "../functions/match-function.ts";
 import type { MatchFunctions } from "../functions/profile-function.ts";
 import { hasEnded, type Ticket, type World } from "../model.ts";
 import { type Profile, profileMessage, profileOf } from "../profile.ts";
 import type { Replica, ReplicaChange } from "../replica.ts";
+import { AgeOrder } from "./age-order.ts";
 
 /** What a server carries. */
 export interface Load {
@@ -18,7 +18,7 @@ export interface Load {
 export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
   /** Waiting tickets by profile and pool. */
-  readonly #pools = new Map<string, Map<string, Map<string, Ticket>>>();
+  readonly #pools = new Map<string, Map<string, AgeOrder>>();
   /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
   /** Tickets that wait, and that nobody follows now. */
@@ -84,7 +84,7 @@ export class MatchIndex {
       if (tickets.size > 0) {
         isEmpty = false;
       }
-      sorted.set(name, [...tickets.values()].sort(byAge));
+      sorted.set(name, tickets.list);
     }
     return isEmpty ? undefined : sorted;
   }
@@ -171,7 +171,7 @@ export class MatchIndex {
     const pools = this.#pools.get(profile.name);
     for (const { name, fits } of profile.pools) {
       if (fits(ticket.search)) {
-        pools?.get(name)?.set(ticket.id, ticket);
+        pools?.get(name)?.add(ticket);
       }
     }
   }
@@ -186,7 +186,7 @@ export class MatchIndex {
     try {
       const profile = profileOf(profileMessage({ name, message }), this.#functions);
       this.profiles.set(name, profile);
-      this.#pools.set(name, new Map(profile.pools.map((pool) => [pool.name, new Map()])));
+      this.#pools.set(name, new Map(profile.pools.map((pool) => [pool.name, new AgeOrder()])));
       for (const ticket of this.waiting.values()) {
         this.#sort(profile, ticket);
       }

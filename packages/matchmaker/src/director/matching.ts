@@ -33,10 +33,13 @@ export async function makeMatches(
 ): Promise<boolean> {
   const { matchIndex, settings } = context;
   const proposals: Proposal[] = [];
+  /** Worlds that are ready, by profile: the next one that may be used is the last. */
+  const spares = new Map<string, Stored<World>[]>();
   let isMore = false;
   for (const profile of matchIndex.profiles.values()) {
-    const room =
-      placement.room(profile.worldType, profile.seats) + sparesFor(context, profile).length;
+    const ready = sparesFor(context, profile);
+    spares.set(profile.name, ready.reverse());
+    const room = placement.room(profile) + ready.length;
     const most = Math.min(room, settings.maxMatchesPerTick);
     const { isCustom, run } = profile.match;
     const proposed = isCustom
@@ -55,7 +58,7 @@ export async function makeMatches(
     if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
       continue;
     }
-    const plan = await planFor(context, placement, proposal, used);
+    const plan = await planFor(context, placement, proposal, spares, used);
     if (plan === undefined) {
       continue;
     }
@@ -130,17 +133,21 @@ async function planFor(
   context: DirectorContext,
   placement: Placement,
   proposal: Proposal,
+  spares: ReadonlyMap<string, Stored<World>[]>,
   used: Set<string>,
 ): Promise<Plan | undefined> {
   const profile = context.matchIndex.profiles.get(proposal.profile);
   if (profile === undefined) {
     return undefined;
   }
-  const spare = sparesFor(context, profile).find(
-    ({ value }) => !used.has(keyText(worldKey(value))),
-  );
-  if (spare !== undefined) {
-    used.add(keyText(worldKey(spare.value)));
+  const ready = spares.get(profile.name);
+  for (let spare = ready?.pop(); spare !== undefined; spare = ready?.pop()) {
+    const key = keyText(worldKey(spare.value));
+    // Another profile may have used it.
+    if (used.has(key)) {
+      continue;
+    }
+    used.add(key);
     return await planInSpare(context, profile, proposal, spare);
   }
   return planOnServer(context, placement, profile, proposal);
@@ -194,7 +201,7 @@ function planOnServer(
   proposal: Proposal,
 ): Plan | undefined {
   const { replica } = context;
-  const server = placement.take(profile.worldType, profile.seats);
+  const server = placement.take(profile);
   if (server === undefined) {
     return undefined;
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Placement } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
 import { violations } from "../../testing/invariants.ts";
@@ -33,4 +34,38 @@ it("a world that nobody owns is left alone while an agent is in it", async () =>
   server.worlds.get(name)?.tickets.clear();
   await house.pass(60_000, 5_000);
   expect([...server.worlds.keys()]).toEqual([]);
+});
+
+/** The worlds of each server after so many matches of two. */
+async function worldsAfter(matches: number, placement: Placement): Promise<number[]> {
+  await using house = await House.open({ profiles: [profile({ placement })] });
+  const servers = [
+    await house.serve("a", { maxWorlds: 8, maxAgents: 40 }),
+    await house.serve("b", { maxWorlds: 4, maxAgents: 40 }),
+    await house.serve("c", { maxWorlds: 8, maxAgents: 20 }),
+  ];
+  for (let count = 0; count < matches; count++) {
+    await house.tickets(2);
+    await house.settle();
+  }
+  return servers.map(({ worlds }) => worlds.size);
+}
+
+it.each([
+  ["packed", Placement.PACKED, [0, 0, 5]],
+  ["packed by default", Placement.UNSPECIFIED, [0, 0, 5]],
+  ["spread by worlds", Placement.SPREAD_WORLDS, [2, 1, 2]],
+  ["spread by agents", Placement.SPREAD_AGENTS, [2, 2, 1]],
+])("worlds are %s", async (_, placement, worlds) => {
+  expect(await worldsAfter(5, placement)).toEqual(worlds);
+});
+
+it("worlds that are placed at one look are spread, too", async () => {
+  await using house = await House.open({
+    profiles: [profile({ placement: Placement.SPREAD_AGENTS })],
+  });
+  const servers = [await house.serve("a"), await house.serve("b"), await house.serve("c")];
+  await house.tickets(12);
+  await house.settle();
+  expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });

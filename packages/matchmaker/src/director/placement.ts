@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerRecord } from "../model.ts";
+import type { PlacementPolicy, Profile } from "../profile.ts";
 import type { Replica } from "../replica.ts";
 import type { MatchIndex } from "./match-index.ts";
 
@@ -10,10 +11,18 @@ interface Room {
   seats: number;
 }
 
-/** Where worlds go: on the fullest server that fits, so that the others can be let go. */
+/** What of a profile says where its worlds go. */
+export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
+
+/**
+ * Where worlds go at one look: on the fullest server that fits, so that the others can be let go (`packed`), or on the one with
+ * the greatest share of its worlds or seats free (`spread`).
+ */
 export class Placement {
   readonly #rooms: Room[] = [];
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
+  /** Servers that may have worlds of a type, the fullest first; those without room are dropped. */
+  readonly #usable = new Map<string, Room[]>();
 
   /** @param isUsable Whether a server may have a world of a type now. */
   constructor(
@@ -33,28 +42,33 @@ export class Placement {
         this.#rooms.push({ server, worlds, seats });
       }
     }
+    this.#rooms.sort((a, b) => a.seats - b.seats || (a.server.id < b.server.id ? -1 : 1));
   }
 
-  /** How many worlds of so many seats there is room for. */
-  room(worldType: string, seats: number): number {
+  /** How many worlds of a profile there is room for. */
+  room({ worldType, seats }: Placed): number {
     let room = 0;
-    for (const candidate of this.#rooms) {
-      if (this.#fits(candidate, worldType, seats)) {
-        room += Math.min(candidate.worlds, Math.floor(candidate.seats / seats));
-      }
+    for (const candidate of this.#roomsFor(worldType)) {
+      room += Math.min(candidate.worlds, Math.floor(candidate.seats / seats));
     }
     return room;
   }
 
-  /** Takes room for a world; undefined when there is none. */
-  take(worldType: string, seats: number): ServerRecord | undefined {
+  /** Takes room for a world of a profile; undefined when there is none. */
+  take({ worldType, seats, placement }: Placed): ServerRecord | undefined {
+    const rooms = this.#roomsFor(worldType);
+    const fits = (room: Room): boolean => room.worlds > 0 && room.seats >= seats;
     let best: Room | undefined;
-    for (const candidate of this.#rooms) {
-      if (!this.#fits(candidate, worldType, seats)) {
-        continue;
-      }
-      if (best === undefined || isFuller(candidate, best)) {
-        best = candidate;
+    if (placement === "packed") {
+      best = rooms.find(fits);
+    } else {
+      for (const room of rooms) {
+        if (
+          fits(room) &&
+          (best === undefined || freeOf(room, placement) > freeOf(best, placement))
+        ) {
+          best = room;
+        }
       }
     }
     if (best === undefined) {
@@ -62,19 +76,42 @@ export class Placement {
     }
     best.worlds -= 1;
     best.seats -= seats;
+    this.#sink(rooms, best);
     return best.server;
   }
 
-  #fits({ server, worlds, seats: free }: Room, worldType: string, seats: number): boolean {
-    return (
-      worlds > 0 &&
-      free >= seats &&
-      server.worldTypes.includes(worldType) &&
-      this.#isUsable(server.id, worldType)
+  /** Moves a server that became fuller to its place; one without room is dropped. */
+  #sink(rooms: Room[], room: Room): void {
+    let at = rooms.indexOf(room);
+    if (room.worlds === 0 || room.seats === 0) {
+      rooms.splice(at, 1);
+      return;
+    }
+    for (let before = rooms[at - 1]; before !== undefined && before.seats > room.seats; ) {
+      rooms[at] = before;
+      at -= 1;
+      rooms[at] = room;
+      before = rooms[at - 1];
+    }
+  }
+
+  #roomsFor(worldType: string): Room[] {
+    const known = this.#usable.get(worldType);
+    if (known !== undefined) {
+      return known;
+    }
+    const usable = this.#rooms.filter(
+      ({ server }) => server.worldTypes.includes(worldType) && this.#isUsable(server.id, worldType),
     );
+    this.#usable.set(worldType, usable);
+    return usable;
   }
 }
 
-function isFuller(a: Room, b: Room): boolean {
-  return a.seats < b.seats || (a.seats === b.seats && a.server.id < b.server.id);
+/** The share of a server that is free. */
+function freeOf(
+  { server, worlds, seats }: Room,
+  placement: Exclude<PlacementPolicy, "packed">,
+): number {
+  return placement === "spread-worlds" ? worlds / server.maxWorlds : seats / server.maxAgents;
 }

@@ -26,7 +26,7 @@ export async function precreate(
       continue;
     }
     for (let count = spares.length; count < profile.precreated; count++) {
-      const server = placement.take(profile.worldType, profile.seats);
+      const server = placement.take(profile);
       if (server === undefined) {
         break;
       }

@@ -33,23 +33,118 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
   const { count, double, window, widenPerSecond, maxWindow = Number.POSITIVE_INFINITY } = options;
   const skill = ({ search }: WaitingTicket): number =>
     Object.hasOwn(search.doubles, double) ? (search.doubles[double] ?? 0) : 0;
+  const order = new SkillOrder(skill);
   return function* ({ pools, nowMs }) {
-    const tickets = allTickets(pools)
-      .map((ticket) => ({ ticket, skill: skill(ticket) }))
-      .sort((a, b) => a.skill - b.skill || byAge(a.ticket, b.ticket));
+    const tickets = order.of(allTickets(pools));
+    const waitedSeconds = (createdMs: number): number => Math.max(0, nowMs - createdMs) / 1_000;
+    const widthAfter = (seconds: number): number =>
+      Math.min(maxWindow, window + widenPerSecond * seconds);
+    // No group may be wider than that of the ticket that has waited longest.
+    const widest = widthAfter(waitedSeconds(order.oldestMs));
     for (let start = 0; start + count <= tickets.length; ) {
-      const group = tickets.slice(start, start + count);
-      const spread = (group.at(-1)?.skill ?? 0) - (group[0]?.skill ?? 0);
-      const oldest = Math.min(...group.map(({ ticket }) => ticket.createdMs));
-      const waitedSeconds = Math.max(0, nowMs - oldest) / 1_000;
-      if (spread <= Math.min(maxWindow, window + widenPerSecond * waitedSeconds)) {
-        yield { teams: { [everyone]: group.map(({ ticket }) => ticket) }, score: -spread };
+      const [first, last] = [tickets[start], tickets[start + count - 1]];
+      const spread = (last?.skill ?? 0) - (first?.skill ?? 0);
+      if (spread > widest) {
+        start += 1;
+        continue;
+      }
+      const group = tickets.slice(start, start + count).map(({ ticket }) => ticket);
+      const oldestMs = Math.min(...group.map(({ createdMs }) => createdMs));
+      if (spread <= widthAfter(waitedSeconds(oldestMs))) {
+        yield { teams: { [everyone]: group }, score: -spread };
         start += count;
       } else {
         start += 1;
       }
     }
   };
+}
+
+/** A ticket with its skill. */
+interface Skilled {
+  readonly ticket: WaitingTicket;
+  readonly skill: number;
+}
+
+/** Tickets in the order of their skills, kept from one look to the next. */
+class SkillOrder {
+  readonly #skillOf: (ticket: WaitingTicket) => number;
+  #tickets: readonly WaitingTicket[] = [];
+  #sorted: readonly Skilled[] = [];
+  /** When the oldest was created. */
+  oldestMs = 0;
+
+  constructor(skillOf: (ticket: WaitingTicket) => number) {
+    this.#skillOf = skillOf;
+  }
+
+  /** @param tickets The oldest first. */
+  of(tickets: readonly WaitingTicket[]): readonly Skilled[] {
+    if (tickets === this.#tickets) {
+      return this.#sorted;
+    }
+    const { come, gone } = difference(this.#tickets, tickets);
+    const kept =
+      gone.size === 0 ? this.#sorted : this.#sorted.filter(({ ticket }) => !gone.has(ticket));
+    const added = come.map((ticket) => ({ ticket, skill: this.#skillOf(ticket) })).sort(bySkill);
+    this.#tickets = tickets;
+    this.#sorted = merged(kept, added);
+    this.oldestMs = tickets[0]?.createdMs ?? 0;
+    return this.#sorted;
+  }
+}
+
+/** Compares two lists in the order of age; each ticket of one is in the other, or in the result. */
+function difference(
+  before: readonly WaitingTicket[],
+  after: readonly WaitingTicket[],
+): { readonly come: WaitingTicket[]; readonly gone: Set<WaitingTicket> } {
+  const come: WaitingTicket[] = [];
+  const gone = new Set<WaitingTicket>();
+  let at = 0;
+  for (const ticket of after) {
+    for (let old = before[at]; old !== undefined && old !== ticket; old = before[at]) {
+      if (byAge(old, ticket) > 0) {
+        break;
+      }
+      gone.add(old);
+      at += 1;
+    }
+    if (before[at] === ticket) {
+      at += 1;
+    } else {
+      come.push(ticket);
+    }
+  }
+  for (const old of before.slice(at)) {
+    gone.add(old);
+  }
+  return { come, gone };
+}
+
+function bySkill(a: Skilled, b: Skilled): number {
+  return a.skill - b.skill || byAge(a.ticket, b.ticket);
+}
+
+/** Merges two sorted lists. */
+function merged(one: readonly Skilled[], other: readonly Skilled[]): readonly Skilled[] {
+  const result: Skilled[] = [];
+  let at = 0;
+  for (const next of other) {
+    for (
+      let before = one[at];
+      before !== undefined && bySkill(before, next) < 0;
+      before = one[at]
+    ) {
+      result.push(before);
+      at += 1;
+    }
+    result.push(next);
+  }
+  for (; at < one.length; at += 1) {
+    result.push(one[at] as Skilled);
+  }
+  return result;
 }
 
 /** Reads `skill_window` of a profile. */

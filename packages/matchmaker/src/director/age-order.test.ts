@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import { skillWindow } from "../functions/skill-window.ts";
+import { AgeOrder } from "./age-order.ts";
+
+const ticket = (id: number, createdMs: number, skill = 0): WaitingTicket => ({
+  id: `t${id}`,
+  createdMs,
+  search: { doubles: { skill }, strings: {}, tags: [] },
+  extensions: {},
+});
+
+const operations = fc.array(
+  fc.record({ id: fc.nat(30), createdMs: fc.nat(50), skill: fc.nat(40), remove: fc.boolean() }),
+  { maxLength: 60 },
+);
+
+it("tickets are in the order of age, however they come and go, and the list is the same until one does", () => {
+  fc.assert(
+    fc.property(operations, (drawn) => {
+      const order = new AgeOrder();
+      const known = new Map<string, WaitingTicket>();
+      for (const { id, createdMs, remove } of drawn) {
+        // One that changes goes first, as a record does.
+        order.delete(`t${id}`);
+        known.delete(`t${id}`);
+        if (!remove) {
+          const added = ticket(id, createdMs);
+          order.add(added);
+          known.set(added.id, added);
+        }
+        expect(order.list).toEqual([...known.values()].sort(byAge));
+        expect(order.list).toBe(order.list);
+        expect(order.size).toBe(known.size);
+      }
+    }),
+  );
+});
+
+it("a skill window that has seen earlier looks proposes what a new one does", () => {
+  const options = { count: 2, double: "skill", window: 5, widenPerSecond: 1, maxWindow: 20 };
+  fc.assert(
+    fc.property(operations, fc.nat(60_000), (drawn, nowMs) => {
+      const [lasting, order] = [skillWindow(options), new AgeOrder()];
+      for (const { id, createdMs, skill, remove } of drawn) {
+        order.delete(`t${id}`);
+        if (!remove) {
+          order.add(ticket(id, createdMs, skill));
+        }
+        const pools = new Map([["all", order.list]]);
+        const context = { profile: "p", parameters: {}, pools, nowMs };
+        expect([...lasting(context)]).toEqual([...skillWindow(options)(context)]);
+      }
+    }),
+  );
+});
