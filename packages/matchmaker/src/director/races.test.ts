@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+import { recordsOf } from "../../testing/invariants.ts";
+import { SimulatedServer } from "../../testing/simulated-servers.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import type { World } from "../model.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import type { Change, CommitResult, Store } from "../store/store.ts";
+
+/** A house whose director is overtaken: `rival` runs before each of its commits, and may answer it. */
+async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
+  const time = manualTime(startMs);
+  const inner = memoryStore({ time });
+  const race: { rival(changes: readonly Change[]): Promise<CommitResult | undefined> } = {
+    rival: async () => undefined,
+  };
+  const store: Store = {
+    ...inner,
+    async commit(changes, commit) {
+      const answer = commit?.lease === undefined ? undefined : await race.rival(changes);
+      return answer ?? (await inner.commit(changes, commit));
+    },
+  };
+  const house = await House.open({ time, store, ...options });
+  const worlds = async (): Promise<World[]> => [...(await recordsOf(inner)).world.values()];
+  /** Changes a world as another commit would. */
+  const change = async (id: string, how: Partial<World>): Promise<void> => {
+    const [entry] = await inner.read([{ kind: "world", id }]);
+    const value = { ...(entry?.value as World), ...how };
+    await inner.commit([{ kind: "world", id, version: entry?.version ?? 0, value }]);
+  };
+  return { house, race, worlds, change, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+const worldsIn = (changes: readonly Change[]): World[] =>
+  changes.flatMap(({ kind, value }) => (kind === "world" && value !== undefined ? [value] : []));
+
+it("a ticket that is cancelled between two batches of late ones stays cancelled", async () => {
+  await using scene = await overtaken({ settings: { maxWaitMs: 60_000 } });
+  const { house, race } = scene;
+  const ids = await house.tickets(510);
+  const last = ids.at(-1) ?? "";
+  house.time.advance(61_000);
+  race.rival = async () => {
+    race.rival = async () => undefined;
+    await house.frontend.cancelTicket({ ticketId: last });
+    return undefined;
+  };
+  await house.matchmaker.tick();
+  expect(await house.states([ids[0] ?? "", last])).toEqual(["FAILED", "CANCELLED"]);
+});
+
+it("an open seat is not filled in a world that begins to drain meanwhile", async () => {
+  await using scene = await overtaken({ profiles: [profile({ backfill: true })] });
+  const { house, race, worlds, change } = scene;
+  const server = await house.serve("a");
+  const [first = "", second = ""] = await house.tickets(2);
+  await house.settle();
+  await house.join(first);
+  await house.join(second);
+  await house.pass(1_000);
+  for (const { tickets } of server.worlds.values()) {
+    tickets.delete(first);
+  }
+  await house.pass(1_000);
+  const [third = ""] = await house.tickets(1);
+  race.rival = async (changes) => {
+    if (changes.some(({ kind, id }) => kind === "ticket" && id === third)) {
+      race.rival = async () => undefined;
+      const [world] = await worlds();
+      const drainUntilMs = house.time.now() + 60_000;
+      await change(world?.id ?? "", { state: "draining", drainUntilMs });
+    }
+    return undefined;
+  };
+  await house.settle();
+  expect(await house.states([third])).toEqual(["WAITING"]);
+});
+
+it("a world that changes while it is to be ended is ended as it is then", async () => {
+  await using scene = await overtaken({ profiles: [profile({ count: 1 })] });
+  const { house, race, change } = scene;
+  const server = await house.serve("a");
+  const [id = ""] = await house.tickets(1);
+  await house.settle();
+  await house.join(id);
+  await house.pass(1_000);
+  const ended: number[] = [];
+  race.rival = async (changes) => {
+    for (const { id: worldId, state, resetSequences } of worldsIn(changes)) {
+      if (state === "destroying" && ended.push(resetSequences) === 1) {
+        await change(worldId, { resetSequences: 7 });
+      }
+    }
+    return undefined;
+  };
+  for (const { tickets } of server.worlds.values()) {
+    tickets.clear();
+  }
+  await house.pass(2_000);
+  expect(ended).toEqual([0, 7]);
+  expect(server.worlds.size).toBe(0);
+});
+
+it("matches that the store refuses for no reason that shows are left to the next look", async () => {
+  await using scene = await overtaken();
+  const { house, race } = scene;
+  await house.serve("a");
+  const ids = await house.tickets(2);
+  let refused = 0;
+  race.rival = async (changes) => {
+    if (!changes.some(({ kind }) => kind === "match")) {
+      return undefined;
+    }
+    refused += 1;
+    return refused > 3 ? undefined : { ok: false, conflicts: [] };
+  };
+  await house.matchmaker.tick();
+  expect(refused).toBe(1);
+  await house.settle(5);
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("a world that is being created is not taken for one that nobody owns", async () => {
+  await using house = await House.open({ settings: { orphanMs: 10_000 } });
+  const server = await house.serve("a");
+  let finish = (): void => {};
+  house.servers.pace = async (what) => {
+    if (what === "created") {
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+    }
+  };
+  const ids = await house.tickets(2);
+  await house.matchmaker.tick();
+  await expect.poll(() => server.worlds.size).toBe(1);
+  for (let seconds = 0; seconds < 15; seconds++) {
+    house.time.advance(1_000);
+    await house.report(server);
+    await house.matchmaker.tick();
+  }
+  expect(server.destroyed.size).toBe(0);
+  finish();
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("nobody is sent to an open seat of a server that may be dead", async () => {
+  await using house = await House.open({ profiles: [profile({ backfill: true })] });
+  const server = house.servers.add(new SimulatedServer("a"));
+  // Its seats are free at once: it does not tell whose agents are in them.
+  await house.registry.registerServer({
+    serverId: "a",
+    address: server.address,
+    capacity: { maxWorlds: 1, maxAgents: 2 },
+    worldTypes: ["gridworld"],
+  });
+  const [first = "", , third = ""] = await house.tickets(3);
+  await house.settle();
+  server.isUp = false;
+  await house.frontend.cancelTicket({ ticketId: first });
+  await house.settle();
+  expect(await house.states([third])).toEqual(["WAITING"]);
+});
+
+it("a server that has just answered is not asked again for a second", async () => {
+  await using house = await House.open({
+    profiles: [profile({ count: 1 })],
+    settings: { serverLeaseMs: 60_000 },
+  });
+  await house.serve("a");
+  let asked = 0;
+  const check = house.servers.check.bind(house.servers);
+  house.servers.check = async (target) => {
+    asked += 1;
+    await check(target);
+  };
+  const giveUpOne = async (): Promise<void> => {
+    const [id = ""] = await house.tickets(1);
+    await house.settle();
+    await house.frontend.cancelTicket({ ticketId: id });
+    await house.settle();
+  };
+  await giveUpOne();
+  expect(asked).toBe(1);
+  await giveUpOne();
+  expect(asked).toBe(1);
+  house.time.advance(900);
+  await giveUpOne();
+  expect(asked).toBe(1);
+  house.time.advance(200);
+  await giveUpOne();
+  expect(asked).toBe(2);
+});
