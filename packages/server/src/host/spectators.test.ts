@@ -395,6 +395,34 @@ describe("behaviour 75: watching takes no seat", () => {
     expect((await list.ended()).done).toBe(true);
   });
 
+  it("bounds the agents of a world that are watched at a time, not their viewers", async () => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    const spectator = spectatorOf(server);
+    const watch = (agent: number) =>
+      reader((options) => spectator.watchWorld({ world: "tally-1", agent }, options));
+    const viewers = Array.from({ length: 16 }, (_, agent) => watch(agent + 1));
+    await Promise.all(viewers.map((viewer) => viewer.next()));
+    using one = watch(17);
+    await expect(one.next()).rejects.toThrow(/resource_exhausted.*at most 16 in one world/);
+    using again = watch(16);
+    await again.next();
+    for (const viewer of viewers.slice(0, 3)) {
+      viewer[Symbol.dispose]();
+    }
+    await expect
+      .poll(async () => {
+        using later = watch(17);
+        return await later.next().then(
+          () => "watched",
+          () => "refused",
+        );
+      })
+      .toBe("watched");
+    for (const viewer of viewers) {
+      viewer[Symbol.dispose]();
+    }
+  });
+
   it("refuses a world that does not exist and a rate that is none", async () => {
     await using server = await serving({ worlds: [tally()], premade: [{}] });
     const spectator = spectatorOf(server);

@@ -23,6 +23,9 @@ import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
 /** Worlds that a list shows. */
 const maxListed = 1_000;
 
+/** Agents of one world that are watched at a time: each has frames of its own. */
+const maxViews = 16;
+
 /** Responses a second of a list whose viewer asks for no rate. */
 const listRate = 1;
 
@@ -92,6 +95,13 @@ export function createSpectators({
   const share = (watched: WatchedWorld, agent: AgentId | undefined) => {
     const key = JSON.stringify([watched.host.name, agent]);
     const existing = live.get(key);
+    const views = [...live.values()].filter(({ of }) => of === watched).length;
+    if (existing?.of !== watched && views >= maxViews) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `too many agents are watched: expected at most ${maxViews} in one world at a time, received one more; watch one that others watch, or try again later`,
+      );
+    }
     const shared =
       existing?.of === watched
         ? existing
@@ -129,7 +139,7 @@ export function createSpectators({
       periodMs: periodOf(request.maxRate, maxRate),
     }));
     const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
-    using shared = share(watched, agent);
+    using shared = await refusing(() => share(watched, agent));
     let seen = await shared.frames.next(0, signal);
     if (seen !== undefined) {
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
