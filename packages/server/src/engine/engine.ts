@@ -455,7 +455,6 @@ export class Engine {
         state.entered = true;
         clock.entered(state);
       } else {
-        state.lastActions = step.actions;
         clock.stepped(state);
       }
     } else if (state.kind === "ended") {

@@ -3,7 +3,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
-import { mishaps, type Scenario, scenarios } from "../../testing/model/operations.ts";
+import { mishaps, type Scenario, scenarios, seatKeys } from "../../testing/model/operations.ts";
 import { clockOf, runScenario } from "../../testing/model/run.ts";
 import { callMs } from "../../testing/model/turns.ts";
 import { oraclesOf, patient } from "../../testing/patient.ts";
@@ -107,6 +107,35 @@ it("looks for answers to the agents of a world alone, not to one that it took ou
       { do: "drop", connection: 1 },
     ],
     mishap: { call: "step", number: 1, fate: "hangs" },
+  });
+});
+
+it("behaviour 77: does not repeat a step that was taken back when another connection took the seat", async () => {
+  const requested = ["total", "tick"] as const;
+  const step = { kind: "step", action: 1, sleep: 0, requested } as const;
+  await overMemory({
+    policies: {
+      clock: { kind: "lockstep", deadlineMs: 71, policy: "repeat-last" },
+      onLeave: "continue",
+      onDrop: undefined,
+      onReset: "respawn",
+      lateEntry: "now",
+      onDestroy: "refuse",
+      resetDeadlineMs: 1009,
+      drainDeadlineMs: 3023,
+    },
+    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
+    agents: 2,
+    operations: [
+      { do: "send", connection: 0, requests: [step] },
+      { do: "send", connection: 1, requests: [step] },
+      { do: "send", connection: 0, requests: [step] },
+      {
+        do: "send",
+        connection: 2,
+        requests: [{ kind: "join", world: 0, width: 2, key: seatKeys[0] }],
+      },
+    ],
   });
 });
 
