@@ -20,7 +20,7 @@ if (path === undefined) {
   throw new Error("the page is missing: node tests/docs/src/follow-guide.ts PAGE");
 }
 const page = readPage(path);
-/** Where pages have a clone of this repository. */
+/** The path at which pages expect a clone of this repository. */
 const clone = "../dm-env-rpc/";
 const venv = join(root, "tests/interop/.venv");
 
