@@ -262,7 +262,7 @@ describe("vectorize over remoteSlots", () => {
 });
 
 describe("connection.join with seats", () => {
-  /** Ends for whoever says so; everybody else goes on until the tenth tick. */
+  /** An agent may end its own sequence; the others continue until the tenth tick. */
   const race = defineWorld({
     name: "race",
     lateEntry: "next-sequence",
