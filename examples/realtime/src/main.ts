@@ -4,7 +4,10 @@ import { blockingReset, realtime, recordStatistics, throttle } from "@dm-env-rpc
 import { defineWorld, realtime as realtimeClock, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** A stone falls; holding the key lifts it. A sequence ends on the ground, or after 60 ticks. */
+/**
+ * A stone falls; holding the key lifts it. A sequence ends on the ground, or after 60 ticks; its reward, given at
+ * the end, is the time that it lasted, in seconds.
+ */
 const stone = defineWorld({
   name: "stone",
   actions: { key: t.bool() },
@@ -13,6 +16,7 @@ const stone = defineWorld({
   create() {
     let height = 0;
     let tick = 0;
+    const status = () => (height <= 0 ? "terminated" : tick >= 60 ? "interrupted" : "running");
     return {
       start() {
         height = 10;
@@ -23,8 +27,12 @@ const stone = defineWorld({
         const [{ key = false } = {}] = actions.values();
         height += key ? 0.1 : -0.3;
       },
-      status: () => (height <= 0 ? "terminated" : tick >= 60 ? "interrupted" : "running"),
-      observe: { height: () => height, tick: () => tick, reward: () => 1 / 60 },
+      status,
+      observe: {
+        height: () => height,
+        tick: () => tick,
+        reward: () => (status() === "running" ? 0 : tick / 60),
+      },
     };
   },
 });

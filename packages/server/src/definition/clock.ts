@@ -24,7 +24,7 @@ export interface ClockSeat {
   readonly agent: AgentId;
   /** Its outstanding step; the `first` of a sequence has no actions. */
   readonly pending: { readonly actions: ActionValues; readonly first: boolean } | undefined;
-  /** The actions of its last answered step in this sequence. */
+  /** The actions of its last step that was in a tick of this sequence; only with the policy `repeat-last`. */
   readonly lastActions: ActionValues | undefined;
 }
 

@@ -323,10 +323,10 @@ export class Engine {
 
   /** Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. */
   #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
-    if (seat.held === undefined) {
+    const wasHeld = seat.held !== undefined;
+    if (!wasHeld) {
       seat.onLeft(takenAgain());
       this.#withdraw(seat, takenAgain());
-      this.#finishResetIfTold();
     }
     this.#release(seat);
     // What the old connection asked for and is not taken yet is not the agent's any more.
@@ -337,6 +337,10 @@ export class Engine {
       again.state.seat = again;
     } else {
       this.#become(again, idle);
+    }
+    if (!wasHeld) {
+      // The sequence that the reset begins takes in the agent's new seat, not the old one.
+      this.#finishResetIfTold();
     }
     return again;
   }
@@ -717,8 +721,12 @@ export class Engine {
     while (this.#nextTick !== undefined) {
       this.#tickActions = this.#nextTick;
       this.#nextTick = undefined;
+      const asked = this.#tickActions;
       if (world.validate !== undefined && !this.#isStillAccepted()) {
         continue;
+      }
+      if (this.#clock.onMissedDeadline === "repeat-last") {
+        this.#keepLastActions(asked);
       }
       this.#saveEnds();
       if (observing.hasRewards) {
@@ -729,6 +737,16 @@ export class Engine {
       }
     }
     this.#isTicking = false;
+  }
+
+  /** Keeps the actions of the steps in a tick, for ticks in which their agents have none. */
+  #keepLastActions(actions: TickActions): void {
+    for (const agent of actions.keys()) {
+      const running = this.#state.seats.get(agent)?.state;
+      if (running?.kind === "running" && running.pending?.first === false) {
+        running.lastActions = running.pending.actions;
+      }
+    }
   }
 
   /**
@@ -872,9 +890,6 @@ export class Engine {
     }
     const observations = this.#observe(running, step);
     running.pending = undefined;
-    if (!step.first) {
-      running.lastActions = step.actions;
-    }
     this.#state.waiting -= 1;
     step.reply({ case: "step", value: { state, observations } });
   }

@@ -139,6 +139,38 @@ it("behaviour 77: does not repeat a step that was taken back when another connec
   });
 });
 
+it("behaviour 77: begins the sequence of a reset with the seat that another connection took", async () => {
+  const step = { kind: "step", action: 1, sleep: 0, requested: [] } as const;
+  await withPatience({
+    policies: {
+      clock: { kind: "realtime", periodMs: 50, newest: false, policy: "repeat-last" },
+      onLeave: "continue",
+      onDrop: undefined,
+      onReset: "respawn",
+      lateEntry: "now",
+      onDestroy: "refuse",
+      resetDeadlineMs: 1009,
+      drainDeadlineMs: 3023,
+    },
+    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
+    agents: 2,
+    operations: [
+      { do: "send", connection: 1, requests: [step] },
+      { do: "drop", connection: 0 },
+      {
+        do: "send",
+        connection: 2,
+        requests: [{ kind: "resetWorld", world: 0, start: "none" }],
+      },
+      {
+        do: "send",
+        connection: 0,
+        requests: [{ kind: "join", world: 0, width: 2, key: seatKeys[1] }, step],
+      },
+    ],
+  });
+});
+
 describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
   it("agrees with the server on random requests", { timeout }, async () => {
     await check(scenarios(kind), runs, overMemory);

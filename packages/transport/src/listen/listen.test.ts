@@ -218,7 +218,7 @@ describe("hostile connections", () => {
   });
 
   test("a connection that opens no stream is closed after idleConnectionMs", async () => {
-    await using server = await serving({ idleConnectionMs: 40 });
+    await using server = await serving({ idleConnectionMs: 500 });
     const silent = connectTcp(server.listener.port, "127.0.0.1");
     const session = connectHttp2(server.listener.url);
     let goaway: number | undefined;
