@@ -87,7 +87,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const [host = "", port] = address.split(":");
     const greetings = [
       randomBytes(4096),
-      Buffer.from("GET / HTTP/1.1\r\nhost: here\r\n\r\n"),
+      Buffer.from("GET / HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n"),
       Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".padEnd(4096, "?")),
     ];
     for (let i = 0; i < 60; i++) {

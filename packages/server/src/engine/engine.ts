@@ -1091,15 +1091,13 @@ export class Engine {
   /** @param callers The seats of the caller, if it has joined this world. */
   resetWorld(callers: readonly Seat[], settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
-      for (const { state } of callers) {
-        if (state.kind === "gone") {
-          throw state.reason ?? leftAlready();
-        }
-      }
       const specs = this.#definition.resetWorldSettings ?? {};
       const values = readSettings(specs, settings, "reset world", true);
       for (const caller of callers) {
-        this.#startAnew(caller);
+        // One that was taken out meanwhile resets the world as a caller that has not joined it.
+        if (caller.state.kind !== "gone") {
+          this.#startAnew(caller);
+        }
       }
       const reset = this.#state.reset ?? this.#beginReset();
       reset.settings = { ...reset.settings, ...values };
