@@ -61,6 +61,7 @@ def test_reflection_describes_the_service_well_enough_to_call_it(channel):
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
+        "spectator.v1.SpectatorService",
     }
     pool = descriptor_pool.DescriptorPool(database)
     service = pool.FindServiceByName("dm_env_rpc.v1.Environment")

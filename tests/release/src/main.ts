@@ -20,6 +20,23 @@ const besides = {
   vitest: "^5.0.0",
 };
 
+/** The client as pages have it, and its most bytes there, minified and compressed. */
+const inPages = [
+  {
+    name: "client",
+    most: 60 * 1024,
+    module: 'import { connect } from "@dm-env-rpc/client"; globalThis.connect = connect;',
+  },
+  {
+    name: "client-and-vectors",
+    most: 70 * 1024,
+    module: `
+      import { connect } from "@dm-env-rpc/client";
+      import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
+      Object.assign(globalThis, { connect, remoteSlots, vectorize });`,
+  },
+];
+
 const scratch = mkdtempSync(join(tmpdir(), "release-check-"));
 const checks = new Checks();
 try {
@@ -115,23 +132,6 @@ async function checkModules(
   }
   return good;
 }
-
-/** The client as pages have it, and its most bytes there, minified and compressed. */
-const inPages = [
-  {
-    name: "client",
-    most: 60 * 1024,
-    module: 'import { connect } from "@dm-env-rpc/client"; globalThis.connect = connect;',
-  },
-  {
-    name: "client-and-vectors",
-    most: 70 * 1024,
-    module: `
-      import { connect } from "@dm-env-rpc/client";
-      import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
-      Object.assign(globalThis, { connect, remoteSlots, vectorize });`,
-  },
-];
 
 async function checkPages(folder: string): Promise<void> {
   for (const { name, most, module } of inPages) {

@@ -262,16 +262,21 @@ describe("the engine", () => {
     expect(statesOf(reset)).toEqual(["reset"]);
   });
 
-  it("refuses every request of an agent that has left", () => {
+  it("refuses a step and a reset of an agent that has left", () => {
     const table = tableOf(2);
     table.world.leave(table.seat(0), () => {});
     expect(statesOf(table.step(0))).toEqual([9]);
     expect(statesOf(table.reset(0))).toEqual([9]);
-    const resetBy: unknown[] = [];
-    table.world.resetWorld([table.seat(0)], new Map(), (result) => resetBy.push(result));
-    expect(resetBy).toMatchObject([{ code: "FAILED_PRECONDITION" }]);
     table.world.leave(table.seat(0), (result) => expect(result).toBeUndefined());
     expect(table.left.get(1)).toBe(1);
+  });
+
+  it("behaviour 42: resets the world for a caller whose agent has left", () => {
+    const table = tableOf(2);
+    table.world.leave(table.seat(0), () => {});
+    const resetBy: unknown[] = [];
+    table.world.resetWorld([table.seat(0)], new Map(), (result) => resetBy.push(result));
+    expect(resetBy).toEqual([undefined]);
   });
 
   it("behaviour 24: answers the step that finds out that an undelivered end cannot be observed", () => {
