@@ -172,6 +172,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     }
     pair.client.end();
     expect(await client.closed).toBeUndefined();
+    expect(await server.closed).toBeUndefined();
     expect(paused).toBe(10);
     expect(server.events.slice(-2)).toEqual(["end", "close"]);
   });
