@@ -63,7 +63,7 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
   });
 }
 
-/** Lets whoever may use the server watch it, too. */
+/** Grants every caller with access the role of a spectator too. */
 function withSpectators(authorize: Authorize): Authorize {
   return async (peer) => {
     const roles = await authorize(peer);

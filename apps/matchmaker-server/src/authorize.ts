@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual, X509Certificate } from "node:crypto";
 import type { AuthorizeCall, Caller, CallerRole } from "@dm-env-rpc/matchmaker";
 
-/** What proves the role of a caller. */
+/** Credentials that prove the role of a caller. */
 export interface Proofs {
   /** Makes an operator. */
   readonly operatorToken: string | undefined;

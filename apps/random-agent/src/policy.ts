@@ -46,7 +46,7 @@ export function randomPolicy(environment: Environment, random: Random): Policy {
 
 type Masks = DynamicObservation[string];
 
-/** Returns the mask of an action in the observation `legal_actions`; undefined if there is none of the expected form. */
+/** Returns the mask of an action in the observation `legal_actions`; undefined if it is missing or malformed. */
 function maskOf(
   name: string,
   spec: TensorSpec,

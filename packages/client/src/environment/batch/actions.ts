@@ -128,7 +128,7 @@ export class ActionStacker {
   }
 }
 
-/** What one slot has of a tensor whose first dimension are the slots: a scalar, or a tensor that borrows its elements. */
+/** Returns one slot of a tensor whose first dimension is the slots: a scalar, or a tensor that borrows its elements. */
 export function rowOf(
   data: TensorData,
   dtype: TensorSpec["dtype"],

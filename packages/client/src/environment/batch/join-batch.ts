@@ -15,7 +15,7 @@ import { nestSpecs, requestedObservations, type SpecTables } from "../join-specs
 /** Observations of every row, of a slot or of a seat, beside those of its environment. */
 const rowObservations = ["step_type", "terminated", "truncated"] as const;
 
-/** Those of every slot of a batch. */
+/** Observations of every slot of a batch. */
 const slotObservations = [
   "reward",
   ...rowObservations,

@@ -5,7 +5,7 @@ import { type TimeStep, timeStep } from "../time-step.ts";
 import type { DynamicStacked, SequenceInfo, VectorBatch } from "../vector.ts";
 import { rowOf } from "./actions.ts";
 
-/** What a server answered to a step of a batch. */
+/** A server's answer to a step of a batch. */
 export interface Received {
   readonly observation: DynamicStacked;
   readonly final: DynamicStacked | undefined;
