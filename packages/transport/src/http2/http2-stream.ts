@@ -16,6 +16,12 @@ import { Deframer } from "./framing.ts";
 import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 
+/**
+ * Messages of one chunk that are delivered before a pending write goes out. With many requests in flight, the
+ * peer then works on the first answers while this side works on the remaining requests.
+ */
+const messagesPerWrite = 32;
+
 /** Messages delivered one by one (paused and resumed in between) before other streams run. */
 const resumesPerTurn = 64;
 
@@ -319,7 +325,14 @@ export abstract class Http2MessageStream<
         this.#inflated = undefined;
         this.#hand(receiver, this.#decoder.read(inflated, 0, inflated.length), inflated.length);
       }
-      while (!this.discarding && !this.#isBlocked() && deframer.next()) {
+      for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
+        if (left === 0 && deframer.bufferedBytes > 0 && this.#outbox.bytes > 0) {
+          this.#yield();
+          break;
+        }
+        if (!deframer.next()) {
+          break;
+        }
         if (deframer.compressed) {
           this.#inflate(receiver, deframer.source.subarray(deframer.start, deframer.end));
         } else {

@@ -40,9 +40,13 @@ async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
   return turns;
 }
 
-test.each([true, false])(
-  "requests of one chunk are taken in one turn (answered: %s)",
-  async (answers) => {
-    expect(new Set(await turnsOf(80, answers)).size).toBe(1);
-  },
-);
+const sizes = (turns: readonly number[]): number[] =>
+  [...new Set(turns)].map((turn) => turns.filter((other) => other === turn).length);
+
+test("answers to the first of many requests go out before the last are taken", async () => {
+  expect(sizes(await turnsOf(80, true))).toEqual([32, 32, 16]);
+});
+
+test("many requests are taken in one go where nobody waits for anything", async () => {
+  expect(sizes(await turnsOf(80, false))).toEqual([80]);
+});
