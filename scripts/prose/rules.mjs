@@ -73,7 +73,6 @@ export const notRewritten = [
   "packages/matchmaker/",
   "packages/page/",
   "packages/server/",
-  "packages/transport/",
   "python/",
   "tests/bench/",
   "tests/browser/",

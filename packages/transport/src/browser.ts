@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Process streams for pages: what there is of this package without Node, over the platform's WebSocket. */
+/**
+ * Process streams for pages: the part of this package that works without Node, over the platform's
+ * WebSocket.
+ */
 
 export { maxTimeoutMs } from "./internal/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";

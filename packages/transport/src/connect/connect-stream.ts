@@ -21,32 +21,39 @@ import { fromGenerated, toGenerated } from "./generated-messages.ts";
 import { IterableStream } from "./iterable-stream.ts";
 import { tooLargeForConnect } from "./too-large.ts";
 
-const nobody: Peer = { address: "unknown", metadata: new Map(), certificate: undefined };
+const unknownPeer: Peer = { address: "unknown", metadata: new Map(), certificate: undefined };
 
-/** Where a handler finds who calls. */
-const peerKey: ContextKey<Peer> = createContextKey<Peer>(nobody, {
+/** Context key of the peer that makes a call. */
+const peerKey: ContextKey<Peer> = createContextKey<Peer>(unknownPeer, {
   description: "the peer of the call",
 });
 
-/** Tells the handlers of a request who calls. */
+/** Sets the peer that `peerOfCall` returns to the handlers of a request. */
 export function setPeer(values: ContextValues, peer: Peer): void {
   values.set(peerKey, peer);
 }
 
-/** Who makes a call of a route, by the context values of its handler or its interceptors. */
+/**
+ * Returns the peer that makes a call of a route, from the context values of its handler or
+ * interceptors.
+ */
 export function peerOfCall(values: ContextValues): Peer {
   return values.get(peerKey);
 }
 
-/** What a call over Connect's protocols becomes. */
+/** Options of `createProcessHandler`. */
 export interface ConnectCallOptions {
   readonly codecs: CallCodecs;
   readonly onStream: (stream: ServerStream) => void;
-  /** Most bytes of a request. */
+  /** Size limit of a request, in bytes. */
   readonly maxRequestBytes: number;
   /** Name of the limit that sets `maxRequestBytes`. */
   readonly requestLimit: string;
-  /** Counts a stream as open until what it returns is called. */
+  /**
+   * Counts a stream as open.
+   *
+   * @returns A function to call when the stream has closed.
+   */
   readonly count: () => () => void;
 }
 
@@ -57,12 +64,12 @@ export type ProcessHandler = (
 ) => AsyncIterable<EnvironmentResponse>;
 
 /**
- * Makes the handler of Process for the Connect and gRPC-Web protocols: each call becomes a
+ * Creates the handler of Process for the Connect and gRPC-Web protocols: each call becomes a
  * ServerStream, as a gRPC call does.
  *
- * Connect's iterator of requests ends the same way for a half-close and for a reset. What
- * tells them apart is the call's signal, which a reset aborts; so the end is believed one
- * turn of the event loop later.
+ * Connect's iterator of requests ends the same way for a half-close and for a reset. Only the
+ * call's signal distinguishes them, because a reset aborts it. The handler therefore checks the
+ * signal one turn of the event loop after the iterator has ended.
  */
 export function createProcessHandler({
   codecs,
@@ -83,14 +90,14 @@ export function createProcessHandler({
       encode: (message) => toGenerated(codecs.response, EnvironmentResponseSchema, message),
       onIncomingEnd: async () => {
         await new Promise((resolve) => setImmediate(resolve));
-        return "half-close"; // After an abort the stream is done, and nobody hears of it.
+        return "half-close"; // After an abort the stream is already done, so the value has no effect.
       },
       errorOf: (error) => fromConnectError(error, "connection"),
       tooLargeOf: (error) => tooLargeForConnect(error, "server", maxRequestBytes, requestLimit),
-      onDone: count(), // Connect tells the peer: the outgoing iterable ends, or throws.
+      onDone: count(), // The peer learns of the end from the outgoing iterable, which ends or throws.
       endsCall: true,
     });
-    // Fires for a good end, too, when the stream is done already.
+    // Also fires after an end in good order, when the stream is already done.
     const onAbort = (): void => stream.finish(abortOf(signal));
     if (signal.aborted) {
       onAbort();

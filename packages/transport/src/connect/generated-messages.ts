@@ -3,7 +3,7 @@ import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufb
 import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { Carried } from "./iterable-stream.ts";
 
-/** Makes the generated message of a record, by its bytes. */
+/** Converts a record to the generated message, through its bytes. */
 export function toGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,
@@ -14,7 +14,7 @@ export function toGenerated<T, Desc extends DescMessage>(
   return { message: fromBinary(schema, bytes), bytes: bytes.length };
 }
 
-/** Makes the record of a generated message, by its bytes: what Connect hands over. */
+/** Converts a generated message, which Connect delivers, to the record, through its bytes. */
 export function fromGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,

@@ -11,28 +11,31 @@ import {
   type StreamReceiver,
 } from "../stream/message-stream.ts";
 
-/** A message in the form that the iterables or the receiver take, and its bytes. */
+/** A message in the form that the iterables or the receiver use, with its bytes. */
 export interface Carried<Message> {
   readonly message: Message;
   readonly bytes: number;
 }
 
-/** What turns a pair of async iterables into a stream. */
+/** Converters and callbacks of an IterableStream. */
 export interface IterableStreamOptions<Received, Sent, In, Out> {
   readonly decode: (message: In) => Carried<Received | Malformed>;
   readonly encode: (message: Sent) => Carried<Out>;
   /**
-   * The incoming iterable is over and all of it was delivered. Says what that means: the
-   * peer's half-close, or the good end of the whole call.
+   * Called when the incoming iterable has ended and all of it was delivered. Resolves with the
+   * meaning of that end: the peer's half-close, or the end of the whole call in good order.
    */
   readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
-  /** The error to tell of for one that an iterable threw. */
+  /** Maps an error that an iterable threw to the one that the stream reports. */
   readonly errorOf: (error: unknown) => Error;
-  /** The error of a message above the limit, from what the incoming iterable threw; undefined for any other error. */
+  /**
+   * Maps an error of the incoming iterable to the error of a message above the limit; undefined for
+   * any other error.
+   */
   readonly tooLargeOf?: ((error: unknown) => DmEnvRpcError | undefined) | undefined;
-  /** The stream is done, in good order or not. */
+  /** Called when the stream is done, with the error if it did not end in good order. */
   readonly onDone: (error: Error | undefined) => void;
-  /** Whether the end of our side ends the call: yes for a server. */
+  /** True if the end of this side ends the call, as it does for a server. */
   readonly endsCall: boolean;
 }
 
@@ -42,9 +45,10 @@ interface Waiting<Out> {
 }
 
 /**
- * A MessageStream made of two async iterables: one that is read, and one that Connect
- * reads. Incoming messages are asked for one at a time, and not while the stream is
- * paused; outgoing ones wait here, bounded by what `send` answers.
+ * A MessageStream made of two async iterables: one that it reads, and one that Connect reads.
+ *
+ * It requests incoming messages one at a time, and stops while the stream is paused. Outgoing
+ * messages wait here; `send` returns false when too many do.
  */
 export class IterableStream<Received, Sent, In, Out> implements MessageStream<Received, Sent> {
   readonly #options: IterableStreamOptions<Received, Sent, In, Out>;
@@ -62,10 +66,10 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #ended = false;
   #done = false;
   #failure: Error | undefined;
-  /** The error of the message that was too large to read, which the end reports. */
+  /** Error of a message that was too large to read; the end of this side reports it. */
   #tooLarge: DmEnvRpcError | undefined;
 
-  /** `open` is given what is sent, and answers with what is received. */
+  /** @param open Receives the outgoing iterable and returns the incoming one. */
   constructor(
     open: (outgoing: AsyncIterable<Out>) => AsyncIterable<In>,
     options: IterableStreamOptions<Received, Sent, In, Out>,
@@ -74,7 +78,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     this.#incoming = open(this.outgoing())[Symbol.asyncIterator]();
   }
 
-  /** What was sent, for Connect to read. */
+  /** Sent messages, for Connect to read. */
   outgoing(): AsyncIterable<Out> {
     return {
       [Symbol.asyncIterator]: () => ({
@@ -148,7 +152,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     this.finish(error);
   }
 
-  /** Tells the receiver, once and last, that the stream is gone. */
+  /** Calls the receiver's `onClose`, once, after every other callback. */
   finish(error: Error | undefined): void {
     if (this.#done) {
       return;
@@ -161,7 +165,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     if (this.#waiting !== undefined) {
       this.#concludeOutgoing(this.#waiting);
     }
-    // Nobody reads on: let go of what would come, and of the error if that is what would come.
+    // The iterable is not read further: drop its next message, or its error.
     this.#incoming.next().catch(() => {});
     this.#incoming.return?.().catch(() => {});
     this.#options.onDone(error);
@@ -201,14 +205,14 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  /** Connect stopped reading what we send: the call is over, or the peer is gone. */
+  /** Connect stopped reading the outgoing iterable: the call is over, or the peer is gone. */
   #onOutgoingGone(): void {
     if (this.#options.endsCall) {
       this.finish(
         new DmEnvRpcError("CANCELLED", "the peer ended the call", { origin: "connection" }),
       );
     } else {
-      this.end(); // What is received says how it ended.
+      this.end(); // The incoming iterable reports how the call ended.
     }
   }
 
@@ -224,7 +228,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     });
   }
 
-  /** Asks for one message ahead, paused or not: so that the peer's death is seen. */
+  /** Requests one message ahead, even while paused, to notice when the peer is gone. */
   #read(): void {
     if (this.#reading || this.#held !== undefined || this.#done || this.#incomingOver) {
       return;
@@ -256,7 +260,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #deliver(): void {
     const receiver = this.#receiver;
     if (this.#ended && this.#options.endsCall) {
-      this.#held = undefined; // Who has ended the call hears no more of it.
+      this.#held = undefined; // A side that has ended the call receives no more messages.
     }
     if (this.#paused || this.#done || receiver === undefined) {
       return;

@@ -3,10 +3,12 @@ import { ConnectError } from "@connectrpc/connect";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "../limits/too-large.ts";
 
-/** Connect's words for a message above the limit that it was given, with the size where it knows that. */
+/** Connect's error text for a message above its limit, with the size if it is known. */
 const connectsWords = /^message size (?:(\d+) )?is larger than configured readMaxBytes (\d+)$/;
 
-/** Connect's error of a message above a side's limit as ours; undefined for any other error. */
+/**
+ * Maps Connect's error for a message above a side's limit to ours; undefined for any other error.
+ */
 export function tooLargeForConnect(
   error: unknown,
   side: "client" | "server",

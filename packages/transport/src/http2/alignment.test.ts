@@ -21,7 +21,7 @@ function floats(count: number): ReturnType<typeof stepResponse> {
   return { case: "step", value: { ...response.value, observations: [{ uid: 1, tensor }] } };
 }
 
-/** Reads a message that begins where the learner says; says whether its tensor is a view. */
+/** Reads a message at the offset that the learner chose; returns true if its tensor is a view. */
 function readOnce(learner: AlignmentLearner, bytes: Uint8Array): boolean {
   const memory = new Uint8Array(learner.lead + bytes.length);
   memory.set(bytes, learner.lead);
@@ -40,7 +40,7 @@ test("after a few messages of one size the tensors in them are views", () => {
   }
 });
 
-test("messages of another size are learnt anew, messages without floats cost nothing", () => {
+test("the offset is learned again for messages of another size, and not at all without floats", () => {
   const learner = new AlignmentLearner();
   for (const bytes of [encoded(floats(1_000)), encoded(floats(20_000))]) {
     const views = Array.from({ length: 10 }, () => readOnce(learner, bytes));

@@ -7,7 +7,7 @@ import { ChunkMemory } from "./chunk-memory.ts";
 
 const frame = 16 * 1024;
 
-/** What is read at a time: frames with their headers, and so many bytes more. */
+/** Chunks of one read: whole frames with their headers, and `more` bytes of the next. */
 function read(frames: number, more = 0): Buffer[] {
   const buffer = new ArrayBuffer(frames * (9 + frame) + more);
   return Array.from({ length: frames }, (_, i) => Buffer.from(buffer, 9 + i * (9 + frame), frame));
@@ -19,7 +19,7 @@ const copy = (memory: ChunkMemory, chunks: readonly Buffer[]): void => {
   }
 };
 
-/** One that has seen enough large messages to find it worth while. */
+/** A ChunkMemory that has copied enough large messages to start freeing. */
 function patient(): ChunkMemory {
   const memory = new ChunkMemory();
   for (let i = 0; i < 200; i++) {
@@ -30,7 +30,7 @@ function patient(): ChunkMemory {
 
 const isFreed = ([first]: readonly Buffer[]): boolean => first?.buffer.byteLength === 0;
 
-test("what was copied whole is freed once something else was read", () => {
+test("memory that was copied whole is freed once the next read arrives", () => {
   const memory = patient();
   const [one, two] = [read(4), read(4)];
   copy(memory, one);
@@ -42,9 +42,9 @@ test("what was copied whole is freed once something else was read", () => {
 
 test.each([
   ["of which a chunk was not copied", read(4).slice(1)],
-  ["with a frame of somebody else's in it", read(4, 9 + 5)],
+  ["with a frame of another reader in it", read(4, 9 + 5)],
   ["that is small", read(1).map((chunk) => Buffer.from(chunk.buffer.slice(0, 9_000), 9))],
-])("what was read %s is left alone", (_, chunks) => {
+])("a read %s is not freed", (_, chunks) => {
   const memory = patient();
   copy(memory, chunks);
   copy(memory, read(4));
@@ -68,7 +68,7 @@ const dataOf = (message: unknown): Uint8Array =>
   (message as Extract<ProcessResponse, { case: "step" }>).value.observations[0]?.tensor
     .data as Uint8Array;
 
-test("large and small messages that come at once are all what was sent, and stay so", async () => {
+test("large and small messages of one packet arrive unchanged and stay unchanged", async () => {
   await using pair = await answering((request) => {
     const action = actionOf(request);
     return stepResponse(1_000 * action.length, action[0]);
@@ -86,7 +86,7 @@ test("large and small messages that come at once are all what was sent, and stay
   }
 });
 
-test("a client that gives back large observations holds no more memory the more come", async () => {
+test("the memory of a client that recycles large observations does not grow", async () => {
   const answer = stepResponse(200_000, 7);
   await using pair = await answering(() => answer);
   const { stream, seen } = pair;
@@ -98,7 +98,8 @@ test("a client that gives back large observations holds no more memory the more 
     expect(dataOf(seen.messages[i])[199_999]).toBe(7);
     held.push(process.memoryUsage().arrayBuffers);
   }
-  // 30 MB came in the last 150 steps; what is collected at last is not what keeps it down.
+  // The last 150 steps received 30 MB, so a garbage collection at the end does not explain a low
+  // figure.
   const late = held.slice(110);
   expect(Math.max(...late) - (late[0] as number)).toBeLessThan(8e6);
 });

@@ -45,7 +45,7 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
   ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
 ];
 
-/** Requests that are sent as the answers come. */
+/** Requests that are sent one by one, each after the response to the last. */
 function requestsInTurn(): {
   readonly requests: AsyncIterable<EnvironmentRequest>;
   send(worldName: string): void;
@@ -87,7 +87,7 @@ function worldNameOf(response: EnvironmentResponse | undefined): string {
 }
 
 describe.each(transports)("a client of connect-node over %s", (_name, transportTo) => {
-  test("asks and is answered, in turns", async () => {
+  test("receives a response to each request in turn", async () => {
     await using server = await serving();
     const client = createClient(Environment, transportTo(server.listener.url));
     const { requests, send, end } = requestsInTurn();
@@ -107,7 +107,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     expect(server.errors).toEqual([]);
   });
 
-  test("is told of an error by its code", async () => {
+  test("receives an error with its code", async () => {
     await using server = await serving();
     const client = createClient(Environment, transportTo(server.listener.url));
     const { requests, send } = requestsInTurn();
@@ -125,7 +125,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     await served.closed;
   });
 
-  test("behaviour 8: that cancels is gone at once, paused or not", async () => {
+  test("behaviour 8: that cancels is gone at once, even while paused", async () => {
     await using server = await serving();
     for (const paused of [false, true]) {
       const client = createClient(Environment, transportTo(server.listener.url));
@@ -144,7 +144,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     }
   });
 
-  test("is told that a server's end is the end", async () => {
+  test("sees the server's end as the end of the call", async () => {
     await using server = await serving();
     const client = createClient(Environment, transportTo(server.listener.url));
     const { requests, send } = requestsInTurn();
@@ -168,7 +168,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
   });
 });
 
-test("a call of Connect that the server ends keeps no stream of a client that goes on", async () => {
+test("a Connect call that the server ends closes its stream although the client keeps sending", async () => {
   await using server = await serving();
   await using call = rawCall(server.address, { "content-type": "application/connect+proto" });
   const stream = await server.next();

@@ -27,7 +27,7 @@ const bodies = [
   Buffer.alloc(300, 7),
 ];
 
-test("messages are found wherever the bytes are cut in two", () => {
+test("messages are found at every split of the bytes", () => {
   const bytes = Buffer.concat(bodies.map((body) => frame(body)));
   for (let cut = 0; cut <= bytes.length; cut++) {
     const deframer = new Deframer(limit);
@@ -93,7 +93,7 @@ test("a message that lies in one chunk is not copied", () => {
   expect(deframer.source).toBe(chunk);
 });
 
-test("a message of several chunks has memory of its own, and begins where it is told to", () => {
+test("a message of several chunks has memory of its own, and starts at the given offset", () => {
   const deframer = new Deframer(limit);
   deframer.lead = 3;
   const bytes = frame(Buffer.alloc(100_000, 9));
@@ -106,7 +106,7 @@ test("a message of several chunks has memory of its own, and begins where it is 
   expect(deframer.source.buffer).not.toBe(bytes.buffer);
 });
 
-test("a length that is announced and not sent costs what was sent", () => {
+test("a message that is announced but not sent allocates only what was sent", () => {
   const deframer = new Deframer(64 * limit);
   const header = Buffer.alloc(5);
   header.writeUInt32BE(60 * limit, 1);
@@ -122,7 +122,7 @@ test("a length that is announced and not sent costs what was sent", () => {
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 1024);
 });
 
-test("a length beyond the limit is refused before a byte of it came", () => {
+test("a length above the limit is refused before its first byte arrives", () => {
   const deframer = new Deframer(1_000);
   deframer.push(frame(Buffer.alloc(1_000)));
   expect(deframer.next()).toBe(true);
@@ -144,14 +144,14 @@ test("a flag that gRPC does not know is malformed", () => {
   expect(deframer.failure?.message).toContain("received 2");
 });
 
-test("the compressed flag is told apart message by message", () => {
+test("the compressed flag applies to each message separately", () => {
   const deframer = new Deframer(limit);
   deframer.push(Buffer.concat([frame(Buffer.from("a"), 1), frame(Buffer.from("b"), 0)]));
   expect([deframer.next(), deframer.compressed]).toEqual([true, true]);
   expect([deframer.next(), deframer.compressed]).toEqual([true, false]);
 });
 
-test("the end inside a header or a body is seen", () => {
+test("an end inside a header or a body is detected", () => {
   for (const length of [1, 4, 5, 7]) {
     const deframer = new Deframer(limit);
     deframer.push(frame(Buffer.from("abc")).subarray(0, length));
@@ -168,7 +168,7 @@ test("small chunks count for more than their bytes while they wait", () => {
   expect(deframer.bufferedBytes).toBeGreaterThan(64 * 1024);
 });
 
-test("what was read is not kept alive, and clear forgets the rest", () => {
+test("read chunks are released, and clear drops the rest", () => {
   const deframer = new Deframer(limit);
   deframer.push(frame(Buffer.alloc(1_000)));
   expect(deframer.next()).toBe(true);
@@ -181,7 +181,7 @@ test("what was read is not kept alive, and clear forgets the rest", () => {
   expect(deframer.bufferedBytes).toBe(0);
 });
 
-test("a message is put together in spare memory, unless that is too small or far too large", () => {
+test("a message is assembled in spare memory, unless that is too small or far too large", () => {
   const body = Buffer.alloc(30_000, 3);
   for (const [size, serves] of [
     [29_999, false],

@@ -11,21 +11,21 @@ import type { ClientStream, StreamReceiver } from "../stream/message-stream.ts";
 import { codeOfHttpStatus, codeOfReset, errorInTrailers, nameOfReset } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
-/** What a client's stream needs beside the call itself. */
+/** Options of a client's stream. */
 export interface GrpcClientStreamOptions
   extends Http2StreamOptions<ProcessResponse, ProcessRequest, ClientHttp2Stream> {
-  /** Where the server is, for messages. */
+  /** Address of the server, for error messages. */
   readonly address: string;
-  /** Resets the call, with CANCEL and nothing before it. */
+  /** Resets the call with CANCEL, without ending it first. */
   readonly cancel: () => void;
 }
 
 /**
  * The client's side of a gRPC call.
  *
- * The server's trailers end the call for both sides: with the status OK the receiver
- * is told `onEnd`, then `onClose`; with any other `onClose` with the error of that
- * code. Whatever ends the stream without trailers is an error.
+ * The server's trailers end the call for both sides. With the status OK the receiver gets `onEnd`,
+ * then `onClose`; with any other status `onClose` with the error of that code. A stream that ends
+ * without trailers reports an error.
  */
 export class GrpcClientStream
   extends Http2MessageStream<ProcessResponse, ProcessRequest, ClientHttp2Stream>
@@ -83,7 +83,7 @@ export class GrpcClientStream
   }
 
   protected override onAborted(): void {
-    // Trailers that came in the same packet are announced in a tick of their own, after this.
+    // node:http2 emits trailers of the same packet in a later tick.
     process.nextTick(() => {
       if (this.#trailers === undefined || this.http2.rstCode !== constants.NGHTTP2_NO_ERROR) {
         this.onClosed();
@@ -92,7 +92,7 @@ export class GrpcClientStream
   }
 
   protected override onClosed(): void {
-    // A call that is over already may have messages left that a pause holds back.
+    // A paused call that is over may still hold messages to deliver.
     if (!(this.peerEnded && this.#trailers !== undefined)) {
       this.finish(this.#lossOf());
     }

@@ -21,7 +21,7 @@ async function codeOf(closed: Promise<Error | undefined>): Promise<StatusCode> {
 }
 
 describe("requests", () => {
-  test("cut into single bytes are put together", async () => {
+  test("cut into single bytes are assembled", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -83,10 +83,10 @@ describe("requests", () => {
     await served.seen("end");
     const before = reachableArrayBuffers();
     for (let sent = 0; sent < chunks; sent++) {
-      // Written when the server has taken it: the window is 4 MiB.
+      // The callback runs once the server has read the chunk: the window is 4 MiB.
       await new Promise((resolve) => call.http2.write(chunk, resolve));
     }
-    // The collector frees buffers in the background.
+    // V8 frees buffers in the background.
     await expect
       .poll(() => reachableArrayBuffers() - before, { timeout: 10_000 })
       .toBeLessThan(16 * 1024 * 1024);
@@ -106,7 +106,7 @@ describe("requests", () => {
     expect(call.session.closed).toBe(false);
   });
 
-  test("compressed in another way are UNIMPLEMENTED, and what is accepted is named", async () => {
+  test("compressed in another way are UNIMPLEMENTED, and the error names the supported encodings", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, { "grpc-encoding": "snappy" });
     const trailers = await call.trailers;
@@ -124,7 +124,7 @@ describe("requests", () => {
     expect((await call.trailers)?.["grpc-message"]).toContain("grpc-encoding");
   });
 
-  test("behaviour 9: bytes that are no message are delivered as malformed, and the stream goes on", async () => {
+  test("behaviour 9: undecodable bytes are delivered as malformed, and the stream continues", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -190,7 +190,7 @@ describe("behaviour 8: the peer is gone", () => {
     await using call = rawCall(server.address);
     const stream = await server.next();
     const served = record(stream, { onMessage: () => stream.pause() });
-    // More than the stream holds by itself: some of it waits in node:http2.
+    // More than the stream itself buffers, so that some of it waits in node:http2.
     const bytes = frame(bytesOf(stepRequest(1_000)));
     call.http2.write(Buffer.concat(Array.from({ length: 1_000 }, () => bytes)));
     await served.seen("message");
@@ -228,7 +228,7 @@ describe("behaviour 8: the peer is gone", () => {
     expect(served.events).toEqual(["message", "close"]);
   });
 
-  test("when its half-close and its reset come in one packet", async () => {
+  test("when its half-close and its reset arrive in one packet", async () => {
     await using server = await serving();
     const message = frame(bytesOf(named("a")));
     await using peer = rawPeer(server.listener.port);
@@ -286,7 +286,7 @@ describe("behaviour 8: the peer is gone", () => {
 });
 
 describe("backpressure", () => {
-  test("a client that never reads makes send say so, and costs little", async () => {
+  test("send returns false for a client that never reads, and memory stays bounded", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -297,7 +297,7 @@ describe("backpressure", () => {
       await new Promise((resolve) => setImmediate(resolve));
       expect(sent).toBeLessThan(100);
     }
-    // The stream's window and what the stream buffers, nothing more.
+    // At most the flow-control window and the stream's own buffer.
     expect(sent * 50_000).toBeLessThan(1_000_000);
     expect(served.events).toEqual([]);
     call.http2.resume();
@@ -305,7 +305,7 @@ describe("backpressure", () => {
     expect(stream.send(stepResponse(10))).toBe(true);
   });
 
-  test("megabytes that wait for one stream keep no other from its connection", async () => {
+  test("megabytes that wait for one stream do not block others of its connection", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -336,7 +336,7 @@ describe("backpressure", () => {
         written += 1;
       });
     }
-    // The peer has taken all it takes when it answers pings and no more data goes.
+    // The peer answers pings but reads no more data: its buffers are full.
     for (let before = -1; before < written; ) {
       before = written;
       for (let i = 0; i < 20; i++) {
@@ -368,7 +368,7 @@ describe("backpressure", () => {
     await served.seen("message", 10);
   });
 
-  test("a flood that was paused is taken in turns with other work", async () => {
+  test("after a pause a flood of messages is delivered in turns with other work", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -403,7 +403,7 @@ describe("backpressure", () => {
 });
 
 describe("the end", () => {
-  test("behaviour 8: a half-close is answered, then trailers come", async () => {
+  test("behaviour 8: a half-close is answered, then trailers are sent", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -413,7 +413,7 @@ describe("the end", () => {
     expect(served.events).toEqual(["message", "end", "close"]);
   });
 
-  test("of a server reaches a client that goes on sending", async () => {
+  test("of a server reaches a client that keeps sending", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -442,7 +442,7 @@ describe("the end", () => {
     expect(await served.closed).toBeUndefined();
   });
 
-  test("by an abort cuts what a client does not read", async () => {
+  test("by an abort drops bytes that a client does not read", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -456,7 +456,7 @@ describe("the end", () => {
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   });
 
-  test("comes when the client's deadline has passed", async () => {
+  test("follows when the client's deadline has passed", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, { "grpc-timeout": "30m" });
     const served = record(await server.next());
@@ -464,7 +464,7 @@ describe("the end", () => {
     expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.DEADLINE_EXCEEDED));
   });
 
-  test("an abort from inside a handler is told of after it", async () => {
+  test("an abort from inside a handler is reported after it returns", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();

@@ -12,7 +12,7 @@ import {
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
-/** A peer that takes nothing of what is left to send for this long is given up. */
+/** A peer that reads nothing of the remaining bytes for this long is disconnected. */
 const lingerMs = 30_000;
 
 const responseHeaders = {
@@ -21,7 +21,7 @@ const responseHeaders = {
   "grpc-accept-encoding": "identity,gzip",
 };
 
-/** What a server's stream needs beside the call itself. */
+/** Options of a server's stream. */
 export interface GrpcServerStreamOptions
   extends Http2StreamOptions<ProcessRequest, ProcessResponse, ServerHttp2Stream> {
   readonly headers: IncomingHttpHeaders;
@@ -31,9 +31,9 @@ export interface GrpcServerStreamOptions
 /**
  * The server's side of a gRPC call.
  *
- * `end` sends the trailers, which ends the call for both sides. How the peer's side
- * ended decides what the receiver is told: a half-close is `onEnd`, an abort, a reset
- * or a lost connection is `onClose` with an error, at once, paused or not.
+ * `end` sends the trailers, which ends the call for both sides. A half-close of the peer is
+ * `onEnd`. An abort, a reset or a lost connection is `onClose` with an error, at once, even while
+ * paused.
  */
 export class GrpcServerStream
   extends Http2MessageStream<ProcessRequest, ProcessResponse, ServerHttp2Stream>
@@ -69,7 +69,7 @@ export class GrpcServerStream
     }
     this.dropUnwritten();
     if (this.ended || this.http2.writableLength > 0) {
-      // Trailers would have to wait for a peer that does not read.
+      // Trailers would wait for a peer that does not read.
       this.finish(error);
       this.#reset(resetOf(error));
     } else {
@@ -79,7 +79,8 @@ export class GrpcServerStream
   }
 
   protected override onHttp2End(): void {
-    // An abort of a node:http2 client is an END_STREAM, then a RST_STREAM: a turn later we know.
+    // A node:http2 client aborts with END_STREAM and then RST_STREAM, so wait one turn for the
+    // reset.
     setImmediate(() => super.onHttp2End());
   }
 
@@ -119,7 +120,7 @@ export class GrpcServerStream
 
   #sendTrailers(): void {
     this.http2.sendTrailers(trailersOf(this.#status));
-    // They are queued in an immediate of their own; this one runs right behind it.
+    // node:http2 queues them in an immediate of its own; this one runs right after it.
     setImmediate(() => {
       this.finish(this.#status);
       clearTimeout(this.#timer);
@@ -135,7 +136,7 @@ export class GrpcServerStream
     }
   }
 
-  /** Waits for the peer to take what is left, as long as it takes any. */
+  /** Waits for the peer to read the remaining bytes, for as long as it reads any. */
   #linger(left: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
@@ -196,7 +197,7 @@ const unitMs: Record<string, number> = {
   n: 1e-6,
 };
 
-/** The milliseconds of a grpc-timeout; undefined when it is malformed, or too long for a timer. */
+/** Parses a grpc-timeout to milliseconds; undefined if it is malformed or too long for a timer. */
 function parseTimeoutMs(timeout: string): number | undefined {
   const match = /^(\d{1,8})([HMSmun])$/.exec(timeout);
   const unit = unitMs[match?.[2] ?? ""];

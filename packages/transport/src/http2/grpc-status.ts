@@ -5,10 +5,10 @@ import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
 
-/** Longest grpc-message that goes out, in characters: trailers have to fit a peer's header limit. */
+/** Longest grpc-message to send, in characters: trailers must fit a peer's header limit. */
 const maxStatusMessageLength = 4096;
 
-/** The trailers that end a call; no error is the status OK. */
+/** Returns the trailers that end a call; without an error the status is OK. */
 export function trailersOf(error: Error | undefined): Record<string, string> {
   if (error === undefined) {
     return { "grpc-status": "0" };
@@ -47,13 +47,13 @@ export function errorInTrailers(trailers: IncomingHttpHeaders): DmEnvRpcError | 
     const error = findTrailerError(headers);
     return error && fromConnectError(error, "server");
   } catch {
-    // The message is not percent-encoded as it should be; the code still counts.
+    // The message is not percent-encoded correctly; the code is still valid.
     const code = statusCodeOf(Number(status));
     return new DmEnvRpcError(code, String(trailers["grpc-message"] ?? ""));
   }
 }
 
-/** The status of an HTTP/2 reset, as gRPC maps them. */
+/** Maps an HTTP/2 error code to a gRPC status code, as gRPC specifies. */
 export function codeOfReset(rstCode: number): StatusCode {
   switch (rstCode) {
     case constants.NGHTTP2_REFUSED_STREAM:
@@ -69,7 +69,7 @@ export function codeOfReset(rstCode: number): StatusCode {
   }
 }
 
-/** The HTTP/2 reset that comes closest to an error, where its status cannot be sent. */
+/** Maps an error to the closest HTTP/2 error code, for calls whose status cannot be sent. */
 export function resetOf(error: Error): number {
   switch (statusCodeOf(toConnectError(error).code)) {
     case "CANCELLED":
@@ -111,7 +111,7 @@ const resetNames: ReadonlySet<string> = new Set([
   "NGHTTP2_HTTP_1_1_REQUIRED",
 ]);
 
-/** The status of a response that is plain HTTP, as gRPC maps them. */
+/** Maps the status of a plain HTTP response to a gRPC status code, as gRPC specifies. */
 export function codeOfHttpStatus(status: number): StatusCode {
   switch (status) {
     case 400:
@@ -132,7 +132,7 @@ export function codeOfHttpStatus(status: number): StatusCode {
   }
 }
 
-/** Printable ASCII as it is, everything else as the %XX of its UTF-8 bytes. */
+/** Percent-encodes the UTF-8 bytes of everything except printable ASCII. */
 function percentEncode(text: string): string {
   return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, (run) =>
     Array.from(

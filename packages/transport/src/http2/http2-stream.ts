@@ -34,7 +34,7 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly maxMessageBytes: number;
   /** Memory for large outgoing messages. */
   readonly pool: BufferPool;
-  /** Returns the reason why the connection is lost or closing, where it is known. */
+  /** Returns the reason why the connection is lost or closing, if known. */
   readonly connectionFailure: () => Error | undefined;
   /** Opens an account for the bytes that the stream buffers. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
@@ -76,7 +76,7 @@ export abstract class Http2MessageStream<
   readonly #side: "client" | "server";
   #receiver: StreamReceiver<Received> | undefined;
   /** The borrowed memory of the last assembled step; undefined unless the receiver calls `recycle`. */
-  #lent: Buffer | undefined;
+  #borrowed: Buffer | undefined;
   #recycles = false;
   #failure: Error | undefined;
   #toldEnd = false;
@@ -176,11 +176,11 @@ export abstract class Http2MessageStream<
 
   recycle(): void {
     this.#recycles = true;
-    if (this.#lent === undefined) {
+    if (this.#borrowed === undefined) {
       return;
     }
-    this.#deframer.spare = this.#lent;
-    this.#lent = undefined;
+    this.#deframer.spare = this.#borrowed;
+    this.#borrowed = undefined;
   }
 
   abstract end(): void;
@@ -211,7 +211,7 @@ export abstract class Http2MessageStream<
     this.#outbox.clear();
     const receiver = this.#receiver;
     if (receiver !== undefined) {
-      // Never from inside another handler of the same receiver.
+      // Not synchronously: another handler of the same receiver may be running.
       process.nextTick(() => receiver.onClose(error));
     }
     this.discard();
@@ -220,7 +220,7 @@ export abstract class Http2MessageStream<
   /** Reads and drops the peer's remaining bytes, so that flow control never blocks it. */
   protected discard(): void {
     this.discarding = true;
-    this.#lent = undefined;
+    this.#borrowed = undefined;
     this.#deframer.clear();
     this.#release();
     if (!this.http2.destroyed) {
@@ -251,7 +251,7 @@ export abstract class Http2MessageStream<
       return;
     }
     this.http2.write(bytes, (error) => {
-      // node:http2 may still hold the bytes of a stream that was destroyed.
+      // node:http2 may still hold the bytes of a destroyed stream.
       if (!error && !this.http2.destroyed) {
         this.#pool.give(pooled);
       }
@@ -293,7 +293,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Accounts for undelivered bytes only: no message is held any longer. */
+  /** Stops accounting for a held message: only undelivered bytes remain. */
   #release(): void {
     this.#heldBytes = 0;
     this.#account?.hold(this.#deframer.bufferedBytes);
@@ -343,7 +343,7 @@ export abstract class Http2MessageStream<
             this.#alignment.observe(message, end - start, source.buffer);
             deframer.lead = this.#alignment.lead;
             if (this.#recycles && message.case === "step") {
-              this.#lent = source;
+              this.#borrowed = source;
             }
           }
           this.#hand(receiver, message, end - start);
@@ -410,7 +410,7 @@ export abstract class Http2MessageStream<
         this.fail(result);
         return;
       }
-      // A pause in the meantime holds it back, like any other message.
+      // If the receiver paused in the meantime, the message waits like any other.
       this.#inflated = result;
       this.#deliver();
     });

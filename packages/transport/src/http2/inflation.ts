@@ -3,21 +3,21 @@ import { gunzip } from "node:zlib";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "../limits/too-large.ts";
 
-/** What gzip cannot do better than: 1,032 bytes out of one. */
+/** Highest compression ratio of gzip: 1,032 bytes from one. */
 const maxInflation = 1032;
-/** What gzip begins with, and the least that it takes (RFC 1952). */
+/** First two bytes of gzip data (RFC 1952), and its smallest size. */
 const gzipMagic = 0x1f8b;
 const minGzipBytes = 18;
 const minChunkBytes = 1024;
 const maxChunkBytes = 1024 * 1024;
 
-/** What gzip says in its last four bytes of how much was compressed. */
+/** Returns the uncompressed size that gzip data declares in its last four bytes. */
 function inflatedBytes(gzip: Buffer): number {
   const isGzip = gzip.length >= minGzipBytes && gzip.readUInt16BE(0) === gzipMagic;
   return isGzip ? gzip.readUInt32LE(gzip.length - 4) : 0;
 }
 
-/** Inflates gzip in another thread, up to the bytes that it says. */
+/** Inflates gzip in another thread, up to the size that it declares. */
 export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => void): void {
   const said = inflatedBytes(gzip);
   const options = { maxOutputLength: Math.max(1, said), chunkSize: chunkBytes(gzip, said) };
@@ -33,15 +33,18 @@ export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => 
 }
 
 /**
- * How much to inflate at a time: all of a message, as far as what it says of its size can be true.
- * With chunks of node:zlib's 16 KiB a large observation takes more than three times as long.
+ * Returns how many bytes to inflate at a time: the declared size, if the data could inflate to
+ * that. With chunks of node:zlib's 16 KiB a large observation takes more than three times as long.
  */
 function chunkBytes(gzip: Buffer, said: number): number {
   const most = Math.min(maxChunkBytes, maxInflation * gzip.length);
   return Math.max(minChunkBytes, Math.min(said, most));
 }
 
-/** The bytes that a compressed message inflates to; an error where its encoding is unknown or they are too many. */
+/**
+ * Returns the size that a compressed message inflates to, or an error if its encoding is unknown or
+ * the size is above the limit.
+ */
 export function inflatedSize(
   bytes: Buffer,
   encoding: string | undefined,

@@ -41,7 +41,7 @@ test("the small messages of a turn are one piece, where they fit a slab", () => 
   expect(others).toEqual([]);
 });
 
-test("a large message has a buffer of the pool to itself", () => {
+test("a large message gets a pooled buffer of its own", () => {
   const outbox = outboxOfBytes();
   outbox.add(new Uint8Array(10));
   outbox.add(new Uint8Array(100_000));
@@ -51,7 +51,7 @@ test("a large message has a buffer of the pool to itself", () => {
   expect(pieces.map(({ pooled }) => pooled !== undefined)).toEqual([false, true, false]);
 });
 
-test("what was taken never changes", () => {
+test("taken pieces never change", () => {
   fc.assert(
     fc.property(fc.array(fc.array(fc.nat(70_000), { maxLength: 6 }), { maxLength: 5 }), (sizes) => {
       const turns = sizes.map((turn) => turn.map((size) => new Uint8Array(size).fill(size)));
@@ -99,7 +99,7 @@ test("a message that cannot be written leaves no trace", () => {
   expect([...bytes]).toEqual([0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0, 2, 2, 2]);
 });
 
-test("a codec that writes another size than it said is an error", () => {
+test("a codec that writes another size than it announced is an error", () => {
   const outbox = new Outbox<Uint8Array>(
     { size: (message) => message.length + 1, write: bytesCodec.write },
     createBufferPool(0),
@@ -107,7 +107,7 @@ test("a codec that writes another size than it said is an error", () => {
   expect(() => outbox.add(Uint8Array.of(1))).toThrow("expected 2 bytes to be written, received 1");
 });
 
-test("the pool hands out what was given back, and keeps no more than it may", () => {
+test("the pool reuses returned buffers and keeps no more than its limit", () => {
   const pool = createBufferPool(200_000);
   const first = pool.take(100_000);
   expect(first.length).toBeGreaterThanOrEqual(100_000);
@@ -116,7 +116,7 @@ test("the pool hands out what was given back, and keeps no more than it may", ()
   expect(pool.take(99_999)).not.toBe(first);
   pool.give(first);
   const other = pool.take(150_000);
-  pool.give(other); // Both would be too much: the older one goes.
+  pool.give(other); // The pool cannot hold both, so it drops the older one.
   expect(pool.take(99_999)).not.toBe(first);
   expect(pool.take(150_000)).toBe(other);
   const huge = pool.take(10_000_000);

@@ -4,7 +4,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
 const firstSlabBytes = 1024;
-/** The smallest slab of a stream that has filled a few. */
+/** Smallest slab of a stream that has filled several. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
 /** Larger messages get a buffer of their own from the pool. */
@@ -48,7 +48,7 @@ export class Outbox<T> {
   /**
    * Frames a message.
    *
-   * @throws what the codec throws; nothing is added then.
+   * @throws the codec's error; the pending bytes are unchanged then.
    */
   add(message: T): void {
     const size = this.#encoder.size(message);

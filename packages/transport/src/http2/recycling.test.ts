@@ -4,10 +4,10 @@ import { expect, test } from "vitest";
 import { type Answered, answering } from "../testing/answering.ts";
 import { answered, answerOf, named, stepRequest, stepResponse } from "../testing/messages.ts";
 
-/** More than a chunk of node:http2, so that it is put together. */
+/** Larger than a chunk of node:http2, so that the message is assembled. */
 const large = 300_000;
 
-/** Asks for a step and waits for its answer. */
+/** Sends a step and waits for its response. */
 async function step({ stream, seen }: Answered, fill: number): Promise<Uint8Array> {
   const { length } = seen.messages;
   stream.send(stepRequest(1, fill));
@@ -22,7 +22,7 @@ function dataOf(message: ProcessResponse | Malformed | undefined): Uint8Array {
   return message.value.observations[0]?.tensor.data as Uint8Array;
 }
 
-/** A client of a server that answers a step with a large observation, filled with the action. */
+/** A client of a server that answers each step with a large observation, filled with the action. */
 const connected = (): Promise<Answered> =>
   answering((request) => {
     if (request.case !== "step") {
@@ -31,7 +31,7 @@ const connected = (): Promise<Answered> =>
     return stepResponse(large, request.value.actions[0]?.tensor.data[0] as number);
   });
 
-test("the memory of a step serves again once it was given back", async () => {
+test("the memory of a step is reused after recycle", async () => {
   await using client = await connected();
   client.stream.recycle?.();
   const first = await step(client, 1);
@@ -42,11 +42,11 @@ test("the memory of a step serves again once it was given back", async () => {
   expect(second.every((byte) => byte === 2)).toBe(true);
 });
 
-test("without that, every step has memory of its own", async () => {
+test("without recycle, every step has memory of its own", async () => {
   await using client = await connected();
   const never = [await step(client, 1), await step(client, 2)];
   client.stream.recycle?.();
-  // Only what was delivered before the last call serves again.
+  // Only memory of steps delivered before the last `recycle` is reused.
   const since = [await step(client, 3), await step(client, 4), await step(client, 5)];
   const all = [...never, ...since];
   expect(new Set(all.map(({ buffer }) => buffer)).size).toBe(5);
@@ -55,7 +55,7 @@ test("without that, every step has memory of its own", async () => {
   ]);
 });
 
-test("what is no step keeps its memory", async () => {
+test("messages other than steps keep their memory", async () => {
   await using client = await connected();
   client.stream.recycle?.();
   const first = await step(client, 1);

@@ -5,7 +5,9 @@ import { answered, named } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { serving } from "../testing/serving.ts";
 
-/** Turns of the event loop in which each of some requests, sent at once, reached a server. */
+/**
+ * Returns in how many turns of the event loop a server received requests that were sent at once.
+ */
 async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
   await using server = await serving();
   const client = await openStream(server.address);
@@ -43,10 +45,10 @@ async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
 const sizes = (turns: readonly number[]): number[] =>
   [...new Set(turns)].map((turn) => turns.filter((other) => other === turn).length);
 
-test("answers to the first of many requests go out before the last are taken", async () => {
+test("the first of many requests are answered before the last are delivered", async () => {
   expect(sizes(await turnsOf(80, true))).toEqual([32, 32, 16]);
 });
 
-test("many requests are taken in one go where nobody waits for anything", async () => {
+test("many requests are delivered in one turn if none is answered", async () => {
   expect(sizes(await turnsOf(80, false))).toEqual([80]);
 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Bytes in front of a message: its flags, and its length in four bytes. */
+/** Bytes before a message: one of flags, and its length in four. */
 export const prefixBytes = 5;
 
-/** A message with its flags and its length in front, as gRPC, gRPC-Web and Connect have it. */
+/** Prefixes a message with its flags and length, as gRPC, gRPC-Web and Connect do. */
 export function envelope(message: Uint8Array, flags = 0): Uint8Array {
   const bytes = new Uint8Array(prefixBytes + message.length);
   bytes[0] = flags;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Foundations that the packages of this repository share. Internal: not covered by semantic
- * versioning, and free of `node:` imports so that it runs in a browser.
+ * Modules that the packages of this repository share. Internal: not covered by semantic versioning,
+ * and free of `node:` imports so that they run in a browser.
  */
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { envelope } from "./envelope.ts";

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { manualTime } from "./manual-time.ts";
 import { pause } from "./time-source.ts";
 
-it("runs what comes due in order, each at its own time", () => {
+it("runs due callbacks in order, each at its own time", () => {
   const time = manualTime(100);
   const ran: [string, number][] = [];
   const note = (name: string) => () => void ran.push([name, time.now()]);

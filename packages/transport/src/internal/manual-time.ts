@@ -5,7 +5,7 @@ import type { TimeSource } from "./time-source.ts";
 export interface ManualTime extends TimeSource {
   /** Advances the clock by `ms` and runs the callbacks that come due, in order. */
   advance(ms: number): void;
-  /** Number of callbacks that are due at some time. */
+  /** Number of pending callbacks. */
   readonly timers: number;
   /** Time of the next callback, in the milliseconds of `now()`; undefined without one. */
   readonly due: number | undefined;
@@ -14,7 +14,7 @@ export interface ManualTime extends TimeSource {
 /**
  * Returns a clock that stands at `startMs` until `advance` is called.
  *
- * @param startMs - what `now()` returns first, in milliseconds since the Unix epoch. Default 0.
+ * @param startMs - initial value of `now()`, in milliseconds since the Unix epoch. Default 0.
  */
 export function manualTime(startMs = 0): ManualTime {
   let now = startMs;

@@ -11,6 +11,6 @@ it.each([
   ["[::1]:4711", "0:0:0:0::/64"],
   ["[fe80::1%eth0]:4711", "fe80:0:0:0::/64"],
   ["unix:", "unix"],
-])("the peer at %s is told apart by %s", (address, network) => {
+])("the peer at %s belongs to the network %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

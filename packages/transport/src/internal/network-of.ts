@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The network that a peer is told apart by: its IPv4 address, or the first 64 bits of its IPv6 address, which is what one
- * subscriber has. An address of another form is returned as it is.
+ * Returns the network that identifies a peer: its IPv4 address, or the first 64 bits of its IPv6
+ * address, which one subscriber has. An address of another form is returned unchanged.
  *
  * @param address `host:port`, `[host]:port` or `unix:`.
  */

@@ -9,10 +9,10 @@ const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 const colourTypes = [undefined, 0, 4, 2, 6] as const;
 
 /**
- * The PNG file of a picture: a uint8 tensor of shape [height, width, channels] with 1 (grey), 2 (grey, alpha),
- * 3 (RGB) or 4 (RGBA) channels, or of shape [height, width].
+ * Encodes a picture as a PNG file: a uint8 tensor of shape [height, width, channels] with 1 (grey),
+ * 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels, or of shape [height, width].
  *
- * @throws TensorError `dtype` or `shape` for what is no picture.
+ * @throws TensorError `dtype` or `shape` if the tensor is not a picture.
  */
 export function encodePng(picture: Tensor): Uint8Array<ArrayBuffer> {
   const { header, rows } = layOut(picture);
@@ -20,11 +20,11 @@ export function encodePng(picture: Tensor): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The PNG file of a picture as `encodePng` makes it, compressed fast and beside the event loop.
+ * Encodes a picture as `encodePng` does, but faster, at a larger size, and off the event loop.
  *
- * The picture's memory is free once this returns.
+ * The tensor's memory may be reused once this returns.
  *
- * @throws TensorError as `encodePng` does, and before it returns.
+ * @throws TensorError as `encodePng` does, synchronously.
  */
 export function encodePngBeside(picture: Tensor): Promise<Uint8Array<ArrayBuffer>> {
   const { header, rows } = layOut(picture);
@@ -34,9 +34,9 @@ export function encodePngBeside(picture: Tensor): Promise<Uint8Array<ArrayBuffer
 const deflateBeside = promisify<Uint8Array, { level: number }, Buffer>(deflate);
 
 interface Layout {
-  /** The content of the chunk IHDR. */
+  /** Content of the IHDR chunk. */
   readonly header: Uint8Array;
-  /** The pixels, with the byte of its filter in front of each row. */
+  /** Pixels, with a filter byte before each row. */
   readonly rows: Uint8Array;
 }
 
@@ -59,7 +59,7 @@ function layOut(picture: Tensor): Layout {
   header.writeUInt32BE(height, 4);
   header.set([8, colourType, 0, 0, 0], 8);
   const rowBytes = width * channels;
-  // A byte in front of each row says how it is filtered: not at all.
+  // Filter byte 0: the row is not filtered.
   const rows = new Uint8Array(height * (rowBytes + 1));
   for (let row = 0; row < height; row++) {
     const pixels = picture.data.subarray(row * rowBytes, (row + 1) * rowBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The message of a thrown value, without the code that a ConnectError puts before its own. */
+/** Returns the message of a thrown value, without the code that a ConnectError prefixes. */
 export function messageOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) {
     return textOf(thrown);
@@ -10,7 +10,7 @@ export function messageOf(thrown: unknown): string {
     : thrown.message;
 }
 
-/** A thrown value as an Error; one that is none becomes the `cause`. */
+/** Returns a thrown value as an Error; a value of another type becomes its `cause`. */
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(textOf(thrown), { cause: thrown });
 }
@@ -19,6 +19,6 @@ function textOf(thrown: unknown): string {
   try {
     return String(thrown);
   } catch {
-    return "a value without a text"; // Such as Object.create(null).
+    return "a value without a text"; // Such as `Object.create(null)`.
   }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { maxTimeoutMs, systemTime } from "./time-source.ts";
 
 describe("the machine's time", () => {
-  it("waits for as long as it is told, however long", () => {
+  it("waits for the given time, however long", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const called: string[] = [];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The longest that a timer can wait, in ms; of more, and of Infinity, Node makes 1 ms. */
+/** Longest delay of a timer, in ms; Node turns a longer one, and Infinity, into 1 ms. */
 export const maxTimeoutMs: number = 2 ** 31 - 1;
 
 /** A clock with timers. Tests pass a manual one. */
@@ -8,14 +8,17 @@ export interface TimeSource {
   /** Milliseconds since the Unix epoch; never goes back. */
   now(): number;
   /**
-   * Calls back once, `delayMs` from now at the earliest, and never for Infinity.
+   * Calls `callback` once, after at least `delayMs`; never for Infinity.
    *
    * @returns A function that cancels it.
    */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** The machine's time. Setting the machine's clock while the process runs does not move it. */
+/**
+ * The system's clock, made monotonic: changing the machine's time while the process runs does not
+ * move it.
+ */
 export const systemTime: TimeSource = {
   now: () => performance.timeOrigin + performance.now(),
   after: (delayMs, callback) => {

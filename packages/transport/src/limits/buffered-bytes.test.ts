@@ -8,7 +8,7 @@ import { type Serving, serving } from "../testing/serving.ts";
 
 const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
 
-/** Sends bytes on streams of their own, each from a connection of its own. */
+/** Sends each part on a stream and a connection of its own. */
 function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   return parts.map((bytes) => {
     const call = rawCall(server.address, headers);
@@ -17,7 +17,7 @@ function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   });
 }
 
-/** Takes the next streams and starts them; `pausing` puts aside what comes. */
+/** Accepts the next streams and starts them; with `pausing` they pause at once. */
 async function taking(server: Serving, count: number, pausing = false) {
   const taken = [];
   for (let i = 0; i < count; i++) {
@@ -27,7 +27,7 @@ async function taking(server: Serving, count: number, pausing = false) {
   return taken;
 }
 
-test("halves of messages beyond the limit of a connection end the stream that goes past it", async () => {
+test("half messages past the limit of a connection end the stream that exceeds it", async () => {
   await using server = await serving({ maxBufferedBytesPerConnection: 100_000 });
   await using call = rawCall(server.address);
   const path = { ":method": "POST", ":path": "/dm_env_rpc.v1.Environment/Process" };
@@ -51,7 +51,7 @@ test("one message of one stream always fits", async () => {
   await stream?.seen("message");
 });
 
-test("past the limit of a server the stream that holds most makes room", async () => {
+test("past the limit of a server the stream that holds the most ends", async () => {
   await using server = await serving({ maxBufferedBytes: 300_000 });
   const calls = callEach(server, [half(250_000)]);
   const [large] = await taking(server, 1);
@@ -65,7 +65,7 @@ test("past the limit of a server the stream that holds most makes room", async (
   }
 });
 
-test("what is inflated and put aside counts until it is taken", async () => {
+test("inflated messages count until they are delivered", async () => {
   await using server = await serving({ maxBufferedBytes: 1_500_000 });
   const bomb = frame(gzipSync(bytesOf(stepRequest(1_000_000))), 1);
   const calls = callEach(server, [bomb, bomb], { "grpc-encoding": "gzip" });
@@ -77,7 +77,7 @@ test("what is inflated and put aside counts until it is taken", async () => {
   }
 });
 
-test("a gzip that is larger than it says is not inflated further", async () => {
+test("gzip data larger than its declared size is not inflated further", async () => {
   await using server = await serving();
   const lie = gzipSync(Buffer.alloc(1_000_000));
   lie.writeUInt32LE(10, lie.length - 4);
@@ -90,7 +90,7 @@ test("a gzip that is larger than it says is not inflated further", async () => {
   }
 });
 
-test("a message that stalls half-way ends its stream, and one that goes on does not", async () => {
+test("a message that stalls half-way ends its stream, and a slow one does not", async () => {
   await using server = await serving({ stalledMessageMs: 200 });
   const calls = callEach(server, [half(1000), half(1000), half(1000).subarray(0, 3)]);
   const streams = await taking(server, 3);

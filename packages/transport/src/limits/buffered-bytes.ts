@@ -2,44 +2,47 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ListenLimits } from "./listen-limits.ts";
 
-/** A stalled message is looked at this often before its stream is ended. */
+/** A stalled message is checked this many times before its stream is ended. */
 const stallChecks = 4;
 
-/** The limits on what a listener holds of messages that nobody has taken yet. */
+/** Limits on the undelivered bytes that a listener buffers. */
 export type BufferLimits = Pick<
   ListenLimits,
   "maxBufferedBytes" | "maxBufferedBytesPerConnection" | "stalledMessageMs"
 >;
 
-/** What the streams of one connection hold together. */
+/** Undelivered bytes of the streams of one connection. */
 export interface ConnectionBytes {
   bytes: number;
 }
 
-/** A stream as the account sees it. */
+/** A stream, as its account uses it. */
 export interface ByteHolder {
-  /** Whether the rest of a message is waited for: what is held can grow by the peer alone. */
+  /** True while the stream waits for the rest of a message: only the peer can make it grow. */
   readonly isWaitingForPeer: boolean;
   fail(error: Error): void;
 }
 
-/** What one stream holds. */
+/** Account of the undelivered bytes of one stream. */
 export interface ByteAccount {
-  /** Says how much it is now; ends the stream, or the one that holds most, past a limit. */
+  /**
+   * Reports the stream's current bytes. Past a limit it ends the stream, or the one that holds the
+   * most.
+   */
   hold(bytes: number): void;
 }
 
 interface Entry {
   readonly holder: ByteHolder;
   held: number;
-  /** What was held when it was last looked at, and how often in a row that was the same. */
+  /** Bytes held at the last check, and the number of checks in a row with the same bytes. */
   seen: number;
   stalled: number;
 }
 
 /**
- * The bytes of messages that a listener has received and that nobody has taken yet: those that
- * are not whole, are being inflated, or wait behind one that is not answered.
+ * Counts the undelivered bytes of a listener: messages that are incomplete, are being inflated, or
+ * wait behind an unanswered request.
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
@@ -80,14 +83,14 @@ export class BufferedBytes {
     };
   }
 
-  /** Stops looking for stalled messages. */
+  /** Stops checking for stalled messages. */
   stop(): void {
     clearInterval(this.#timer);
   }
 
   #check(entry: Entry, connection: ConnectionBytes): void {
     const { maxBufferedBytes, maxBufferedBytesPerConnection } = this.#limits;
-    // What a stream holds alone has limits of its own: one message always fits.
+    // The bytes of a single stream have limits of their own: one message always fits.
     const isShared = connection.bytes > entry.held;
     if (isShared && connection.bytes > maxBufferedBytesPerConnection) {
       const limit = `${maxBufferedBytesPerConnection} bytes (limit: maxBufferedBytesPerConnection)`;
@@ -99,7 +102,10 @@ export class BufferedBytes {
     }
   }
 
-  /** So that whoever fills the memory makes room, and not whoever comes next. */
+  /**
+   * Returns the account that holds the most, so that the stream that filled the memory is ended
+   * rather than the next one.
+   */
   #largest(): Entry | undefined {
     let largest: Entry | undefined;
     for (const entry of this.#entries) {
@@ -119,7 +125,7 @@ export class BufferedBytes {
         entry.holder.fail(
           new DmEnvRpcError(
             "DEADLINE_EXCEEDED",
-            `a message was begun and nothing more of it came for ${this.#limits.stalledMessageMs} ms; send messages whole (limit: stalledMessageMs)`,
+            `message stalled: expected the rest of it within ${this.#limits.stalledMessageMs} ms, received nothing; send messages whole (limit: stalledMessageMs)`,
           ),
         );
       }
@@ -130,6 +136,6 @@ export class BufferedBytes {
 function tooMuch(most: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `expected of messages that are not whole, or wait for others, ${most}, received more; send less at once, or on more connections`,
+    `too many undelivered bytes: expected of incomplete and waiting messages ${most}, received more; send less at once, or on more connections`,
   );
 }

@@ -12,7 +12,7 @@ class Table {
 const table = new Table();
 
 describe("a table of limits", () => {
-  it("gives its defaults for what is not given", () => {
+  it("returns its defaults for limits that are not given", () => {
     const defaults = { maxDogs: 3, maxBowlBytes: 1024, barkMs: 30_000, idleMs: 500 };
     expect(readLimits(table)).toEqual(defaults);
     expect(readLimits(table, { maxDogs: Number.POSITIVE_INFINITY, idleMs: 0 })).toEqual({
@@ -46,7 +46,7 @@ describe("a table of limits", () => {
     expect(() => readLimits(table, given)).toThrow(new RangeError(message));
   });
 
-  it("refuses what is not in it, by the name of what it holds", () => {
+  it("refuses unknown limits by name", () => {
     const given = { maxDog: 1 };
     expect(() => readLimits<string>({ ...table }, given, "setting")).toThrow(
       'there is no setting "maxDog"; there are: maxDogs, maxBowlBytes, barkMs, idleMs',

@@ -2,17 +2,17 @@
 import { maxTimeoutMs } from "../internal/time-source.ts";
 
 /**
- * A limit, as it stands in a table of them: a class with a field for each, whose docstring says
- * what the limit bounds. The type of the limits (`LimitsOf`), their defaults and the check of
- * given ones (`readLimits`) follow from the table.
+ * A limit in a table of limits. A table is a class with a field for each limit, whose docstring
+ * says what it bounds. The type of the limits (`LimitsOf`), their defaults and the validation
+ * (`readLimits`) derive from it.
  */
 export interface Limit {
   readonly default: number;
-  /** Milliseconds may be any number that a timer can wait; the others are whole, or Infinity. */
+  /** `ms` accepts any number that a timer can wait; the others accept integers and Infinity. */
   readonly unit: "ms" | "bytes" | "count";
-  /** What 0 means; without it a limit is at least 1. */
+  /** Meaning of 0. Without it a limit is at least 1. */
   readonly zero?: "never" | undefined;
-  /** The most that it can be. Default: the most of its unit. */
+  /** Largest value. Default: the largest of its unit. */
   readonly most?: number | undefined;
 }
 
@@ -26,10 +26,10 @@ const units = {
 };
 
 /**
- * The limits that are given, and the table's defaults for the others.
+ * Returns the given limits, with the table's defaults for the others.
  *
- * @param what - what the error calls one of them.
- * @throws RangeError naming what is not in the table, or cannot be what it is given.
+ * @param what - noun for a limit in errors.
+ * @throws RangeError if a limit is unknown or out of range.
  */
 export function readLimits<Name extends string>(
   table: Readonly<Record<Name, Limit>>,
@@ -54,7 +54,7 @@ export function readLimits<Name extends string>(
   return Object.fromEntries(limits) as Record<Name, number>;
 }
 
-/** @throws RangeError saying what the limit can be. */
+/** @throws RangeError with the range of the limit. */
 function check(limit: Limit, value: number, name: string): void {
   const unit = units[limit.unit];
   const least = limit.zero === undefined ? 1 : 0;

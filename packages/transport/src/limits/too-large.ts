@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
-/** The limit's name, and the remedy, for whoever meets the limit of a side. */
+/** Remedies that name the limit of each side. */
 const remedies = {
   server: "send less in one message, or raise the limit of the server",
   client: "request fewer observations at once, or raise the limit of the client",
 } as const;
 
 /**
- * The error of a message above a side's limit.
+ * Creates the error for a message above a side's limit.
  *
- * @param received Size of the message, as the error says it.
+ * @param received Size of the message, as the error prints it.
  * @param limit Name of the limit. Default `maxMessageBytes`.
  */
 export function tooLarge(

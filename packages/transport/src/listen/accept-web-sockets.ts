@@ -27,46 +27,53 @@ import type { OriginCheck } from "./cors.ts";
 import { type HttpPeer, metadataOf } from "./process-call.ts";
 import { refusedOrigin, unknownPath } from "./refusals.ts";
 
-/** How WebSockets become streams. */
+/** Options of `acceptWebSockets`. */
 export interface WebSocketOptions {
   readonly codecs: CallCodecs;
   readonly maxMessageBytes: number;
-  /** Every WebSocket is pinged this often; one that leaves a ping unanswered for as long is closed. 0 never. */
+  /**
+   * Interval of the pings of each WebSocket; one that leaves a ping unanswered for as long is
+   * closed. 0 never.
+   */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
-  /** Decides whether the page that makes a request may. */
+  /** Decides if a page of that origin may connect. */
   readonly isAllowed: OriginCheck;
-  /** Why there is no room for another connection; undefined where there is. */
+  /** Returns the error for a connection past the limits; undefined if there is room. */
   readonly refusal: () => DmEnvRpcError | undefined;
   readonly onStream: (stream: ServerStream) => void;
-  /** Counts one stream; the function that it returns is called when the stream closes. */
+  /**
+   * Counts one stream.
+   *
+   * @returns A function to call when the stream has closed.
+   */
   readonly count: () => () => void;
   readonly onError: (error: Error) => void;
 }
 
-/** The pings of a WebSocket. */
+/** Ping state of a WebSocket. */
 interface Life {
-  /** The last ping is unanswered. */
+  /** True while the last ping is unanswered. */
   pinged: boolean;
-  /** Answers are not read any more: a message was too large. */
+  /** True if pongs are no longer read, because a message was too large. */
   isDeaf: boolean;
 }
 
-/** The WebSockets of a listener. */
+/** WebSockets of a listener. */
 export interface WebSockets {
-  /** WebSockets open now. */
+  /** Number of open WebSockets. */
   readonly size: number;
-  /** Takes the HTTP/1.1 request for an upgrade. */
+  /** Handles an HTTP/1.1 upgrade request. */
   upgrade(request: IncomingMessage, network: Duplex, head: Buffer, peer: HttpPeer): void;
   /** Stops the pings. */
   stop(): void;
 }
 
 /**
- * Accepts WebSockets at the path of Process, each one stream.
+ * Accepts WebSockets at the path of Process, each as one stream.
  *
- * What refuses a WebSocket closes it with the status in its close code: a page cannot read the HTTP
- * status of an upgrade that failed.
+ * A refused WebSocket is opened and closed with the status in its close code: a page cannot read
+ * the HTTP status of an upgrade that failed.
  */
 export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   const { codecs, maxMessageBytes, onError } = options;
@@ -93,7 +100,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       : undefined;
   const ping = (webSocket: WebSocket, life: Life): void => {
     if (life.pinged && !life.isDeaf && !webSocket.isPaused) {
-      // The answer may have arrived while this process was busy: look at the socket first.
+      // The answer may have arrived while this process was busy: read the socket first.
       setImmediate(() =>
         setImmediate(() => {
           if (life.pinged && !life.isDeaf) {
@@ -107,7 +114,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     }
   };
 
-  /** @throws DmEnvRpcError that says why the WebSocket is refused. */
+  /** @throws DmEnvRpcError if the WebSocket is refused. */
   const peerOf = (webSocket: WebSocket, request: IncomingMessage, from: HttpPeer): Peer => {
     if (!options.isAllowed(request.headers)) {
       throw new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(request.headers));
@@ -123,7 +130,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       throw full;
     }
     const offered = request.headers["sec-websocket-protocol"]?.split(/\s*,\s*/) ?? [];
-    // What a proxy or the platform has set cannot be set by a page.
+    // Headers that a proxy or the platform sets override those of a page.
     const metadata = new Map([...offeredMetadata(offered), ...metadataOf(request.headers)]);
     return { ...from, metadata };
   };
@@ -140,7 +147,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     } catch (thrown) {
       const error = toError(thrown);
       onError(error);
-      webSocket.on("error", () => {}); // It is being closed already.
+      webSocket.on("error", () => {}); // The socket is already being closed.
       webSocket.send(statusMessageOf(error));
       webSocket.close(closeCodeOf(error), closeReasonOf(error));
       terminateSoon(webSocket);

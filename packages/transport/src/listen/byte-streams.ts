@@ -11,15 +11,17 @@ import { fromConnectError } from "../internal/connect-errors.ts";
 import { envelope, prefixBytes } from "../internal/envelope.ts";
 import type { ByteStream } from "./listen-options.ts";
 
-/** A request is one short message. */
+/** Requests are single short messages. */
 const maxRequestBytes = 64 * 1024;
 
 const connectEndFlag = 0x02;
 const webTrailersFlag = 0x80;
 
-/** How the protocols differ, for a call of one request and many responses that are not compressed. */
+/**
+ * Differences between the protocols for a call with one request and many uncompressed responses.
+ */
 interface Protocol {
-  /** The last part of the body; undefined where trailers say how the call ended. */
+  /** Returns the last part of the body; undefined where trailers report how the call ended. */
   end(error: Error | undefined): Uint8Array | undefined;
 }
 
@@ -47,7 +49,7 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ["application/connect+proto", connect],
 ]);
 
-/** Headers of requests that only Connect's own handler understands. */
+/** Headers of requests that only Connect's own handler supports. */
 const beyond = [
   "grpc-encoding",
   "grpc-timeout",
@@ -57,8 +59,8 @@ const beyond = [
 ];
 
 /**
- * Puts a stream of bytes in front of Connect's handler of the same method, which gets the calls in JSON, with
- * compression or with a deadline.
+ * Puts a byte stream in front of Connect's handler of the same method. The handler still gets calls
+ * in JSON, with compression or with a deadline.
  */
 export function inFront(stream: ByteStream, handler: UniversalHandlerFn): UniversalHandlerFn {
   return async (request) => {
@@ -114,7 +116,7 @@ async function* bodyOf(
   }
 }
 
-/** @throws DmEnvRpcError for a body that is not one message. */
+/** @throws DmEnvRpcError if the body is not exactly one message. */
 async function readRequest(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -139,7 +141,7 @@ async function readRequest(body: AsyncIterable<Uint8Array>): Promise<Uint8Array>
   return bytes.subarray(prefixBytes);
 }
 
-/** Connect's name of a code is gRPC's, with one spelling of its own. */
+/** Connect names the codes as gRPC does, except one. */
 function connectErrorOf(error: Error): { readonly code: string; readonly message: string } {
   const { code, message } = fromConnectError(error, "server");
   const name = (code satisfies StatusCode).toLowerCase();

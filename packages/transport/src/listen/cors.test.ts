@@ -46,7 +46,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     await other.body?.cancel();
   });
 
-  test("asks in advance what it may send", async () => {
+  test("gets an answer to its preflight request", async () => {
     await using server = await healthy();
     const ask = (from: string): Promise<Response> =>
       fetch(`http://${server.address}${path}`, {
@@ -89,7 +89,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
       () => undefined,
       (thrown: unknown) => ConnectError.from(thrown),
     );
-    expect(error?.code).toBe(Code.Unavailable); // Of HTTP status 429.
+    expect(error?.code).toBe(Code.Unavailable); // From HTTP status 429.
     controller.abort();
     await watch.next().catch(() => {});
   });

@@ -2,15 +2,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { cors } from "@connectrpc/connect";
 
-/** How long a browser may keep the answer to a preflight request, in seconds. */
+/** Time for which a browser may cache the answer to a preflight request, in seconds. */
 const maxAgeS = 7_200;
 
-/** Decides whether the page that makes a request may use the server. */
+/** Decides if the page that makes a request may use the server. */
 export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
 
 /**
- * The headers that let a page of another origin read an answer (CORS); none for a request that no page
- * makes, or whose page is not allowed.
+ * Returns the headers that let a page of another origin read a response (CORS). Without a page, or
+ * if the page is not allowed, it returns none.
  */
 export function corsHeaders(
   request: IncomingHttpHeaders,
@@ -27,7 +27,7 @@ export function corsHeaders(
   };
 }
 
-/** The headers that answer a preflight request: what a page may send. */
+/** Returns the headers that answer a preflight request. */
 export function preflightHeaders(
   request: IncomingHttpHeaders,
   isAllowed: OriginCheck,
@@ -39,7 +39,7 @@ export function preflightHeaders(
   return {
     ...allowed,
     "access-control-allow-methods": cors.allowedMethods.join(", "),
-    // Metadata may have any name: authorization, and what an application adds.
+    // Metadata may have any name: authorization, and those of an application.
     "access-control-allow-headers":
       request["access-control-request-headers"] ?? cors.allowedHeaders.join(", "),
     "access-control-max-age": String(maxAgeS),

@@ -14,10 +14,10 @@ import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { joinHostPort } from "../stream/address.ts";
 import type { ListenTls } from "./listen-options.ts";
 
-/** A TLS handshake that takes longer is given up. */
+/** Longest TLS handshake, in ms. */
 const handshakeMs = 10_000;
 
-/** An HTTP/2 server with large windows, in plain text or over TLS. */
+/** Creates an HTTP/2 server with large windows, in plain text or over TLS. */
 export function createHttp2Server(
   maxStreamsPerConnection: number,
   tls: ListenTls | undefined,
@@ -42,8 +42,8 @@ export function createHttp2Server(
       rejectUnauthorized: clients === "required",
       handshakeTimeout: handshakeMs,
       minVersion: "TLSv1.2",
-      // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process
-      // streams too. HTTP/1.1 comes in as an "unknown protocol" instead.
+      // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process streams
+      // too. Without it HTTP/1.1 connections emit "unknownProtocol", where they are handled.
       ALPNCallback: ({ protocols }) =>
         ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
     });
@@ -56,7 +56,7 @@ export function createHttp2Server(
   }
 }
 
-/** Where a server listens. */
+/** Address that a server listens on. */
 type Place = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
@@ -64,7 +64,7 @@ type Place = { readonly host: string; readonly port: number } | { readonly path:
  *
  * Replaces the file of a Unix domain socket that a dead process left behind.
  *
- * @throws DmEnvRpcError UNAVAILABLE that says why it cannot be listened on.
+ * @throws DmEnvRpcError UNAVAILABLE if the address cannot be listened on.
  */
 export async function bind(server: Server, place: Place): Promise<number> {
   try {
@@ -96,7 +96,7 @@ function listenOn(server: Server, place: Place): Promise<number> {
 
 /** Returns true if `path` is a socket that no process listens on. */
 async function isAbandoned(path: string): Promise<boolean> {
-  // A connection to a file of another kind is refused, too.
+  // Connecting to a file of another kind is refused, too.
   if (!(await lstat(path)).isSocket()) {
     return false;
   }
@@ -114,10 +114,11 @@ async function isAbandoned(path: string): Promise<boolean> {
 const http2Preface = Buffer.from("PRI");
 
 /**
- * A server in plain text that tells HTTP/2 from HTTP/1.1 by the first bytes of a connection. Over TLS the
- * handshake does that (ALPN).
+ * Creates a server in plain text that distinguishes HTTP/2 from HTTP/1.1 by the first bytes of a
+ * connection. Over TLS the handshake does that (ALPN).
  *
- * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s; 0 for 10 s.
+ * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s;
+ *   0 for 10 s.
  */
 export function createSniffingServer(
   http2: (socket: Socket) => void,
@@ -137,34 +138,34 @@ export function createSniffingServer(
       const known = Math.min(first.length, http2Preface.length);
       const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
       if (isHttp2 && known < http2Preface.length) {
-        return; // So far it could be either.
+        return; // Too few bytes to decide.
       }
       socket.off("readable", onReadable);
       socket.setTimeout(0);
       socket.removeAllListeners("timeout");
-      // Not before: "readable" would be emitted again for the same bytes.
+      // Not earlier: "readable" would be emitted again for the same bytes.
       socket.unshift(first);
       (isHttp2 ? http2 : http1)(socket);
     };
     socket.on("readable", onReadable);
-    // Stays: an error may arrive while neither of the two looks after the socket.
+    // Never removed: an error may arrive while neither server listens for it.
     socket.on("error", () => socket.destroy());
   });
 }
 
-/** The sockets that a server has open, and probes of the peers that went without a word. */
+/** Tracks the open sockets of a server, and probes for peers that disappeared. */
 export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     if (probeMs > 0) {
-      // Finds a dead peer where HTTP/2 cannot: during a handshake, or once a GOAWAY is out.
+      // Finds a dead peer where HTTP/2 pings cannot: during a handshake, or after a GOAWAY.
       socket.setKeepAlive(true, probeMs);
     }
   });
   server.on("secureConnection", (socket: Socket) => {
-    // node:http2 ends its session on an error of TLS, and then waits for a socket that stays open.
+    // node:http2 ends its session on a TLS error, and then waits for a socket that stays open.
     socket.on("error", () => socket.destroy());
   });
   return sockets;

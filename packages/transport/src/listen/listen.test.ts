@@ -21,7 +21,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe("a listener", () => {
-  test("says where it listens", async () => {
+  test("reports its address", async () => {
     await using server = await serving();
     const { listener } = server;
     expect(listener.host).toBe("127.0.0.1");
@@ -63,7 +63,7 @@ describe("a listener", () => {
     await until(() => server.listener.connections === 1);
   });
 
-  test("takes a hundred streams of one connection, each in its own order", async () => {
+  test("serves a hundred streams of one connection, each in order", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     record(await server.next());
@@ -99,12 +99,12 @@ describe("a listener", () => {
     [{ port: 70_000 }, "a port from 0 to 65535"],
     [{ host: "no-such-host.invalid" }, "a host name that resolves"],
     [{ host: "192.0.2.1" }, "an address of this machine"],
-  ])("says why it cannot listen: %j", async (options, expected) => {
+  ])("rejects with the reason why it cannot listen: %j", async (options, expected) => {
     const error = await listen({ onStream: () => {}, ...options }).catch((thrown) => thrown);
     expect(errorOf(error).message).toContain(expected);
   });
 
-  test("says that a port is in use, and what to do", async () => {
+  test("names a port in use and the remedy", async () => {
     await using server = await serving();
     const { port } = server.listener;
     const error = await listen({ onStream: () => {}, port }).catch((thrown) => thrown);
@@ -115,7 +115,7 @@ describe("a listener", () => {
   });
 });
 
-describe("a request that is no gRPC call of Process", () => {
+describe("a request other than a gRPC call of Process", () => {
   test("for an unknown path of gRPC is UNIMPLEMENTED", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, { ":path": "/dm_env_rpc.v1.Environment/Nothing" });
@@ -139,7 +139,7 @@ describe("a request that is no gRPC call of Process", () => {
     expect(server.errors).toEqual([]);
   });
 
-  test("that is left open by its client keeps no stream", async () => {
+  test("that its client leaves open does not keep a stream", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {
       ":path": "/nothing",
@@ -152,7 +152,7 @@ describe("a request that is no gRPC call of Process", () => {
 });
 
 describe("hostile connections", () => {
-  test("bytes that are no HTTP/2 are closed and told of, and nobody else notices", async () => {
+  test("bytes that are not HTTP/2 close their connection, are reported and affect no other", async () => {
     await using server = await serving();
     await using stream = await openStream(server.address);
     const client = record(stream);
@@ -168,7 +168,7 @@ describe("hostile connections", () => {
       socket.on("error", () => {});
       socket.resume();
       socket.end(garbage);
-      await new Promise((resolve) => socket.once("close", resolve)); // By a reset, where bytes were left unread.
+      await new Promise((resolve) => socket.once("close", resolve)); // The close is a reset if bytes were unread.
     }
     await until(() => server.listener.connections === 1);
     expect(server.errors.length).toBeGreaterThan(0);
@@ -177,13 +177,13 @@ describe("hostile connections", () => {
     expect(client.messages.map(answerOf)).toEqual(["still here"]);
   });
 
-  test("a preface that arrives byte by byte is HTTP/2, and nobody waits for its end", async () => {
+  test("a preface that arrives byte by byte is HTTP/2 and does not delay other clients", async () => {
     await using server = await serving();
     await using peer = rawPeer(server.listener.port);
     peer.socket.setNoDelay(true);
     for (const byte of startOfCall.subarray(0, 4)) {
       peer.write(Buffer.of(byte));
-      // Another client is served meanwhile.
+      // Another client is served in the meantime.
       await using stream = await openStream(server.address);
       record(stream);
       record(await server.next());
@@ -195,7 +195,7 @@ describe("hostile connections", () => {
   test("behaviour 8: a peer that answers no ping is found dead", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
     await using peer = rawPeer(server.listener.port);
-    peer.write(startOfCall); // And then silence.
+    peer.write(startOfCall); // Nothing more is sent.
     const stream = await server.next();
     const served = record(stream);
     stream.pause();
@@ -231,7 +231,7 @@ describe("hostile connections", () => {
     silent.resume();
     await Promise.all([once(silent, "close"), once(session, "close")]);
     expect(goaway).toBe(constants.NGHTTP2_NO_ERROR);
-    // The one with a stream outlives another that has none.
+    // The connection with a stream outlives one without.
     const later = connectTcp(server.listener.port, "127.0.0.1").resume();
     await once(later, "close");
     await until(() => server.listener.connections === 1);
@@ -257,7 +257,7 @@ describe("hostile connections", () => {
     },
   );
 
-  test("sockets far beyond maxConnections are not even taken in", async () => {
+  test("sockets far past maxConnections are not accepted", async () => {
     await using server = await serving({ maxConnections: 1 });
     const sockets = Array.from({ length: 300 }, () =>
       connectTcp(server.listener.port, "127.0.0.1")
@@ -283,7 +283,7 @@ describe("hostile connections", () => {
 });
 
 describe("closing", () => {
-  test("lets streams end within the grace, and takes no new ones", async () => {
+  test("lets streams end within the grace period and refuses new ones", async () => {
     const server = await serving();
     await using call = rawCall(server.address);
     const goaway = once(call.session, "goaway");
@@ -301,7 +301,7 @@ describe("closing", () => {
     expect([server.listener.connections, server.listener.streams]).toEqual([0, 0]);
   });
 
-  test("cuts what is left after the grace", async () => {
+  test("cuts remaining streams after the grace period", async () => {
     const server = await serving();
     await using stream = await openStream(server.address);
     const client = record(stream);

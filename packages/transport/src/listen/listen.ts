@@ -25,19 +25,19 @@ const defaultHost = "127.0.0.1";
 /** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
 
-/** Bytes of spare memory for large messages that a listener keeps: enough for forty of 214 KB. */
+/** Bytes of unused buffers for large messages that a listener keeps: enough for forty of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
 
 /** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
 const spareSockets = 256;
 
 /**
- * Listens for Process streams and for the calls that `routes` serves.
+ * Listens for Process streams and for the calls of `routes`.
  *
- * gRPC calls of Process use this package's own framing. Calls of the same service over the Connect and
- * gRPC-Web protocols go through Connect and reach the same `onStream`.
+ * gRPC calls of Process use this package's own framing. Calls of the same service over the Connect
+ * and gRPC-Web protocols go through Connect and reach the same `onStream`.
  *
- * @throws DmEnvRpcError when the port cannot be listened on, or a certificate cannot be used.
+ * @throws DmEnvRpcError if the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
@@ -118,7 +118,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     _flags: number,
     rawHeaders: string[],
   ): void => {
-    http2.on("error", () => {}); // The stream's owner learns of it from "close".
+    http2.on("error", () => {}); // The stream reports the error after "close".
     const connection = http2.session && connections.get(http2.session);
     if (connection === undefined || connection.refused || http2.destroyed || http2.closed) {
       http2.destroy();
@@ -197,9 +197,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 }
 
 /**
- * The file of the Unix domain socket that `host` names; undefined where it names none.
+ * Returns the file of the Unix domain socket that `host` names; undefined if it is another host.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT where it cannot be listened on.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the file cannot be listened on.
  */
 function listenPath(host: string, hasTls: boolean): string | undefined {
   if (socketPath(host) === undefined) {

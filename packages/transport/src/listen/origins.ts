@@ -4,12 +4,12 @@ import { isIP } from "node:net";
 import type { OriginCheck } from "./cors.ts";
 
 /**
- * Decides which pages may talk to a server: those of its own origin, and those of `allowed`.
- * A request without `Origin` is not a page's, and passes.
+ * Decides which pages may talk to a server: those of its own origin, and those of `allowed`. A
+ * request without `Origin` does not come from a page and is allowed.
  *
  * A page's own origin counts as the server's where the host is an IP address or `localhost`, or
- * where TLS proves the name. Otherwise any site could name this server's address in its own DNS, and its
- * pages would be "of the same origin" (DNS rebinding).
+ * where TLS proves the name. Otherwise any site could point its own DNS name at this server, and
+ * its pages would have the same origin (DNS rebinding).
  *
  * @param allowed Origins such as `https://play.example.org`, or `*` for every page.
  * @param isSecure True where the server has TLS.
@@ -33,7 +33,7 @@ export function originCheck(allowed: readonly string[], isSecure: boolean): Orig
   };
 }
 
-/** @throws RangeError for what is not an origin. */
+/** @throws RangeError if the text is not an origin. */
 function originOf(origin: string): string {
   if (URL.canParse(origin)) {
     const url = new URL(origin);

@@ -6,7 +6,7 @@ import { joinHostPort } from "../stream/address.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 
-/** Whether a request is a gRPC call of Process whose messages are protobuf. */
+/** Returns true for the headers of a gRPC call of Process with protobuf messages. */
 export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
   if (headers[":path"] !== processPath || headers[":method"] !== "POST") {
     return false;
@@ -19,20 +19,20 @@ export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** The peer of an HTTP connection, without the metadata of a call. */
+/** Peer of an HTTP connection, without the metadata of a call. */
 export type HttpPeer = Pick<Peer, "address" | "certificate">;
 
-/** The peer at the other end of a socket. */
+/** Returns the peer at the other end of a socket. */
 export function peerOfSocket(socket: Socket): HttpPeer {
   const { remoteAddress, remotePort = 0 } = socket;
   return {
-    // A Unix domain socket's peers have no address.
+    // Peers of a Unix domain socket have no address.
     address: remoteAddress === undefined ? "unix:" : joinHostPort(remoteAddress, remotePort),
     certificate: certificateOf(socket),
   };
 }
 
-/** The peer's certificate, DER, where it was verified. */
+/** Returns the peer's verified certificate in DER; undefined without one. */
 function certificateOf(socket: Socket): Uint8Array | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) {
     return undefined;
@@ -41,7 +41,7 @@ function certificateOf(socket: Socket): Uint8Array | undefined {
   return raw === undefined ? undefined : new Uint8Array(raw);
 }
 
-/** Who calls; the metadata is put together when it is first asked for. */
+/** Returns the peer of a call; its metadata is built on first access. */
 export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer {
   let metadata: ReadonlyMap<string, string> | undefined;
   return {
@@ -54,7 +54,7 @@ export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer
   };
 }
 
-/** The headers of a call without those that are the protocol's own. */
+/** Returns the headers of a call without those of the protocol itself. */
 export function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {

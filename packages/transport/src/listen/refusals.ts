@@ -5,7 +5,10 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { trailersOf } from "../http2/grpc-status.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
 
-/** Why a gRPC call's messages cannot be read: its compression; undefined when they can. */
+/**
+ * Returns the error for a gRPC call in an unsupported compression; undefined if its messages can be
+ * read.
+ */
 export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError | undefined {
   const encoding = headers["grpc-encoding"];
   if (encoding === undefined || encoding === "identity" || encoding === "gzip") {
@@ -17,7 +20,7 @@ export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError
   );
 }
 
-/** Answers a gRPC call with nothing but an error. */
+/** Answers a gRPC call with only an error. */
 export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
   http2.respond(
     {
@@ -31,24 +34,24 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
   http2.close();
 }
 
-/** Answers a request for a path that nothing serves, in the way its client understands. */
+/** Answers a request for an unknown path, in the client's protocol. */
 export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   const error = new DmEnvRpcError("UNIMPLEMENTED", unknownPath(headers[":path"]));
   refuse(http2, headers, error, 404);
 }
 
-/** Answers a request of a page that may not use this server. */
+/** Answers a request of a page whose origin is not allowed. */
 export function refuseOrigin(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   const error = new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(headers));
   refuse(http2, headers, error, 403);
 }
 
-/** The error of a page whose origin is not allowed. */
+/** Returns the error text for a page whose origin is not allowed. */
 export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
   return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
 }
 
-/** Answers a request that there is no room for, in the way its client understands. */
+/** Answers a request past the limits, in the client's protocol. */
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -73,10 +76,10 @@ function refuse(
     "content-type": "text/plain; charset=utf-8",
     ...Object.fromEntries(metadata),
   });
-  http2.end(`${rawMessage}\n`); // node:http2 closes what was never read.
+  http2.end(`${rawMessage}\n`); // node:http2 closes a stream that was never read.
 }
 
-/** What a client is told that asks for a path that nothing serves. */
+/** Returns the error text for a path that nothing serves. */
 export function unknownPath(path: string | undefined): string {
   return `nothing is served at ${path?.slice(0, 200)}; check the path and the server's version`;
 }

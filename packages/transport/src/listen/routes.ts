@@ -39,39 +39,42 @@ import type { ServerConnection } from "./server-connections.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8" };
 
-/** A connection of HTTP/1.1 has this long to send the head of a request. */
+/** Time for an HTTP/1.1 connection to send the headers of a request. */
 const requestHeadMs = 10_000;
 
-/** What is served beside the gRPC calls of Process. */
+/** Options of `createRoutes`. */
 export interface RoutesOptions {
   readonly routes: (router: ConnectRouter) => void;
   readonly maxMessageBytes: number;
-  /** An HTTP/1.1 connection on which nothing happens for this long is closed; 0 never. */
+  /** Idle time after which an HTTP/1.1 connection is closed; 0 never. */
   readonly idleConnectionMs: number;
-  /** Calls at once, those of Process aside, whose streams their receiver counts. */
+  /** Concurrent calls, without Process calls, whose streams are counted elsewhere. */
   readonly maxCalls: number;
-  /** A call whose request has not ended, and on which nothing happens for this long, is reset; 0 never. */
+  /** Idle time after which a call whose request has not ended is reset; 0 never. */
   readonly idleCallMs: number;
-  /** Admits a call before its request is read, or throws the error to refuse it with; calls of Process aside. */
+  /**
+   * Admits a call before its request is read, or throws the error to refuse it with. Not called for
+   * Process.
+   */
   readonly onCall?: ListenOptions["onCall"] | undefined;
-  /** Methods that are answered with bytes, by path. */
+  /** Methods that are answered in bytes, by path. */
   readonly byteStreams: ReadonlyMap<string, ByteStream>;
-  /** Files by path. */
+  /** Served files by path. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Decides whether the page that makes a request may. */
+  /** Decides if a page of that origin may make a request. */
   readonly isAllowed: OriginCheck;
-  /** Takes a request of HTTP/1.1 to become something else: a WebSocket. */
+  /** Handles an HTTP/1.1 request to upgrade to a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
   readonly onError: (error: Error) => void;
 }
 
-/** What answers the calls of a path. */
+/** Handler of the calls of a path. */
 interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
 }
 
-/** Connect's router behind the listener. */
+/** Connect's router, served by the listener. */
 export interface Routes {
   handle(
     http2: ServerHttp2Stream,
@@ -79,23 +82,23 @@ export interface Routes {
     rawHeaders: string[],
     connection: ServerConnection,
   ): void;
-  /** Takes a connection whose client speaks HTTP/1.1. */
+  /** Serves a connection whose client speaks HTTP/1.1. */
   handleHttp1(socket: Socket): void;
-  /** Takes no new request of HTTP/1.1; each connection closes with its response. */
+  /** Refuses new HTTP/1.1 requests; each connection closes with its response. */
   drain(): void;
 }
 
 /**
  * Serves a Connect router, request by request.
  *
- * node:http2's "request" event would wrap the streams of Process too; so the request and
- * the response are made here, for the streams that need them. Connect's own adapter
- * writes to the console, ours tells `onError`.
+ * node:http2's "request" event would also wrap the streams of Process, so this creates the request
+ * and the response only for the streams that need them. Connect's own adapter writes to the
+ * console; this one calls `onError`.
  */
 export function createRoutes(options: RoutesOptions): Routes {
   const router = createConnectRouter({
-    // Requests may be compressed, responses never are: it costs far more than it saves (and by
-    // default Connect would, from 1 KiB on).
+    // Requests may be compressed. Responses never are, because it costs far more than it saves;
+    // Connect's default would compress from 1 KiB.
     acceptCompression: [compressionGzip],
     compressMinBytes: Number.POSITIVE_INFINITY,
     readMaxBytes: options.maxMessageBytes,
@@ -124,7 +127,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
       const error = ConnectError.from(thrown);
-      // Connect's word for a client that is gone.
+      // Connect's code for a client that is gone.
       if (error.code !== Code.Aborted) {
         options.onError(error);
       }
@@ -138,7 +141,10 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 
   let calls = 0;
-  /** Counts a call until it is told that the call has ended, or returns why there is no room for it. */
+  /**
+   * Counts a call. Returns a function to call when it has ended, or the error if there is no room
+   * for it.
+   */
   const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
     if (calls >= options.maxCalls) {
       return new ConnectError(
@@ -158,7 +164,10 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
   };
 
-  /** Connections of HTTP/1.1 without a request, and the end of the wait for one: node:http has none unless it listens. */
+  /**
+   * HTTP/1.1 connections without a request, with their timeouts: node:http has such a timeout only
+   * if it listens itself.
+   */
   const idle = new Map<Socket, NodeJS.Timeout>();
   let draining = false;
   const requests = new WeakMap<Socket, number>();
@@ -236,11 +245,11 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("clientError", (error, socket) => {
     options.onError(error);
-    // Tells a client that speaks TLS to a port in plain text what it is talking to.
+    // A client that speaks TLS to a port in plain text gets an error in plain text.
     socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
-  /** Resets a call when its client leaves it in the middle of a request. */
+  /** Resets a call when its client disconnects before the request has ended. */
   const lookAfter = (http2: ServerHttp2Stream): void => {
     http2.setTimeout(options.idleCallMs, () => {
       if (!http2.readableEnded) {
@@ -287,7 +296,8 @@ export function createRoutes(options: RoutesOptions): Routes {
       setHeaders(response, corsHeaders(headers, options.isAllowed));
       const values = createContextValues();
       setPeer(values, peer);
-      // A response is the end of a call; a client that does not end its request keeps no stream.
+      // The response ends the call, so a client that never ends its request does not keep the
+      // stream open.
       http2.once("wantTrailers", () => {
         const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
         http2.once("close", () => clearTimeout(timer));
@@ -308,14 +318,17 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 }
 
-/** True for a request to become a WebSocket; others, such as h2c, are answered as if they did not ask. */
+/**
+ * Returns true for an upgrade to a WebSocket; other upgrades, such as h2c, are answered as plain
+ * requests.
+ */
 function isWebSocket(request: IncomingMessage): boolean {
   return request.headers.upgrade?.toLowerCase() === "websocket";
 }
 
 /**
- * The body of a request. A reader that stops in the middle, at a message that is too large, leaves the stream open
- * for what is left to answer; the rest of the body is dropped.
+ * Reads the body of a request. A reader that stops early, at a message that is too large, leaves
+ * the stream open for the responses still to send; the rest of the body is dropped.
  */
 async function* bodyOf(
   request: IncomingMessage | Http2ServerRequest,
@@ -333,7 +346,7 @@ function isRead(method: string | undefined): boolean {
   return method === "GET" || method === "HEAD";
 }
 
-/** A file as a client takes it. */
+/** Returns a file's response in an encoding that the client accepts. */
 function responseOf({ headers, body, gzip }: ServedFile, request: IncomingHttpHeaders) {
   const isZipped = gzip !== undefined && /\bgzip\b/.test(String(request["accept-encoding"]));
   const sent = isZipped ? gzip : body;

@@ -6,10 +6,10 @@ import type { ConnectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** A connection past the limit has this long to read why it is refused. */
+/** Time for a refused connection to read the error. */
 const refusalMs = 1_000;
 
-/** An idle connection is looked at this often before it is closed. */
+/** An idle connection is checked this many times before it is closed. */
 const idleChecks = 4;
 
 /** One HTTP/2 connection of a listener. */
@@ -19,26 +19,26 @@ export interface ServerConnection {
   readonly address: string;
   /** The peer's verified certificate, DER. */
   readonly certificate: Uint8Array | undefined;
-  /** One connection too many: its streams are refused. */
+  /** True for a connection past the limits, whose streams are refused. */
   readonly refused: boolean;
-  /** What its streams hold of messages that nobody has taken. */
+  /** Undelivered bytes of its streams. */
   readonly buffered: ConnectionBytes;
-  /** Why the connection is gone, once it is. */
+  /** Returns the error once the connection is gone. */
   failure(): Error | undefined;
   /** Counts a stream as open until `streamClosed`. */
   streamOpened(): void;
   streamClosed(): void;
 }
 
-/** The limits on a listener's connections. */
+/** Limits on a listener's connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
-  /** Connections that are not HTTP/2, which count as well. */
+  /** Returns the number of connections that are not HTTP/2 but count as well. */
   readonly others: () => number;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
-  /** Is told why a connection was lost or refused. */
+  /** Called with the error of a connection that was lost or refused. */
   readonly onError: (error: Error) => void;
 }
 
@@ -49,11 +49,11 @@ interface Entry extends ServerConnection {
   lost: Error | undefined;
 }
 
-/** The HTTP/2 connections of a listener: counts them, pings them, closes those that idle. */
+/** HTTP/2 connections of a listener: counts them, pings them, and closes idle ones. */
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
-  /** Connections by the network of their peers. */
+  /** Number of connections by the network of the peer. */
   readonly #from = new Map<string, number>();
   readonly #timers: NodeJS.Timeout[] = [];
 
@@ -77,7 +77,7 @@ export class ServerConnections {
     return this.#entries.get(session);
   }
 
-  /** Takes in a connection that was accepted. */
+  /** Adds an accepted connection. */
   add(session: ServerHttp2Session): void {
     const { address, certificate } = peerOfSocket(session.socket);
     const network = networkOf(address);
@@ -134,7 +134,7 @@ export class ServerConnections {
     session.setLocalWindowSize(windowBytes);
   }
 
-  /** The limit that refuses one more connection; undefined if there is room. */
+  /** Returns the limit that refuses one more connection; undefined if there is room. */
   #limitMet(fromThere: number): "maxConnections" | "maxConnectionsPerAddress" | undefined {
     const { maxConnections, maxConnectionsPerAddress, others } = this.#limits;
     if (this.#entries.size + others() >= maxConnections) {
@@ -143,7 +143,7 @@ export class ServerConnections {
     return fromThere >= maxConnectionsPerAddress ? "maxConnectionsPerAddress" : undefined;
   }
 
-  /** Tells every peer that no new stream is taken; each connection closes with its last stream. */
+  /** Sends every peer a GOAWAY; each connection closes with its last stream. */
   drain(): void {
     for (const { session } of this.#entries.values()) {
       session.close();
@@ -160,7 +160,7 @@ export class ServerConnections {
     }
   }
 
-  /** Stops looking after the connections. */
+  /** Stops the pings and the checks for idle connections. */
   stop(): void {
     for (const timer of this.#timers) {
       clearInterval(timer);
@@ -184,7 +184,7 @@ export class ServerConnections {
     }
   }
 
-  /** The answer may have come while this process was busy: look at the socket first. */
+  /** The answer may have arrived while this process was busy: read the socket first. */
   #giveUpUnlessAnswered(entry: Entry): void {
     setImmediate(() =>
       setImmediate(() => {
@@ -221,7 +221,7 @@ function isSocketGone(session: ServerHttp2Session): boolean {
   try {
     return session.socket.destroyed;
   } catch {
-    return true; // The session has let go of its socket.
+    return true; // The session no longer has a socket.
   }
 }
 

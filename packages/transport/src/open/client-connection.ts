@@ -9,13 +9,13 @@ import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
 import type { ConnectionOptions, OpenTls } from "./open-options.ts";
 
-/** A connection that is asked to close has this long to say goodbye. */
+/** Time for a connection to close gracefully. */
 const goodbyeMs = 1_000;
 
 /** An HTTP/2 connection to a server. */
 export interface ClientConnection {
   readonly session: ClientHttp2Session;
-  /** Why the connection is gone, or about to go, once it is. */
+  /** Returns the error once the connection is lost or closing. */
   failure(): Error | undefined;
   /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
@@ -26,9 +26,9 @@ export interface ClientConnection {
 }
 
 /**
- * Connects, and waits for the server's first word: what listens there speaks HTTP/2.
+ * Connects, and waits for the server's first HTTP/2 frame.
  *
- * @throws DmEnvRpcError that says what is wrong and what to do.
+ * @throws DmEnvRpcError with the cause and the remedy.
  */
 export function openConnection(
   address: Address,
@@ -46,7 +46,7 @@ export function openConnection(
     const onFailure = (error?: Error): void =>
       fail((error === undefined ? failure : undefined) ?? connectFailure(address, error));
     socket.once("error", onFailure);
-    // node:http2 ends its session on an error of TLS, and then waits for a socket that stays open.
+    // node:http2 ends its session on a TLS error, and then waits for a socket that stays open.
     socket.on("error", () => socket.destroy());
     session.once("error", onFailure);
     session.on("error", (error: Error) => {
@@ -100,7 +100,7 @@ function openSocket(address: Address, tls: OpenTls): Socket {
   return connectTls({ host, port, ALPNProtocols: ["h2"], ...tlsOptions(address, tls) });
 }
 
-/** The options of node:tls for a connection. */
+/** Returns the options of node:tls for a connection. */
 export function tlsOptions({ host }: Address, tls: OpenTls): TlsOptions {
   const serverName = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
   return {
@@ -137,7 +137,7 @@ function keepAlive(
   };
   const timer = setInterval(() => {
     if (pinged) {
-      // The answer may have come while this process was busy: look at the socket first.
+      // The answer may have arrived while this process was busy: read the socket first.
       setImmediate(() => setImmediate(giveUpUnlessAnswered));
     } else if (!session.closed && !session.destroyed) {
       pinged = true;

@@ -4,18 +4,18 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { codeOfReset, nameOfReset } from "../http2/grpc-status.ts";
 import type { Address } from "../stream/address.ts";
 
-/** Why no connection came about, in words that say what to do. */
+/** Creates the error for a connection that could not be made, with its cause and remedy. */
 export function connectFailure(address: Address, cause: Error | undefined): DmEnvRpcError {
   return unavailable(reasonOf(address, cause), cause);
 }
 
-/** Why a connection that had been made is gone. */
+/** Creates the error for an established connection that was lost. */
 export function lostConnection(address: Address, cause?: Error): DmEnvRpcError {
   const why = cause === undefined ? "" : `: ${cause.message}`;
   return unavailable(`the connection to ${address.authority} was lost${why}`, cause);
 }
 
-/** The error of a connection that the server closed with a GOAWAY that is no goodbye. */
+/** Creates the error for a connection that the server closed with a GOAWAY other than NO_ERROR. */
 export function goneAway(
   address: Address,
   code: number,

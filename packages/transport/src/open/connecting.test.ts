@@ -18,7 +18,7 @@ const opens: [string, Open][] = [
   ["a page's WebSocket", (authority, options) => openInPage(`ws://${authority}`, options)],
 ];
 
-/** A server that accepts connections and never sends a byte. */
+/** Starts a server that accepts connections and never sends a byte. */
 async function silentServer(): Promise<{
   address: string;
   next: Promise<Socket>;
@@ -73,7 +73,7 @@ test.each(opens)(
     const signal = AbortSignal.abort();
     const error = errorOf(await open(address, { signal }).catch((thrown: unknown) => thrown));
     expect(error).toMatchObject({ code: "CANCELLED", origin: "client" });
-    // Connections are accepted in order, so that one that should not be there would be the first.
+    // Connections are accepted in order, so an unwanted connection would arrive first.
     const opening = open(address, { connectTimeoutMs: 50 }).catch((thrown: unknown) => thrown);
     await next;
     await opening;

@@ -4,7 +4,7 @@ import { maxTimeoutMs } from "../internal/time-source.ts";
 import type { Address } from "../stream/address.ts";
 import type { ConnectionOptions } from "./open-options.ts";
 
-/** Ends an attempt to connect, once it has begun; only the first call has an effect. */
+/** Ends a connection attempt; only the first call has an effect. */
 export interface Attempt<Connection> {
   succeed(connection: Connection): void;
   fail(error: DmEnvRpcError): void;
@@ -13,8 +13,9 @@ export interface Attempt<Connection> {
 /**
  * Connects within `connectTimeoutMs`, unless the signal aborts first.
  *
- * @param begin Begins the attempt. It returns a function that undoes it, which is called when the attempt fails.
- * @throws DmEnvRpcError DEADLINE_EXCEEDED or CANCELLED, or the one that the attempt failed with.
+ * @param begin Starts the attempt and returns a function that undoes it, which is called when the
+ *   attempt fails.
+ * @throws DmEnvRpcError DEADLINE_EXCEEDED or CANCELLED, or the error that the attempt failed with.
  */
 export function connecting<Connection>(
   address: Address,

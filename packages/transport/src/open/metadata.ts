@@ -5,9 +5,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 export type Metadata = ReadonlyMap<string, string> | Readonly<Record<string, string>>;
 
 /**
- * Metadata as headers.
+ * Returns metadata as headers.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a name or a value that cannot be sent.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a name or value that cannot be sent.
  */
 export function checkedMetadata(metadata: Metadata | undefined): Record<string, string> {
   const headers: Record<string, string> = {};

@@ -23,16 +23,16 @@ import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
-/** How a stream is opened over one of Connect's protocols. */
+/** Options of `openConnectStream`. */
 export interface OpenConnectOptions extends OpenOptions {
-  /** What is spoken over HTTP/2. Default `connect`. */
+  /** Protocol over HTTP/2. Default `connect`. */
   readonly protocol?: "connect" | "grpc-web" | undefined;
 }
 
 /**
- * Opens a Process stream, over a connection of its own, with the Connect or the gRPC-Web
- * protocol: for servers behind a proxy that lets no gRPC through. Slower than `openStream`,
- * and otherwise the same.
+ * Opens a Process stream, over a connection of its own, with the Connect or the gRPC-Web protocol,
+ * for servers behind a proxy that does not forward gRPC. Slower than `openStream`, otherwise the
+ * same.
  *
  * @throws DmEnvRpcError as `openStream` does.
  */
@@ -78,13 +78,13 @@ export async function openConnectStream(
     },
     onDone: (error) => {
       controller.abort(error && toConnectError(error));
-      // Connect leaves its request open when the server has ended the call first.
+      // Connect leaves its request open if the server ends the call first.
       setImmediate(() => http2?.close());
       connection.close();
     },
     endsCall: false,
   });
-  // A paused stream reads nothing that would tell it.
+  // A paused stream does not read, so it would not notice.
   connection.closed.then(
     () => stream.finish(connection.failure()),
     () => {},
@@ -92,7 +92,7 @@ export async function openConnectStream(
   return openedStream(stream, parsed, connection.disconnect);
 }
 
-/** Connect's client over a connection that is open already. */
+/** Creates Connect's transport over an open connection. */
 function transportOver(
   connection: ClientConnection,
   address: Address,

@@ -17,7 +17,7 @@ interface Foreign extends AsyncDisposable {
   readonly address: string;
 }
 
-/** Something that listens and is none of ours. */
+/** Starts a server that does not speak our protocol. */
 async function foreign(server: Server): Promise<Foreign> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => sockets.add(socket));
@@ -47,7 +47,7 @@ describe.each([
   ["gRPC", openStream],
   ["Connect", openConnectStream],
 ])("opening a stream with %s", (_protocol, open) => {
-  test("fails where nobody listens", async () => {
+  test("fails if no server listens", async () => {
     const closed = await foreign(createTcp());
     await closed[Symbol.asyncDispose]();
     const error = await failureOf(open(closed.address));
@@ -109,7 +109,7 @@ describe("a server of another kind", () => {
     return foreign(server);
   }
 
-  test("that answers HTTP is an error that says so", async () => {
+  test("that answers plain HTTP is reported as such", async () => {
     await using other = await http2((stream) => {
       stream.respond({ ":status": 404, "content-type": "text/html" });
       stream.end("<h1>not found</h1>");
@@ -122,7 +122,7 @@ describe("a server of another kind", () => {
     );
   });
 
-  test("that answers with nothing but trailers gives their error", async () => {
+  test("that answers with only trailers reports their error", async () => {
     await using other = await http2((stream) => {
       stream.respond(
         {
@@ -161,7 +161,7 @@ describe("a server of another kind", () => {
     expect(error.message).toContain("REFUSED_STREAM");
   });
 
-  test("that dies is a lost connection, paused or not, half-closed or not", async () => {
+  test("that dies is a lost connection, even while paused or after a half-close", async () => {
     for (const [paused, ended] of [
       [false, false],
       [true, false],
@@ -187,7 +187,7 @@ describe("a server of another kind", () => {
     }
   });
 
-  test("that resets without an error right behind its trailers loses us nothing", async () => {
+  test("that resets without an error right after its trailers loses no message", async () => {
     await using other = await http2((stream) => {
       stream.respond(
         { ":status": 200, "content-type": "application/grpc" },
@@ -236,7 +236,7 @@ describe("a server of another kind", () => {
     expect(streams[0]?.rstCode).toBe(constants.NGHTTP2_CANCEL);
   });
 
-  test("that says goodbye lets the call go on to its end", async () => {
+  test("that sends a GOAWAY lets the call continue to its end", async () => {
     const streams: ServerHttp2Stream[] = [];
     await using other = await http2((stream) => {
       stream.respond(
@@ -253,7 +253,7 @@ describe("a server of another kind", () => {
     while (streams.length === 0) {
       await new Promise((resolve) => setImmediate(resolve));
     }
-    // Both windows are open to 4 MiB from the client's side, too.
+    // The client also opens both windows to 4 MiB.
     while ((streams[0]?.session?.state.remoteWindowSize ?? 0) < 4 * 1024 * 1024) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -264,8 +264,8 @@ describe("a server of another kind", () => {
   });
 });
 
-test("a client's pings find a server that is gone without a word", async () => {
-  // It shakes hands, then never reads again.
+test("a client's pings detect a server that disappeared", async () => {
+  // The server completes the handshake, then never reads again.
   await using other = await foreign(
     createTcp((socket) => {
       socket.write(Buffer.from("000000040000000000", "hex"));
@@ -278,7 +278,7 @@ test("a client's pings find a server that is gone without a word", async () => {
   expect(error.message).toContain("did not answer a ping within 20 ms");
 });
 
-test("closing is idempotent, and ends what is open", async () => {
+test("closing is idempotent and ends an open stream", async () => {
   await using server = await serving();
   const stream = await openStream(server.address);
   const client = record(stream);

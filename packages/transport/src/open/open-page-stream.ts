@@ -13,13 +13,15 @@ import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /**
- * Opens a Process stream over the platform's own WebSocket: what `openStream` is in a page.
+ * Opens a Process stream over the platform's own WebSocket: the `openStream` of a page.
  *
- * `address` is `ws://host:port` or `wss://host:port`. The metadata goes as a sub-protocol, for a page cannot
- * set headers. Certificates and pings are the platform's: `tls` and `pingIntervalMs` are refused.
+ * `address` is `ws://host:port` or `wss://host:port`. The metadata is sent as a sub-protocol,
+ * because a page cannot set headers. The platform manages certificates and pings, so `tls` and
+ * `pingIntervalMs` are refused.
  *
- * @throws DmEnvRpcError UNAVAILABLE when no WebSocket is answered there, DEADLINE_EXCEEDED after
- * `connectTimeoutMs`, CANCELLED by the signal, INVALID_ARGUMENT for a bad address or option.
+ * @throws DmEnvRpcError UNAVAILABLE if the address does not answer with a WebSocket,
+ *   DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal, INVALID_ARGUMENT for a bad
+ *   address or option.
  */
 export async function openStream(
   address: string,
@@ -66,7 +68,7 @@ export async function openStream(
   return openedStream(stream, parsed, () => closed);
 }
 
-/** The error of a WebSocket that closed before it was open. */
+/** Creates the error for a WebSocket that closed before it was open. */
 function closedEarly(address: Address, { code, reason }: CloseEvent): DmEnvRpcError {
   const told = code === 1006 ? undefined : errorOfClose("client", address.authority, code, reason);
   return (

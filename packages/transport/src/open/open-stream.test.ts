@@ -27,7 +27,7 @@ test("requests are answered in order, then a half-close ends the call in good or
   expect(served.events.slice(-2)).toEqual(["end", "close"]);
 });
 
-test("what is sent in one turn goes out in one piece, from promises too", async () => {
+test("messages sent in one turn share one write, also from promises", async () => {
   const chunks: number[] = [];
   const server = createServer();
   server.on("stream", (stream: ServerHttp2Stream) => {

@@ -11,18 +11,19 @@ import type { OpenOptions } from "./open-options.ts";
 import { openWebSocketStream } from "./open-ws-stream.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
-/** Bytes of spare memory for large requests that a stream keeps. */
+/** Bytes of unused buffers for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
 
 /**
  * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
  *
- * `address` is `host:port`, `http://host:port` (plain text, the same), `https://host:port` or `unix:/path` for gRPC,
- * and `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; its refusal of the call itself
- * comes with the stream's `onClose`.
+ * `address` is `host:port` or `http://host:port` (plain text), `https://host:port` or `unix:/path`
+ * for gRPC, and `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; if
+ * the server refuses the call itself, `onClose` reports it.
  *
- * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when the server cannot be reached, DEADLINE_EXCEEDED
- * after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
+ * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if the server cannot be reached,
+ *   DEADLINE_EXCEEDED after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal,
+ *   INVALID_ARGUMENT for a bad address.
  */
 export async function openStream(
   address: string,

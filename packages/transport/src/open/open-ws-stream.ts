@@ -17,7 +17,7 @@ import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
-/** An open WebSocket, and the connection below it. */
+/** An open WebSocket and its network connection. */
 interface Opened {
   readonly webSocket: WebSocket;
   readonly network: Duplex;
@@ -26,7 +26,7 @@ interface Opened {
 }
 
 /**
- * Opens a Process stream over a WebSocket, by the library `ws`.
+ * Opens a Process stream over a WebSocket, with the library `ws`.
  *
  * @throws DmEnvRpcError as `openStream` does.
  */
@@ -47,7 +47,7 @@ export async function openWebSocketStream(
       maxPayload: maxMessageBytes,
     });
     const closed = new Promise<void>((resolve) => webSocket.once("close", () => resolve()));
-    // Closing what is not open yet is an error of the library's, too.
+    // `ws` also emits an error when a connecting WebSocket is closed.
     webSocket.on("error", (error) => attempt.fail(connectFailure(address, error)));
     webSocket.once("unexpected-response", (_request, { statusCode = 0, statusMessage }) =>
       attempt.fail(
@@ -76,7 +76,9 @@ export async function openWebSocketStream(
   return openedStream(stream, address, () => closed);
 }
 
-/** Pings the server, and gives the connection up when a ping is unanswered for as long. */
+/**
+ * Pings the server, and closes the connection if a ping is unanswered for as long as the interval.
+ */
 function keepAlive(webSocket: WebSocket, intervalMs: number): () => void {
   if (intervalMs <= 0) {
     return () => {};
@@ -87,7 +89,7 @@ function keepAlive(webSocket: WebSocket, intervalMs: number): () => void {
   });
   const timer = setInterval(() => {
     if (pinged && !webSocket.isPaused) {
-      // The answer may have arrived while this process was busy: look at the socket first.
+      // The answer may have arrived while this process was busy: read the socket first.
       setImmediate(() =>
         setImmediate(() => {
           if (pinged) {

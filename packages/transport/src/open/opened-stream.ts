@@ -8,14 +8,14 @@ export interface OpenedStream extends ClientStream, AsyncDisposable {
   /** `host:port` of the server. */
   readonly address: string;
   /**
-   * Closes the connection; a stream that is still open is aborted. Idempotent; resolves
-   * when the socket is closed. The connection of a stream that has closed closes by itself.
+   * Closes the connection; a stream that is still open is aborted. Idempotent. Resolves when the
+   * socket is closed. After its stream has closed, a connection closes by itself.
    */
   close(): Promise<void>;
 }
 
 /**
- * Adds the life of its connection to a client's stream.
+ * Ties a client's stream to its connection.
  *
  * @param disconnect Closes the connection of an aborted stream; resolves when its socket is closed.
  */

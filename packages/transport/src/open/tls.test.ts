@@ -26,7 +26,7 @@ const health: Partial<ListenOptions> = {
   },
 };
 
-/** Opens a stream and closes it; the error of either. */
+/** Opens and closes a stream; returns the error of either. */
 async function failureOf(opening: Promise<OpenedStream>): Promise<DmEnvRpcError> {
   const error = await opening.then(
     (stream) => record(stream).closed,
@@ -38,7 +38,7 @@ async function failureOf(opening: Promise<OpenedStream>): Promise<DmEnvRpcError>
 test.each([
   ["gRPC", openStream],
   ["Connect", openConnectStream],
-])("a stream over TLS with %s is as good as one in plain text", async (_protocol, open) => {
+])("a stream over TLS with %s works like one in plain text", async (_protocol, open) => {
   await using server = await serving({ tls: serverPair });
   expect(server.listener.url).toMatch(/^https:/);
   await using stream = await open(secure(server), { tls: { ca: authority } });
@@ -52,21 +52,21 @@ test.each([
   expect(accepted.peer.certificate).toBeUndefined();
 });
 
-test("a certificate that nobody vouches for is refused, and what to do is said", async () => {
+test("a certificate of an unknown authority is refused with the remedy", async () => {
   await using server = await serving({ tls: serverPair });
   const error = await failureOf(openStream(secure(server)));
   expect(error.code).toBe("UNAVAILABLE");
   expect(error.message).toMatch(/is not trusted .*; pass the authority that signed it as tls.ca/);
 });
 
-test("a certificate for another name is refused, and what to do is said", async () => {
+test("a certificate for another name is refused with the remedy", async () => {
   await using server = await serving({ tls: serverPair });
   const tls = { ca: authority, serverName: "example.org" };
   const error = await failureOf(openStream(secure(server), { tls }));
   expect(error.message).toContain("is for another name");
 });
 
-test("a client that shows the certificate it is asked for is known by it", async () => {
+test("the server sees the certificate of a client that presents one", async () => {
   for (const clientCertificates of ["optional", "required"] as const) {
     await using server = await serving({
       tls: { ...serverPair, ca: authority, clientCertificates },
@@ -83,7 +83,7 @@ test("a client that shows the certificate it is asked for is known by it", async
   }
 });
 
-test("a client without the certificate that is required is refused", async () => {
+test("a client without a required certificate is refused", async () => {
   await using server = await serving({
     tls: { ...serverPair, ca: authority, clientCertificates: "required" },
   });
@@ -92,7 +92,7 @@ test("a client without the certificate that is required is refused", async () =>
   expect(error.message).toMatch(/client certificate|connection/);
 });
 
-test("a certificate that does not verify is none where it is optional", async () => {
+test("an optional certificate that does not verify is ignored", async () => {
   await using server = await serving({ tls: { ...serverPair, clientCertificates: "optional" } });
   await using stream = await openStream(secure(server), {
     tls: { ca: authority, ...clientPair },
@@ -115,7 +115,7 @@ test.each(["1.1", "2"] as const)("routes are served over TLS and HTTP/%s", async
   expect(server.errors).toEqual([]);
 });
 
-test("a key that is none is refused before anything listens", async () => {
+test("a malformed key is refused before the server listens", async () => {
   const error = await serving({ tls: { cert: "no certificate", key: "no key" } }).catch((e) => e);
   expect(errorOf(error).code).toBe("INVALID_ARGUMENT");
   expect(errorOf(error).message).toContain("expected a PEM certificate and its key");

@@ -12,7 +12,7 @@ import { echo, serving } from "../testing/serving.ts";
 import { openConnectStream } from "./open-connect-stream.ts";
 import { openStream } from "./open-stream.ts";
 
-/** A path for a socket in a folder of its own. */
+/** Returns a path for a socket in a folder of its own. */
 function socketFile(): string {
   const folder = mkdtempSync(join(tmpdir(), "unix-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -60,7 +60,7 @@ test("the file that a killed server left behind is replaced", async () => {
   record(await server.next());
 });
 
-test("the socket of a server that runs is not taken, nor is another file", async () => {
+test("the socket of a running server is not replaced, nor is another file", async () => {
   const path = socketFile();
   await using server = await serving({ host: `unix:${path}` });
   const taken = await serving({ host: server.listener.url }).catch(errorOf);
@@ -76,7 +76,7 @@ test("the socket of a server that runs is not taken, nor is another file", async
 test.each([
   [`/${"long".repeat(40)}`, "expected a path of about 100 bytes at most"],
   ["/no/such/folder/s.sock", "expected a folder that exists"],
-])("a path that cannot be listened on is named with the reason", async (path, reason) => {
+])("the error of a path that cannot be listened on names the reason", async (path, reason) => {
   const error = await serving({ host: `unix:${path}` }).catch(errorOf);
   expect(error).toMatchObject({ code: "UNAVAILABLE" });
   expect(String(error)).toContain(`cannot listen on unix:${path}: ${reason}`);

@@ -14,7 +14,7 @@ test.each([
   ["http://[2001:db8::1]:1", false, "2001:db8::1", 1, "[2001:db8::1]:1"],
   [" localhost:8980 ", false, "localhost", 8980, "localhost:8980"],
   ["a-host.local:443", false, "a-host.local", 443, "a-host.local:443"],
-])("the address %j is understood", (text, secure, host, port, authority) => {
+])("the address %j is parsed", (text, secure, host, port, authority) => {
   const address = parseAddress(text);
   expect(address).toEqual({
     carrier: "http2",
@@ -65,7 +65,7 @@ test.each([
   "localhost:1?x=y",
   "unix:",
   "unix://host/path",
-])("the address %j is refused, with what is expected", (text) => {
+])("the address %j is refused with the expected forms", (text) => {
   let error: unknown;
   try {
     parseAddress(text);
@@ -77,7 +77,7 @@ test.each([
   expect(errorOf(error).message).toContain(JSON.stringify(text));
 });
 
-test("loopback is what only this machine can reach", () => {
+test("isLoopback is true for hosts that only this machine can reach", () => {
   for (const host of ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]", "::ffff:127.0.0.1"]) {
     expect(isLoopback(host), host).toBe(true);
   }

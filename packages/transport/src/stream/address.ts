@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
-/** Where a server is, taken apart. */
+/** A parsed address of a server. */
 export interface Address {
-  /** What carries streams there: gRPC over HTTP/2, or a WebSocket. */
+  /** Carrier of the streams: gRPC over HTTP/2, or a WebSocket. */
   readonly carrier: "http2" | "websocket";
   readonly secure: boolean;
-  /** Without brackets; `localhost` for a Unix domain socket. */
+  /** Host without brackets; `localhost` for a Unix domain socket. */
   readonly host: string;
   /** 0 for a Unix domain socket. */
   readonly port: number;
@@ -29,11 +29,11 @@ const schemes = new Map<string, Pick<Address, "carrier" | "secure">>([
 ]);
 
 /**
- * Takes an address apart: `host:port`, `[::1]:port`, `http://…`, `https://…`, `ws://…` or `wss://…`
- * (with the ports 80 and 443 where none is named), or a Unix domain socket as gRPC spells it: `unix:path`,
+ * Parses an address: `host:port`, `[::1]:port`, `http://…`, `https://…`, `ws://…` or `wss://…`
+ * (with the default ports 80 and 443), or a Unix domain socket as gRPC writes it: `unix:path`,
  * `unix:/path` or `unix:///path`.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT where it is none of these.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the address has another form.
  */
 export function parseAddress(address: string): Address {
   const text = address.trim();
@@ -65,7 +65,7 @@ export function parseAddress(address: string): Address {
   if (scheme === undefined || url.hostname === "" || !isBare) {
     throw badAddress(address);
   }
-  // `URL` drops a port that is the scheme's own, so "host:80" has to be looked at as it was written.
+  // `URL` drops the default port of a scheme, so "host:80" is checked in the original text.
   if (!hasScheme && !/:\d+\/?$/.test(text)) {
     throw badAddress(address);
   }
@@ -75,13 +75,19 @@ export function parseAddress(address: string): Address {
   return { ...scheme, host, port, path, authority, url: `${url.protocol}//${authority}` };
 }
 
-/** The file that a Unix domain socket's address names, perhaps empty; undefined for all other addresses. */
+/**
+ * Returns the file that a Unix domain socket's address names, perhaps empty; undefined for all
+ * other addresses.
+ */
 export function socketPath(address: string): string | undefined {
   const [, path] = /^unix:(?:\/\/(?=\/(?!\/)))?(.*)$/.exec(address) ?? [];
   return path;
 }
 
-/** The URL that requests name: `http://localhost` over a Unix domain socket, as other gRPC clients do. */
+/**
+ * Returns the URL for requests: `http://localhost` over a Unix domain socket, as other gRPC clients
+ * use.
+ */
 export function requestUrl({ path, url }: Address): string {
   return path === undefined ? url : "http://localhost";
 }
@@ -92,8 +98,8 @@ export function joinHostPort(host: string, port: number): string {
 }
 
 /**
- * Whether only this machine can reach what listens on `host`: `localhost`,
- * 127.0.0.0/8, ::1 or a Unix domain socket. Other names are not looked up, and are not loopback.
+ * Returns true if only this machine can reach a server on `host`: `localhost`, 127.0.0.0/8, ::1 or
+ * a Unix domain socket. Other names are not resolved and count as reachable.
  */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();

@@ -13,7 +13,7 @@ export interface CallCodecs {
   readonly response: MessageCodec<ProcessResponse>;
 }
 
-/** The codecs of tensor-codec with their default limits. */
+/** Creates tensor-codec's codecs with their default limits. */
 export function defaultCodecs(): CallCodecs {
   return { request: createRequestCodec(), response: createResponseCodec() };
 }

@@ -16,37 +16,37 @@ import {
   type StreamReceiver,
 } from "./message-stream.ts";
 
-/** Messages handed over in one turn before others get theirs. */
+/** Messages delivered in one turn before other streams run. */
 const messagesPerTurn = 256;
 
-/** What a queued message costs beside its bytes. */
+/** Overhead of a queued message, in bytes. */
 const messageOverheadBytes = 256;
 
-/** How a pair of streams in memory behaves. */
+/** Options of `memoryStreamPair`. */
 export interface MemoryStreamOptions {
-  /** The metadata that the server sees, names in lower case. Default: none. */
+  /** Metadata of the call, names in lower case. Default: none. */
   readonly metadata?: ReadonlyMap<string, string> | undefined;
-  /** The name of the client that the server sees. Default `memory`. */
+  /** Address of the client. Default `memory`. */
   readonly address?: string | undefined;
-  /** Most bytes of one message. Default 64 MiB. */
+  /** Size limit of a message, in bytes. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** How messages become bytes. Default: tensor-codec's codecs with their default limits. */
+  /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**
-   * Runs a task later, never at once, in the order in which tasks were given. Default
-   * `setImmediate`, which lets timers, sockets and other streams have their turn.
+   * Runs a task asynchronously, in the order of the calls. Default `setImmediate`, which lets
+   * timers, sockets and other streams run in between.
    */
   readonly schedule?: ((task: () => void) => void) | undefined;
 }
 
 /**
- * A client's and a server's stream joined in memory, with the contract and the errors of
- * a gRPC call over a network: delivery is asynchronous and in order, what is buffered is
- * bounded the same, and a server's `end` ends the call for both.
+ * Creates a client's and a server's stream that are joined in memory, with the contract and the
+ * errors of a gRPC call over a network: delivery is asynchronous and in order, buffers have the
+ * same bounds, and a server's `end` ends the call for both.
  *
- * Every message is encoded when it is sent and decoded when it is delivered. So a world
- * and an agent never share a tensor's memory, and what does not survive the wire does
- * not survive here.
+ * Every message is encoded when it is sent and decoded when it is delivered. So a world and an
+ * agent never share a tensor's memory, and a message that would not survive the network does not
+ * survive here.
  */
 export function memoryStreamPair(options: MemoryStreamOptions = {}): [ClientStream, ServerStream] {
   const codecs = options.codecs ?? defaultCodecs();
@@ -75,15 +75,15 @@ interface Shared {
   readonly maxMessageBytes: number;
 }
 
-/** What an end needs of the one at the other side. */
+/** The other side, as one end uses it. */
 interface Other {
-  /** Takes a message; says whether there is room for more. */
+  /** Delivers a message; returns true if there is room for more. */
   take(bytes: Buffer): boolean;
-  /** Takes the end, with the error that it reports, if any. */
+  /** Delivers the end, with the error that it reports, if any. */
   takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
   takeDrain(): void;
-  /** The end that this side had announced was delivered. */
+  /** Called when the end that this side sent was delivered. */
   endDelivered(): void;
 }
 
@@ -104,7 +104,9 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #peerEnded = false;
   #toldEnd = false;
   #closed = false;
-  /** Error that the server's end reports: at the server, and once it has arrived at the client. */
+  /**
+   * Error that the server's end reports; set at the server, and at the client once it has arrived.
+   */
   #status: DmEnvRpcError | undefined;
   #failure: Error | undefined;
 
@@ -185,7 +187,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
 
   take(bytes: Buffer): boolean {
     if (this.#closed || this.#status !== undefined || (this.#ended && this.#side === "server")) {
-      return true; // A server that has ended, or has refused a message, reads no more.
+      return true; // A server that has ended, or has refused a message, drops later ones.
     }
     this.#inbox.push(bytes);
     this.#inboxBytes += bytes.length + messageOverheadBytes;
@@ -310,7 +312,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   }
 }
 
-/** The error of an abort as the client gets it: a status. */
+/** Returns the error of an abort as the client receives it: as a status. */
 function statusOf(error: Error): DmEnvRpcError {
   const { code, rawMessage } = toConnectError(error);
   return new DmEnvRpcError(statusCodeOf(code), rawMessage);

@@ -43,7 +43,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(server.events.slice(-2)).toEqual(["end", "close"]);
   });
 
-  test("behaviour 8: an abort of the client is an error at the server, and no end", async () => {
+  test("behaviour 8: an abort of the client is an error at the server, not an end", async () => {
     await using pair = await open();
     const client = record(pair.client);
     const server = record(pair.server);
@@ -83,7 +83,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(pair.server.send(answered("too late"))).toBe(true);
   });
 
-  test("a server that has ended hears of nothing but the close", async () => {
+  test("a server that has ended receives only the close", async () => {
     await using pair = await open();
     record(pair.client);
     const server = record(pair.server, { onMessage: () => pair.server.end() });
@@ -106,7 +106,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(server.messages.map(nameOf)).toEqual(["first", "second"]);
   });
 
-  test("a stream that is closed before start says so after it", async () => {
+  test("a stream that closed before start reports the close after it", async () => {
     await using pair = await open();
     pair.client.abort(new DmEnvRpcError("CANCELLED", "never mind"));
     const client = record(pair.client);
@@ -116,7 +116,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(() => record(pair.server)).toThrow("already started");
   });
 
-  test("a pause holds back the very next message, resume goes on in a later turn", async () => {
+  test("a pause holds back the very next message, resume delivers it in a later turn", async () => {
     await using pair = await open();
     record(pair.client);
     let inResume = false;
@@ -177,10 +177,10 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(server.events.slice(-2)).toEqual(["end", "close"]);
   });
 
-  test("a call that has ended well keeps what a paused reader has not read", async () => {
+  test("a call that ended in good order keeps the messages that a paused reader has not read", async () => {
     await using pair = await open();
     const client = record(pair.client, { onMessage: () => pair.client.pause() });
-    // More than the stream itself holds: some of it waits below.
+    // More than the stream itself buffers, so that some of it waits in the layers below.
     for (let i = 0; i < 100; i++) {
       pair.server.send(stepResponse(10_000));
     }
@@ -200,7 +200,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(client.events.slice(-2)).toEqual(["end", "close"]);
   });
 
-  test("a reader that pauses at every message leaves others their turn", async () => {
+  test("a reader that pauses at every message does not starve others", async () => {
     await using pair = await open();
     record(pair.client);
     let longest = 0;
@@ -227,7 +227,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(longest).toBeLessThan(1_000);
   });
 
-  test("a sender is told when a reader does not read, and when it may go on", async () => {
+  test("send returns false for a slow reader, and onDrain reports when to continue", async () => {
     await using pair = await open();
     const server = record(pair.server);
     pair.server.pause();
@@ -308,7 +308,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(errorOf(await client.closed).code).toBe("RESOURCE_EXHAUSTED");
   });
 
-  test("a response above the client's maxMessageBytes is an error that says so", async () => {
+  test("a response above the client's maxMessageBytes is an error that names the limit", async () => {
     await using pair = await open({ maxResponseBytes: 1_000 });
     const client = record(pair.client);
     const server = record(pair.server);
@@ -325,7 +325,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(await server.closed).toBeInstanceOf(Error);
   });
 
-  test("a message that cannot be encoded throws, and the stream goes on", async () => {
+  test("a message that cannot be encoded throws, and the stream continues", async () => {
     await using pair = await open();
     const client = record(pair.client);
     echo(pair.server);
@@ -336,7 +336,7 @@ describe.each(carriers)("a stream over %s", (_name, open) => {
     expect(client.messages.map(answerOf)).toEqual(["still here"]);
   });
 
-  test("the server sees the metadata of the call, and where it comes from", async () => {
+  test("the server sees the metadata and the address of the caller", async () => {
     await using pair = await open({ metadata: new Map([["x-agent", "seven"]]) });
     expect(pair.server.peer.metadata.get("x-agent")).toBe("seven");
     expect([...pair.server.peer.metadata.keys()]).not.toContain("te");

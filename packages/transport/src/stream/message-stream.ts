@@ -3,8 +3,8 @@ import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /**
- * What happens on a stream. The handlers are called synchronously, one at a
- * time, in the order of the events; none is called after `onClose`. They must not throw.
+ * Handlers of a stream's events. They are called synchronously, one at a time, in the order of the
+ * events; none is called after `onClose`. They must not throw.
  */
 export interface StreamReceiver<Received> {
   /**
@@ -13,22 +13,22 @@ export interface StreamReceiver<Received> {
    * reports the error.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
-  /** The peer ended its side (half-close): no more messages come, sending still works. */
+  /** The peer ended its side (half-close): no more messages arrive, sending still works. */
   onEnd(): void;
-  /** What was sent has gone out far enough to send more, after a `send` that returned false. */
+  /** Enough was sent to call `send` again, after it returned false. */
   onDrain(): void;
   /**
-   * The stream is gone, in both directions; always the last event, and there always is one.
-   * Without an error both sides had ended in good order; with one it was aborted,
-   * reset or lost, and what was not delivered yet never will be.
+   * The stream is closed in both directions. Always the last event, and always emitted. Without an
+   * error both sides ended in good order. With one the stream was aborted, reset or lost, and
+   * undelivered messages are dropped.
    */
   onClose(error: Error | undefined): void;
 }
 
 /**
- * The receiver that a stream starts with.
+ * Returns the receiver that a stream is started with.
  *
- * @throws Error when it has started with one before.
+ * @throws Error if the stream was already started.
  */
 export function onlyReceiver<Received>(
   before: StreamReceiver<Received> | undefined,
@@ -41,8 +41,9 @@ export function onlyReceiver<Received>(
 }
 
 /**
- * Delivers a message above the server's limit as one that cannot be read, so that it is answered after the earlier
- * ones, and the end of the client's side: what follows it is dropped. The server's end reports the error, too.
+ * Delivers a message above the server's limit as one that failed to decode, so that it is answered
+ * after the earlier ones, then the end of the client's side; later messages are dropped. The
+ * server's end reports the error, too.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
   receiver.onMessage({ case: "malformed", value: error }, 0);
@@ -50,49 +51,51 @@ export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRp
 }
 
 /**
- * One Process stream as a sequence of messages, whatever carries it.
+ * One Process stream as a sequence of messages, over any carrier.
  *
  * Messages are delivered and sent in order. Nothing is delivered before `start`.
  */
 export interface MessageStream<Received, Sent> {
-  /** Starts the delivery; called once. */
+  /** Starts the delivery. Call it once. */
   start(receiver: StreamReceiver<Received>): void;
   /**
-   * Sends a message. It is encoded before the call returns, so its tensors may be
-   * reused. What is sent in one turn of the event loop goes out in as few writes as may be.
+   * Sends a message. It is encoded before the call returns, so its tensors may be reused. Messages
+   * sent in one turn of the event loop share as few writes as possible.
    *
-   * Returns false when more is buffered than the peer takes: stop until `onDrain`.
-   * On a stream that is closed or ended the message is dropped.
+   * Returns false when more is buffered than the peer reads: stop until `onDrain`. On a stream that
+   * is closed or ended the message is dropped.
    *
-   * @throws Error when the message cannot be encoded; the stream is as it was.
+   * @throws Error if the message cannot be encoded; the stream is unchanged.
    */
   send(message: Sent): boolean;
   /**
-   * Stops the delivery of messages after the one being delivered, and with it,
-   * once buffers are full, the peer (backpressure). `onClose` still comes.
+   * Stops the delivery of messages after the current one. Once buffers are full, the peer has to
+   * stop too (backpressure). `onClose` is still called.
    */
   pause(): void;
-  /** Goes on with the delivery; what had come meanwhile is delivered in a later turn. */
+  /** Resumes the delivery; buffered messages are delivered in a later turn. */
   resume(): void;
   /**
-   * Says that nobody looks at the tensors of steps delivered so far: their memory may be used for
-   * later steps. Without it every message has memory of its own. Carriers without memory to use
-   * again leave it out.
+   * Declares that the tensors of the steps delivered so far are no longer used: their memory may be
+   * reused for later steps. Without this call every message has memory of its own. Carriers that do
+   * not reuse memory omit the method.
    */
   recycle?(): void;
   /** Ends this side in good order, after everything sent: a half-close, or a server's trailers. */
   end(): void;
-  /** Ends both directions at once. The peer learns the error's code where the protocol has a way. */
+  /**
+   * Ends both directions at once. The peer receives the error's code if the protocol can carry it.
+   */
   abort(error: Error): void;
 }
 
-/** Who is at the other end of a server's stream. */
+/** The client at the other end of a server's stream. */
 export interface Peer {
-  /** Address and port as text, or a name for a stream without a network. */
+  /** Address and port, or a name for a stream without a network. */
   readonly address: string;
-  /** Metadata of the call, by lower-case name; a name that came twice is joined with ", ". */
+  /** Metadata of the call by lower-case name; repeated values are joined with ", ". */
   readonly metadata: ReadonlyMap<string, string>;
-  /** The certificate of the peer, DER bytes, where TLS asked for one and it was verified. */
+  /** Verified certificate of the peer in DER; undefined without one. */
   readonly certificate: Uint8Array | undefined;
 }
 

@@ -5,13 +5,13 @@ import type { OpenedStream } from "../open/opened-stream.ts";
 import { type Recorder, record } from "./recorder.ts";
 import { serving } from "./serving.ts";
 
-/** A client's stream with what came on it. */
+/** A client's stream with the messages that it received. */
 export interface Answered extends AsyncDisposable {
   readonly stream: OpenedStream;
   readonly seen: Recorder<ProcessResponse>;
 }
 
-/** Opens a stream to a server that answers each request as a test says. */
+/** Opens a stream to a server that answers each request with `answer`. */
 export async function answering(
   answer: (request: ProcessRequest) => ProcessResponse,
 ): Promise<Answered> {

@@ -9,7 +9,7 @@ import { type MemoryStreamOptions, memoryStreamPair } from "../stream/memory-str
 import type { ClientStream, ServerStream } from "../stream/message-stream.ts";
 import { serving } from "./serving.ts";
 
-/** Both ends of a stream, however it is carried. */
+/** Both ends of a stream over any carrier. */
 export interface Pair extends AsyncDisposable {
   readonly client: ClientStream;
   readonly server: ServerStream;
@@ -23,7 +23,7 @@ interface PairOptions {
   readonly maxResponseBytes?: number | undefined;
 }
 
-/** Everything that carries a stream, by name. */
+/** Every carrier, by name. */
 export const carriers: readonly (readonly [string, (options?: PairOptions) => Promise<Pair>])[] = [
   ["memory", async (options = {}) => asPair(...memoryStreamPair(inMemory(options)))],
   ["grpc", (options) => over(openStream, options)],
@@ -43,7 +43,7 @@ export const carriers: readonly (readonly [string, (options?: PairOptions) => Pr
   ],
 ];
 
-/** In memory both sides have one limit. */
+/** In memory both sides share one limit. */
 function inMemory({
   metadata,
   maxMessageBytes,
@@ -63,7 +63,7 @@ async function over(
   const { metadata, maxMessageBytes = 64 * 1024 * 1024, maxResponseBytes } = options;
   const serve = await serving({ maxMessageBytes, maxConnectRequestBytes: maxMessageBytes });
   const client = await open(serve.address, { metadata, maxMessageBytes: maxResponseBytes });
-  // Over HTTP/2 the server hears of a call with its headers, which go out with the call.
+  // Over HTTP/2 the server sees a call when its headers arrive, which are sent with the call.
   const server = await serve.next();
   return {
     client,

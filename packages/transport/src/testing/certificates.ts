@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for tests, valid until 2125: an authority, a server's for localhost, 127.0.0.1
-// and ::1, and a client's. Their keys are public; trust them nowhere else.
+// Certificates for tests, valid until 2125: an authority, a server's for localhost, 127.0.0.1 and
+// ::1, and a client's. Their keys are public; do not trust them elsewhere.
 
 /** The certificate of the authority that signed the two others. */
 export const authority: string = `-----BEGIN CERTIFICATE-----

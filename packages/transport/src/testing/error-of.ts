@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
-/** A DmEnvRpcError as such; fails the test for anything else. */
+/** Returns a DmEnvRpcError; fails the test for anything else. */
 export function errorOf(value: unknown): DmEnvRpcError {
   if (isDmEnvRpcError(value)) {
     return value;

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Returns the bytes of array buffers that are still reachable: collects garbage first. */
+/** Returns the bytes of reachable array buffers, after a garbage collection. */
 export function reachableArrayBuffers(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;

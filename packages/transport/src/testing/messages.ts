@@ -7,27 +7,27 @@ import {
 } from "@dm-env-rpc/protocol";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
-/** A small request that carries a name. */
+/** Creates a small request that carries a name. */
 export function named(worldName: string): ProcessRequest {
   return { case: "joinWorld", value: create(JoinWorldRequestSchema, { worldName }) };
 }
 
-/** The name that a request of `named` carries. */
+/** Returns the name that a request of `named` carries. */
 export function nameOf(request: ProcessRequest | Malformed | undefined): string {
   return request?.case === "joinWorld" ? request.value.worldName : `no name: ${request?.case}`;
 }
 
-/** A small response that carries a name. */
+/** Creates a small response that carries a name. */
 export function answered(worldName: string): ProcessResponse {
   return { case: "createWorld", value: create(CreateWorldResponseSchema, { worldName }) };
 }
 
-/** The name that a response of `answered` carries. */
+/** Returns the name that a response of `answered` carries. */
 export function answerOf(response: ProcessResponse | Malformed | undefined): string {
   return response?.case === "createWorld" ? response.value.worldName : `no name: ${response?.case}`;
 }
 
-/** A step with one uint8 tensor of so many bytes. */
+/** Creates a step request with one uint8 tensor of `bytes` bytes. */
 export function stepRequest(bytes: number, fill = 7): ProcessRequest {
   const data = new Uint8Array(bytes).fill(fill);
   return {
@@ -39,7 +39,7 @@ export function stepRequest(bytes: number, fill = 7): ProcessRequest {
   };
 }
 
-/** The answer to a step with one uint8 tensor of so many bytes. */
+/** Creates a step response with one uint8 tensor of `bytes` bytes. */
 export function stepResponse(bytes: number, fill = 7): ProcessResponse {
   const data = new Uint8Array(bytes).fill(fill);
   return {

@@ -17,7 +17,7 @@ import { processPath } from "../stream/process-path.ts";
 
 const codec: MessageCodec<ProcessRequest> = createRequestCodec();
 
-/** A gRPC frame around bytes. */
+/** Frames bytes as a gRPC message. */
 export function frame(body: Uint8Array, flags = 0): Buffer {
   const bytes = Buffer.alloc(5 + body.length);
   bytes[0] = flags;
@@ -26,27 +26,27 @@ export function frame(body: Uint8Array, flags = 0): Buffer {
   return bytes;
 }
 
-/** The bytes of a request, without a frame. */
+/** Returns the bytes of a request, without a frame. */
 export function bytesOf(request: ProcessRequest): Buffer {
   const bytes = Buffer.alloc(codec.size(request));
   codec.write(request, bytes, 0);
   return bytes;
 }
 
-/** A call by plain node:http2, to send what no client would. */
+/** A call over plain node:http2 that can send what a correct client would not. */
 export interface RawCall extends AsyncDisposable {
   readonly session: ClientHttp2Session;
   readonly socket: Socket;
   readonly http2: ClientHttp2Stream;
-  /** Resets the call with CANCEL, and sends nothing else. */
+  /** Resets the call with CANCEL. */
   cancel(): void;
   /** The headers of the response. */
   readonly response: Promise<IncomingHttpHeaders>;
-  /** The trailers, or the headers where they are all there is; undefined when none came. */
+  /** Trailers, or the headers of a trailers-only response; undefined if neither arrived. */
   readonly trailers: Promise<IncomingHttpHeaders | undefined>;
 }
 
-/** Calls Process, or what `headers` say, and discards what is answered unless told otherwise. */
+/** Calls Process, or the path in `headers`, and discards the response by default. */
 export function rawCall(
   address: string,
   headers: OutgoingHttpHeaders = {},

@@ -2,13 +2,13 @@
 import { connect, type Socket } from "node:net";
 import { processPath } from "../stream/process-path.ts";
 
-/** What every HTTP/2 client says first. */
+/** First bytes of every HTTP/2 client. */
 export const preface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** A SETTINGS frame that changes nothing. */
 export const emptySettings: Buffer = Buffer.from("000000040000000000", "hex");
 
-/** An HTTP/2 frame of stream 1. */
+/** Creates an HTTP/2 frame of stream 1. */
 export function http2Frame(type: number, flags: number, payload: Uint8Array): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
@@ -32,10 +32,10 @@ export const startOfCall: Buffer = Buffer.concat([
   ),
 ]);
 
-/** A peer by plain TCP, which sends what it is told to and answers nothing. */
+/** A peer over plain TCP that sends the given bytes and answers nothing. */
 export interface RawPeer extends AsyncDisposable {
   readonly socket: Socket;
-  /** Writes all of it in one go. */
+  /** Writes all parts at once. */
   write(...parts: readonly Uint8Array[]): void;
 }
 
@@ -53,7 +53,7 @@ export function rawPeer(port: number): RawPeer {
   };
 }
 
-/** A header of HPACK that is in no table. */
+/** Encodes an HPACK header that is in no table. */
 function literal(name: string, value: string): Buffer {
   return Buffer.concat([
     Buffer.of(0, name.length),

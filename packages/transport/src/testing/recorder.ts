@@ -4,18 +4,18 @@ import type { MessageStream, StreamReceiver } from "../stream/message-stream.ts"
 
 type Event = "message" | "end" | "drain" | "close";
 
-/** A receiver that keeps what it is told, for tests to wait for and look at. */
+/** A receiver that records its calls, for tests to wait for and inspect. */
 export interface Recorder<Received> {
   readonly events: readonly Event[];
   readonly messages: readonly (Received | Malformed)[];
   /** Resolves with the error of `onClose`. */
   readonly closed: Promise<Error | undefined>;
   readonly error: Error | undefined;
-  /** Resolves once an event has come this many times. */
+  /** Resolves once an event has occurred this many times. */
   seen(event: Event, times?: number): Promise<void>;
 }
 
-/** Starts a stream and records it; the reactions are called from inside its handlers. */
+/** Starts a stream and records it; `reactions` are called from inside its handlers. */
 export function record<Received, Sent>(
   stream: MessageStream<Received, Sent>,
   reactions: Partial<StreamReceiver<Received>> = {},

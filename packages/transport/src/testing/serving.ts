@@ -6,17 +6,17 @@ import type { ServerStream } from "../stream/message-stream.ts";
 import { answered, nameOf } from "./messages.ts";
 import { type Recorder, record } from "./recorder.ts";
 
-/** A listener of a test with the streams that it took. */
+/** A listener of a test with the streams that it accepted. */
 export interface Serving extends AsyncDisposable {
   readonly listener: Listener;
   readonly address: string;
-  /** What `onError` was told. */
+  /** Errors passed to `onError`. */
   readonly errors: readonly Error[];
-  /** The next stream that was not handed out yet, once it has come. */
+  /** Resolves with the next stream that was not returned yet. */
   next(): Promise<ServerStream>;
 }
 
-/** Listens on a free port; disposing it fails when a stream was leaked. */
+/** Listens on a free port; disposing fails if a stream leaked. */
 export async function serving(options: Partial<ListenOptions> = {}): Promise<Serving> {
   const come: ServerStream[] = [];
   const asked: ((stream: ServerStream) => void)[] = [];
@@ -57,7 +57,7 @@ export async function serving(options: Partial<ListenOptions> = {}): Promise<Ser
   };
 }
 
-/** Answers each named request with the same name, and a half-close with the end. */
+/** Answers each named request with the same name, and a half-close with an end. */
 export function echo(stream: ServerStream): Recorder<ProcessRequest> {
   return record(stream, {
     onMessage: (request) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a Process stream is carried over a WebSocket (docs/protocol-notes.md, "WebSocket").
-// Nothing here needs more than what every JavaScript runtime has: pages use it too.
+// Mapping of a Process stream to a WebSocket (docs/protocol-notes.md, "WebSocket"). Runs in every
+// JavaScript runtime, because pages use it too.
 import { DmEnvRpcError, type ErrorOrigin } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf, statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { toConnectError } from "../internal/connect-errors.ts";
@@ -8,31 +8,34 @@ import { toConnectError } from "../internal/connect-errors.ts";
 /** The sub-protocol that both sides must agree on: one binary message is one protobuf message. */
 export const subprotocol = "dm_env_rpc.v1";
 
-/** Prefix of the offered sub-protocol that carries the call's metadata, for pages cannot set headers. */
+/**
+ * Prefix of the offered sub-protocol that carries the call's metadata, because pages cannot set
+ * headers.
+ */
 const metadataPrefix = "dm_env_rpc.v1.metadata.";
 
-/** The text message by which a client half-closes: a WebSocket has no half-close of its own. */
+/** Text message by which a client half-closes: a WebSocket itself cannot. */
 export const endMessage = "end";
 
 /** Close code of a stream that ended in good order. */
 export const normalClosure = 1000;
 
-/** Close code of an endpoint that goes away: a server that closes, a page that is left. */
+/** Close code of an endpoint that goes away: a server that closes, or a page that is left. */
 const goingAway = 1001;
 
 /** Close code for a message above the receiver's limit (RFC 6455, section 7.4.1). */
 export const messageTooBig = 1009;
 
-/** A close code of this plus a gRPC status code reports an error. */
+/** This plus a gRPC status code is the close code of an error. */
 const statusCloseBase = 4000;
 
-/** Most bytes of a close reason (RFC 6455, section 5.5). */
+/** Size limit of a close reason, in bytes (RFC 6455, section 5.5). */
 const maxReasonBytes = 123;
 
-/** Most characters of an error's message in the text message before a close. */
+/** Longest error message in the text message before a close, in characters. */
 const maxStatusMessageLength = 4096;
 
-/** Sub-protocols that a client offers: the protocol itself, and the metadata of the call. */
+/** Returns the sub-protocols that a client offers: the protocol itself, and the call's metadata. */
 export function offeredProtocols(metadata: Readonly<Record<string, string>>): string[] {
   if (Object.keys(metadata).length === 0) {
     return [subprotocol];
@@ -41,9 +44,10 @@ export function offeredProtocols(metadata: Readonly<Record<string, string>>): st
 }
 
 /**
- * Reads the metadata among the sub-protocols that a client offered.
+ * Reads the metadata from the sub-protocols that a client offers.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for metadata that is not base64url of a JSON object of strings.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for metadata that is not base64url of a JSON object of
+ *   strings.
  */
 export function offeredMetadata(protocols: Iterable<string>): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
@@ -82,12 +86,12 @@ function badMetadata(cause: unknown): DmEnvRpcError {
   );
 }
 
-/** The close code of an error. */
+/** Returns the close code of an error. */
 export function closeCodeOf(error: Error): number {
   return statusCloseBase + toConnectError(error).code;
 }
 
-/** The close reason of an error: its message, cut to what a close frame holds. */
+/** Returns the close reason of an error: its message, cut to the size of a close frame. */
 export function closeReasonOf(error: Error): string {
   const message = toConnectError(error).rawMessage;
   const bytes = new Uint8Array(maxReasonBytes);
@@ -95,13 +99,18 @@ export function closeReasonOf(error: Error): string {
   return message.slice(0, read);
 }
 
-/** The text message before the close that reports an error: its whole message, which a close reason cannot hold. */
+/**
+ * Returns the text message before the close that reports an error: the whole message, which a close
+ * reason cannot hold.
+ */
 export function statusMessageOf(error: Error): string {
   const { code, rawMessage } = toConnectError(error);
   return JSON.stringify({ code, message: rawMessage.slice(0, maxStatusMessageLength) });
 }
 
-/** Reads the text message by which a server explains the close that follows; undefined for anything else. */
+/**
+ * Reads the text message by which a server explains the next close; undefined for any other text.
+ */
 export function readStatusMessage(text: string): string | undefined {
   try {
     const status: unknown = JSON.parse(text);
@@ -110,16 +119,16 @@ export function readStatusMessage(text: string): string | undefined {
     }
     return typeof status.message === "string" ? status.message : undefined;
   } catch {
-    return undefined; // Text of a later version: it says nothing to this one.
+    return undefined; // Text of a later version is ignored.
   }
 }
 
 /**
- * The error that a close reports; undefined for a good end.
+ * Returns the error that a close reports; undefined for an end in good order.
  *
  * @param side This side of the stream.
- * @param peer The other side, as errors name it.
- * @param explained The message of the error, where the peer sent one ahead of the close.
+ * @param peer Name of the other side in errors.
+ * @param explained Message of the error, if the peer sent one before the close.
  */
 export function errorOfClose(
   side: "client" | "server",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
-/** Buffered bytes are polled this often while some are left: the platform has no event for it. */
+/** Interval at which buffered bytes are polled: the platform has no event for them. */
 const drainPollMs = 4;
 
 /**
- * A WebSocket of the platform, as pages have it. It cannot stop reading: what a page does not
- * take is bounded by the requests that it has in flight.
+ * Wraps the platform's WebSocket. It cannot pause reading, so a page's buffers are bounded only by
+ * the requests that it has in flight.
  *
- * @param webSocket An open one, whose messages have not been read.
+ * @param webSocket An open WebSocket whose messages were not read yet.
  */
 export function webSocket(webSocket: WebSocket): Socket {
   webSocket.binaryType = "arraybuffer";
@@ -29,7 +29,7 @@ export function webSocket(webSocket: WebSocket): Socket {
     get bufferedBytes() {
       return webSocket.bufferedAmount;
     },
-    partialBytes: 0, // The platform tells of complete messages only.
+    partialBytes: 0, // The platform reports complete messages only.
     start(started) {
       events = started;
       webSocket.onmessage = ({ data }: { readonly data: ArrayBuffer | string }) => {

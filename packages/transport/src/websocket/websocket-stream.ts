@@ -20,32 +20,34 @@ import {
   statusMessageOf,
 } from "./protocol.ts";
 
-/** Messages delivered one by one (paused and resumed in between) before other work gets its turn. */
+/** Messages delivered one by one (paused and resumed in between) before other streams run. */
 const resumesPerTurn = 64;
 
-/** Messages delivered from the inbox before other work gets its turn. */
+/** Messages delivered from the inbox before other streams run. */
 const messagesPerTurn = 256;
 
-/** What a queued message costs beside its bytes, so that empty ones are bounded too. */
+/** Overhead of a queued message in bytes, so that empty messages are bounded too. */
 const messageOverheadBytes = 128;
 
-/** An open WebSocket, of whatever library or platform. */
+/** An open WebSocket of any library or platform. */
 export interface Socket {
-  /** Bytes sent and not yet handed to the network. */
+  /** Bytes sent but not yet passed to the network. */
   readonly bufferedBytes: number;
-  /** Bytes received of a message that is not complete. */
+  /** Bytes received of an incomplete message. */
   readonly partialBytes: number;
-  /** Starts the events, in order; called once. */
+  /** Starts the events, in order. Call it once. */
   start(events: SocketEvents): void;
-  /** Sends a binary message; the bytes are the socket's from then on. */
+  /** Sends a binary message and takes over its memory. */
   sendBinary(bytes: Uint8Array): void;
   sendText(text: string): void;
-  /** Stops reading, where the platform can. Messages that were read already may still arrive. */
+  /** Stops reading if the platform can. Messages that were already read may still arrive. */
   pause(): void;
   resume(): void;
-  /** Starts the closing handshake, after everything sent. */
+  /** Starts the closing handshake after all sent messages. */
   close(code: number, reason: string): void;
-  /** Cuts the connection if the peer does not answer the close within a second, where the platform can. */
+  /**
+   * Cuts the connection if the peer does not answer the close within a second, if the platform can.
+   */
   terminateSoon(): void;
   /** Runs a task in a later turn of the event loop, after pending input. */
   later(task: () => void): void;
@@ -59,7 +61,7 @@ export interface SocketEvents {
   onDrain(): void;
   /** `partialBytes` has changed. */
   onPartial(): void;
-  /** A message is above the limit; it and what follows is dropped. */
+  /** A message is above the limit; it and later ones are dropped. */
   onTooLarge(): void;
   /** The socket is closed; always the last event. */
   onClose(code: number, reason: string): void;
@@ -72,26 +74,26 @@ export interface WebSocketStreamOptions<Received, Sent> {
   readonly decoder: Pick<MessageCodec<Received>, "read">;
   readonly encoder: Pick<MessageCodec<Sent>, "size" | "write">;
   readonly maxMessageBytes: number;
-  /** The other side, as errors name it: "the client at …" or "the server at …". */
+  /** Name of the other side in errors: "the client at …" or "the server at …". */
   readonly peerName: string;
-  /** Opens an account of the bytes that the stream holds of undelivered messages. Default: none. */
+  /** Opens an account of the stream's undelivered bytes. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
 }
 
 /**
- * A Process stream over a WebSocket, either side of it.
+ * Either side of a Process stream over a WebSocket.
  *
- * Binary messages are the protocol's. A client's `end` is a text message, a server's is the
- * close with code 1000; an error is a close whose code holds the gRPC status.
+ * The protocol's messages are binary. A client ends its side with a text message, a server with
+ * close code 1000. The close code of an error holds the gRPC status.
  */
 export class WebSocketStream<Received, Sent> implements MessageStream<Received, Sent> {
   readonly #options: WebSocketStreamOptions<Received, Sent>;
   readonly #socket: Socket;
   readonly #account: ByteAccount | undefined;
   #receiver: StreamReceiver<Received> | undefined;
-  /** Messages that arrived while they could not be delivered. */
+  /** Messages that arrived while delivery was paused. */
   #inbox: Uint8Array[] = [];
-  /** The next of them: a shift would move them all. */
+  /** Index of the next message: a shift would move all of them. */
   #next = 0;
   #inboxBytes = 0;
   #paused = false;
@@ -99,10 +101,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #scheduled = false;
   #delivering = false;
   #resumes = 0;
-  /** The peer has ended its side in good order. */
+  /** True once the peer has ended its side in good order. */
   #peerEnded = false;
   #toldEnd = false;
-  /** This side has ended. */
+  /** True once this side has ended. */
   #ended = false;
   #done = false;
   #failure: Error | undefined;
@@ -142,7 +144,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
 
   send(message: Sent): boolean {
     if (this.#done || this.#ended) {
-      return true; // Dropped. The sender learns it by onClose, which comes in any case.
+      return true; // Dropped. The sender learns it from `onClose`.
     }
     const { encoder } = this.#options;
     const bytes = new Uint8Array(encoder.size(message));
@@ -182,7 +184,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.#socket.sendText(endMessage);
       return;
     }
-    this.#forget(); // A server that has ended the call reads no more of it.
+    this.#forget(); // A server that has ended the call drops later requests.
     if (this.#status === undefined) {
       this.#socket.close(normalClosure, "");
     } else {
@@ -198,7 +200,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#options.side === "server") {
       this.#closeWith(error);
     } else {
-      // A client's abort says no more than that; a server's reports why.
+      // A client's abort reports only the code; a server's also reports the reason.
       const reported = new DmEnvRpcError("CANCELLED", "", { origin: "client" });
       this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
       this.#socket.terminateSoon();
@@ -334,7 +336,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.abort(error);
     } else {
       this.#status = error;
-      this.#peerEnd(); // The messages before it are delivered first.
+      this.#peerEnd(); // Earlier messages are delivered first.
     }
   }
 
@@ -373,7 +375,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     const { side, peerName } = this.#options;
     const error = errorOfClose(side, peerName, code, reason, this.#explained);
     if (side === "client" && error === undefined) {
-      this.#peerEnd(); // The messages before it are delivered first.
+      this.#peerEnd(); // Earlier messages are delivered first.
     } else if (side === "server" && this.#ended && error === undefined) {
       this.#finish(undefined);
     } else {
@@ -388,7 +390,9 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
   }
 
-  /** Drops what is buffered and tells the receiver, once and last, that the stream is gone. */
+  /**
+   * Drops buffered messages and calls the receiver's `onClose`, once, after every other callback.
+   */
   #finish(error: Error | undefined): void {
     if (this.#done) {
       return;
@@ -398,7 +402,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#forget();
     if (!this.#reading) {
       this.#reading = true;
-      this.#socket.resume(); // So that the close of the other side is read.
+      this.#socket.resume(); // Resumes, so that the close of the other side is read.
     }
     if (this.#receiver !== undefined) {
       this.#tellClose();

@@ -15,15 +15,15 @@ import { record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
 import { offeredProtocols, subprotocol } from "./protocol.ts";
 
-/** How a WebSocket of a test was closed. */
+/** A closed WebSocket of a test. */
 interface Closed {
   readonly code: number;
   readonly reason: string;
-  /** The text messages before the close. */
+  /** Text messages before the close. */
   readonly texts: readonly string[];
 }
 
-/** A bare WebSocket, which sends what a test tells it to. */
+/** Opens a bare WebSocket that sends whatever the test passes. */
 function bare(
   server: Serving,
   {
@@ -48,8 +48,8 @@ function bare(
   };
 }
 
-describe("what a WebSocket's close says", () => {
-  test("a request that the server aborts carries the whole message ahead of the close", async () => {
+describe("the close of a WebSocket", () => {
+  test("a call that the server aborts reports the whole message before the close", async () => {
     await using server = await serving();
     const { closed } = bare(server);
     const stream = await server.next();
@@ -63,7 +63,7 @@ describe("what a WebSocket's close says", () => {
     expect(texts).toEqual([JSON.stringify({ code: statusCodes.NOT_FOUND, message })]);
   });
 
-  test("a text message that is not part of the protocol ends the stream, naming what is", async () => {
+  test("an unknown text message ends the stream with an error that names the known one", async () => {
     await using server = await serving();
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -96,7 +96,7 @@ describe("what a WebSocket's close says", () => {
     expect(served.events).not.toContain("end");
   });
 
-  test("behaviour 8: a client that is killed is lost", async () => {
+  test("behaviour 8: a killed client is a lost connection", async () => {
     await using server = await serving();
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -106,7 +106,7 @@ describe("what a WebSocket's close says", () => {
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("a client whose message was too large gets the answers before it, however late", async () => {
+  test("a client whose message was too large gets the answers to earlier ones, however late", async () => {
     await using server = await serving({ maxMessageBytes: 1_000, pingIntervalMs: 10 });
     await using stream = await openStream(`ws://${server.address}`);
     const client = record(stream);
@@ -114,7 +114,7 @@ describe("what a WebSocket's close says", () => {
     const reader = record(served);
     stream.send(stepRequest(1_000_000));
     await reader.seen("end");
-    // Answers to pings are behind the message and are not read. Another WebSocket counts the rounds.
+    // Pongs queue up after the message and are not read, so another WebSocket counts the rounds.
     const { socket } = bare(server);
     record(await server.next());
     for (let rounds = 0; rounds < 5; rounds++) {
@@ -127,7 +127,7 @@ describe("what a WebSocket's close says", () => {
     socket.terminate();
   });
 
-  test("behaviour 8: a client that goes while its message is refused is lost", async () => {
+  test("behaviour 8: a client that disconnects while its message is refused is a lost connection", async () => {
     await using server = await serving({ maxMessageBytes: 1_000 });
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -140,7 +140,7 @@ describe("what a WebSocket's close says", () => {
   });
 });
 
-describe("who may open a WebSocket", () => {
+describe("the origins that may open a WebSocket", () => {
   const own = (server: Serving): string => `http://${server.address}`;
 
   test.each([
@@ -180,7 +180,7 @@ describe("who may open a WebSocket", () => {
     );
   });
 
-  test("a client that does not offer the sub-protocol is told to", async () => {
+  test("a client that does not offer the sub-protocol gets an error that names it", async () => {
     await using server = await serving();
     const { closed } = bare(server, { protocols: [] });
     const { code, reason } = await closed;
@@ -188,7 +188,7 @@ describe("who may open a WebSocket", () => {
     expect(reason).toContain(subprotocol);
   });
 
-  test("the connection beyond maxConnections is told so", async () => {
+  test("the connection past maxConnections gets an error", async () => {
     await using server = await serving({ maxConnections: 1 });
     await using first = await openStream(server.address);
     record(first);
@@ -206,7 +206,7 @@ describe("who may open a WebSocket", () => {
     expect(error.message).toContain("404");
   });
 
-  test("an address where no WebSocket is answered says so", async () => {
+  test("the error of an address without WebSockets names the cause", async () => {
     await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(/nobody listens on 127.0.0.1:1/);
   });
 });
@@ -217,7 +217,7 @@ describe("hostile WebSockets", () => {
     ["", "http://"],
     ["a b", "http://a b"],
     ["x:99999", "http://x:99999"],
-  ])("a host %j that no URL has is refused, and the server lives", async (host, origin) => {
+  ])("a host %j that no URL has is refused, and the server survives", async (host, origin) => {
     await using server = await serving();
     const socket = connectTcp(server.listener.port, "127.0.0.1");
     socket.on("error", () => {});
@@ -269,7 +269,7 @@ describe("hostile WebSockets", () => {
     expect(response).toContain("nothing is served at /x");
   });
 
-  test("half a message is ended, whatever pings come beside it", async () => {
+  test("half a message is ended despite pings in between", async () => {
     await using server = await serving({ stalledMessageMs: 100 });
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -284,7 +284,7 @@ describe("hostile WebSockets", () => {
     }
   });
 
-  test("pings are no part of a message: a quiet stream is not stalled", async () => {
+  test("pings do not belong to a message: a quiet stream is not stalled", async () => {
     await using server = await serving({ stalledMessageMs: 20, pingIntervalMs: 5 });
     const { socket, open } = bare(server);
     const served = record(await server.next());
@@ -348,7 +348,7 @@ describe("hostile WebSockets", () => {
 });
 
 describe("the metadata of a page", () => {
-  test("goes as a sub-protocol, and never replaces a header", async () => {
+  test("is sent as a sub-protocol and never replaces a header", async () => {
     await using server = await serving();
     const { socket, open, closed } = bare(server, {
       protocols: offeredProtocols({ authorization: "Bearer ü", "x-real-ip": "10.0.0.1" }),
@@ -426,7 +426,7 @@ describe("a WebSocket's life", () => {
     expect(served.messages.map(nameOf)).toEqual(["secret"]);
   });
 
-  test("closing the listener cuts what is left after the grace period", async () => {
+  test("closing the listener cuts open WebSockets after the grace period", async () => {
     await using server = await serving();
     const { closed } = bare(server);
     record(await server.next());

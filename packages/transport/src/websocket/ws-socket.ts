@@ -5,17 +5,17 @@ import { goodbyeMs } from "../limits/limits.ts";
 import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
-/** Options of the library `ws` that both sides share. */
+/** Options of the library `ws` for both sides. */
 export const wsOptions = {
-  // Observations are mostly pixels and floats; compressing each costs far more than it saves.
+  // Observations are mostly pixels and floats; compressing them costs far more than it saves.
   perMessageDeflate: false,
-  // The text messages are ours to check.
+  // The stream validates text messages itself.
   skipUTF8Validation: false,
 } as const;
 
 /**
- * A WebSocket of the library that leaves it to the stream how to end after a message above `maxPayload`, so that
- * earlier requests are answered first. The library reads no message after it, and drops what arrives.
+ * A WebSocket of `ws` that lets the stream decide how to end after a message above `maxPayload`, so
+ * that earlier requests are answered first. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
   override close(code?: number, reason?: string | Buffer): void {
@@ -25,29 +25,29 @@ export class PatientWebSocket extends WebSocket {
   }
 }
 
-/** Returns true for the library's error of a message above `maxPayload`. */
+/** Returns true for the error of `ws` about a message above `maxPayload`. */
 export function isTooLarge(error: Error): boolean {
   return "code" in error && error.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 }
 
-/** Cuts a WebSocket that is being closed because of an error, should its peer not answer the close. */
+/** Cuts a WebSocket that is closing after an error if its peer does not answer the close. */
 export function terminateSoon(webSocket: WebSocket): void {
   const timer = setTimeout(() => webSocket.terminate(), goodbyeMs).unref();
   webSocket.once("close", () => clearTimeout(timer));
 }
 
 /**
- * A WebSocket of the library `ws`.
+ * Wraps a WebSocket of the library `ws`.
  *
- * @param webSocket An open one: its messages are not read yet.
- * @param network The connection below it.
+ * @param webSocket An open WebSocket whose messages were not read yet.
+ * @param network Its network connection.
  */
 export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
   webSocket.binaryType = "nodebuffer";
   let partialBytes = 0;
   let messages = 0;
   let isCorked = false;
-  /** Puts the frames of one turn into one write. */
+  /** Combines the frames of one turn into one write. */
   const cork = (): void => {
     if (isCorked) {
       return;
@@ -82,13 +82,15 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
       });
       let seen = 0;
       let controlBytes = 0;
-      // A frame of a client has a header of 2 bytes and a mask of 4; pings and pongs are no part of a message.
+      // A client's frame has a header of 2 bytes and a mask of 4; pings and pongs do not belong to
+      // a message.
       const onControl = (data: Buffer): void => {
         controlBytes += data.length + 6;
       };
       webSocket.on("ping", onControl);
       webSocket.on("pong", onControl);
-      // This listener runs after the library's own, so `messages` counts those that this chunk completed.
+      // Runs after the library's own listener, so `messages` counts those that this chunk
+      // completed.
       const onData = (chunk: Buffer): void => {
         const grown = Math.max(0, partialBytes + chunk.length - controlBytes);
         partialBytes = messages === seen ? grown : 0;
@@ -98,7 +100,7 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
       };
       network.on("data", onData);
       webSocket.on("error", (error) => {
-        // Any other error is followed by "close", with the code.
+        // After any other error `ws` emits "close" with the code.
         if (isTooLarge(error)) {
           network.off("data", onData);
           partialBytes = 0;
