@@ -27,11 +27,12 @@ export class CartPole {
 
   push(right: boolean): void {
     const mass = cartMass + poleMass;
-    const [sin, cos] = [Math.sin(this.angle), Math.cos(this.angle)];
-    const pushed =
-      ((right ? force : -force) + poleMass * halfLength * this.angularVelocity ** 2 * sin) / mass;
+    const sin = Math.sin(this.angle);
+    const cos = Math.cos(this.angle);
+    const squared = this.angularVelocity * this.angularVelocity;
+    const pushed = ((right ? force : -force) + poleMass * halfLength * squared * sin) / mass;
     const angularAcceleration =
-      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos ** 2) / mass));
+      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos * cos) / mass));
     const acceleration = pushed - (poleMass * halfLength * angularAcceleration * cos) / mass;
     this.position += secondsPerStep * this.velocity;
     this.velocity += secondsPerStep * acceleration;

@@ -23,13 +23,16 @@ export class CartPoles {
 
   push(i: number, right: boolean): void {
     const mass = cartMass + poleMass;
-    const [angle, angularVelocity] = [this.angle[i] ?? 0, this.angularVelocity[i] ?? 0];
-    const [position, velocity] = [this.position[i] ?? 0, this.velocity[i] ?? 0];
-    const [sin, cos] = [Math.sin(angle), Math.cos(angle)];
-    const pushed =
-      ((right ? force : -force) + poleMass * halfLength * angularVelocity ** 2 * sin) / mass;
+    const position = this.position[i] ?? 0;
+    const velocity = this.velocity[i] ?? 0;
+    const angle = this.angle[i] ?? 0;
+    const angularVelocity = this.angularVelocity[i] ?? 0;
+    const sin = Math.sin(angle);
+    const cos = Math.cos(angle);
+    const squared = angularVelocity * angularVelocity;
+    const pushed = ((right ? force : -force) + poleMass * halfLength * squared * sin) / mass;
     const angularAcceleration =
-      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos ** 2) / mass));
+      (gravity * sin - cos * pushed) / (halfLength * (4 / 3 - (poleMass * cos * cos) / mass));
     const acceleration = pushed - (poleMass * halfLength * angularAcceleration * cos) / mass;
     this.position[i] = position + secondsPerStep * velocity;
     this.velocity[i] = velocity + secondsPerStep * acceleration;

@@ -112,6 +112,20 @@ describe("connection.join with batch", () => {
     },
   );
 
+  it("gives each batch arrays of its own, or overwrites those of the last", async () => {
+    await using server = await serve({ worlds: [dice] });
+    for (const buffers of ["fresh", "reuse"] as const) {
+      await using batch = await joined(server, { buffers });
+      await batch.reset();
+      const before = await batch.step({ bet: Int32Array.of(1, 2, 3, 4) });
+      const reward = before.reward.slice();
+      expect([...reward]).toEqual([1, 2, 3, 4]);
+      const after = await batch.step({ bet: Int32Array.of(5, 6, 7, 8) });
+      expect(before.reward === after.reward).toBe(buffers === "reuse");
+      expect(before.reward).toEqual(buffers === "reuse" ? after.reward : reward);
+    }
+  });
+
   it("resets all slots with settings and individual seeds", async () => {
     await using server = await serve({ worlds: [dice] });
     await using batch = await joined(server);

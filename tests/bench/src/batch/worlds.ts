@@ -15,7 +15,7 @@ function create({ random }: { readonly random: { next(): number } }) {
   const pole = new CartPole();
   let steps = 0;
   const observe = () => ({
-    state: Float32Array.of(pole.position, pole.velocity, pole.angle, pole.angularVelocity),
+    state: [pole.position, pole.velocity, pole.angle, pole.angularVelocity],
   });
   return {
     reset() {

@@ -14,7 +14,7 @@ import type {
 } from "../vector.ts";
 import { ActionStacker } from "./actions.ts";
 import { ownNames, seedSettings, sizeOf, slotActions } from "./join-batch.ts";
-import { type Received, ReceivedBatch } from "./received-batch.ts";
+import { type Received, ReceivedBatch, RowArrays } from "./received-batch.ts";
 import { RowCounts } from "./row-counts.ts";
 import { sameSettings } from "./same-settings.ts";
 
@@ -42,7 +42,10 @@ export class BatchedEnvironment
   #sent: Promise<Batch> | undefined;
   #isOpen = false;
   #hasLeft = false;
-  #failures: ArrayLike<number> | undefined;
+  /** How often each slot had failed before. */
+  readonly #failures: Uint32Array;
+  /** The rows of every step, where the next step may overwrite them. */
+  readonly #reused: RowArrays | undefined;
   readonly #closesConnection: boolean;
   /** Counts of the seats of a shared world, which has none of them; undefined for a batch. */
   readonly #counts: RowCounts | undefined;
@@ -59,6 +62,8 @@ export class BatchedEnvironment
     this.size = size;
     this.batchSize = size;
     this.autoresetMode = batch?.autoresetMode ?? "next-step";
+    this.#failures = new Uint32Array(size);
+    this.#reused = options.buffers === "reuse" ? new RowArrays(size) : undefined;
     this.#closesConnection = batch?.closeConnection === true;
     this.#counts = batch === undefined ? new RowCounts(size) : undefined;
     this.#environment = environment;
@@ -223,20 +228,20 @@ export class BatchedEnvironment
       discount: discount === undefined ? undefined : dataOf<Float32Array>(discount),
       mask: mask ?? this.#counts?.present(outcome),
     };
-    return new ReceivedBatch(received, this.#ids);
+    return new ReceivedBatch(received, this.#ids, this.#reused ?? new RowArrays(this.size));
   }
 
   #newFailures(failures: Uint32Array): Uint8Array | undefined {
     const before = this.#failures;
     let failed: Uint8Array | undefined;
     for (let slot = 0; slot < failures.length; slot++) {
-      if (failures[slot] !== (before?.[slot] ?? 0)) {
+      if (failures[slot] !== before[slot]) {
         failed ??= new Uint8Array(this.size);
         failed[slot] = 1;
       }
     }
     if (failed !== undefined) {
-      this.#failures = failures.slice();
+      before.set(failures);
     }
     return failed;
   }

@@ -24,6 +24,21 @@ export interface Received {
 
 const [firstStep, lastStep] = [0, 2];
 
+/** Memory for what a batch shows of its rows beside what its server sent. */
+export class RowArrays {
+  readonly reward: Float64Array;
+  readonly discount: Float64Array;
+  readonly first: Uint8Array;
+  readonly valid: Uint8Array;
+
+  constructor(size: number) {
+    this.reward = new Float64Array(size);
+    this.discount = new Float64Array(size);
+    this.first = new Uint8Array(size);
+    this.valid = new Uint8Array(size);
+  }
+}
+
 /** A batch as its server sent it: what is made slot by slot is made when it is looked at. */
 export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicStacked> {
   readonly ids: readonly number[];
@@ -40,37 +55,54 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
   #finalInfo: readonly (SequenceInfo | null)[] | undefined;
   #failures: readonly (Error | null)[] | undefined;
 
-  constructor(received: Received, ids: readonly number[]) {
-    const { reward, discount, terminated, truncated, stepType, mask } = received;
-    const size = ids.length;
+  /** @param arrays Overwritten with what the batch shows. */
+  constructor(received: Received, ids: readonly number[], arrays: RowArrays) {
     this.ids = ids;
     this.observation = received.observation;
-    this.reward = new Float64Array(reward);
-    this.discount = new Float64Array(size);
-    this.terminated = terminated;
-    this.truncated = truncated;
-    this.first = new Uint8Array(size);
-    this.valid = mask ?? new Uint8Array(size).fill(1);
-    for (let slot = 0; slot < size; slot++) {
-      const isFirst = stepType[slot] === firstStep;
-      // In mode `same-step` a slot whose sequence has ended has begun the next one.
-      const hasBegun = isFirst || (received.final !== undefined && stepType[slot] === lastStep);
-      this.first[slot] = hasBegun ? 1 : 0;
-      this.discount[slot] = isFirst ? 1 : (discount?.[slot] ?? 1 - (terminated[slot] as number));
-      if (this.valid[slot] !== 1) {
-        this.#leaveOut(slot);
-      }
-    }
+    this.reward = arrays.reward;
+    this.discount = arrays.discount;
+    this.terminated = received.terminated;
+    this.truncated = received.truncated;
+    this.first = arrays.first;
+    this.valid = received.mask ?? arrays.valid.fill(1);
     this.#received = received;
+    this.#fill();
+    if (received.mask !== undefined) {
+      this.#leaveOut(received.mask);
+    }
   }
 
-  /** The step was not for this slot. */
-  #leaveOut(slot: number): void {
-    this.reward[slot] = 0;
-    this.discount[slot] = 1;
-    this.terminated[slot] = 0;
-    this.truncated[slot] = 0;
-    this.first[slot] = 0;
+  #fill(): void {
+    const { reward, discount, terminated, stepType } = this.#received;
+    // In mode `same-step` a slot whose sequence has ended has begun the next one.
+    const alsoFirst = this.#received.final === undefined ? firstStep : lastStep;
+    const { discount: discounts, first: firsts } = this;
+    this.reward.set(reward);
+    for (let slot = 0; slot < stepType.length; slot++) {
+      const type = stepType[slot];
+      firsts[slot] = type === firstStep || type === alsoFirst ? 1 : 0;
+      discounts[slot] = type === firstStep ? 1 : 1 - (terminated[slot] as number);
+    }
+    if (discount === undefined) {
+      return;
+    }
+    for (let slot = 0; slot < stepType.length; slot++) {
+      discounts[slot] = stepType[slot] === firstStep ? 1 : (discount[slot] as number);
+    }
+  }
+
+  /** Clears the slots that the step was not for. */
+  #leaveOut(mask: Uint8Array): void {
+    for (let slot = 0; slot < mask.length; slot++) {
+      if (mask[slot] === 1) {
+        continue;
+      }
+      this.reward[slot] = 0;
+      this.discount[slot] = 1;
+      this.terminated[slot] = 0;
+      this.truncated[slot] = 0;
+      this.first[slot] = 0;
+    }
   }
 
   get timeSteps(): readonly (TimeStep<DynamicObservation> | null)[] {

@@ -36,6 +36,7 @@ export class ArrayBatch {
   readonly #reader: ActionReader;
   readonly #terminated: Uint8Array;
   readonly #interrupted: Uint8Array;
+  readonly #everySlot: Int32Array;
   /** Room for the slots that act, and for those that begin. */
   readonly #acting: Int32Array;
   readonly #beginning: Int32Array;
@@ -51,6 +52,7 @@ export class ArrayBatch {
     this.#reader = new ActionReader(actions);
     this.#terminated = new Uint8Array(size);
     this.#interrupted = new Uint8Array(size);
+    this.#everySlot = Int32Array.from({ length: size }, (_, slot) => slot);
     this.#acting = new Int32Array(size);
     this.#beginning = new Int32Array(size);
     this.observe = rows.observers() as UntypedWorld["observe"];
@@ -93,7 +95,7 @@ export class ArrayBatch {
     this.#options.settings.begin(isReseeded);
     this.#terminated.fill(0);
     this.#interrupted.fill(0);
-    return this.#begin(this.#beginning.map((_, slot) => slot));
+    return this.#begin(this.#everySlot.slice());
   }
 
   /** @param slots Those whose sequence has ended in the present step keep what is told of its end. */
@@ -125,11 +127,19 @@ export class ArrayBatch {
     }
   }
 
+  /** The slots that act in a step: all that do not begin a sequence. */
   #actors(actions: SlotActions): Int32Array {
-    const { size, sequences } = this.#options;
+    const { sequences } = this.#options;
+    if (actions.isResetAlone) {
+      return this.#acting.subarray(0, 0);
+    }
+    if (actions.mask === undefined && !sequences.over.includes(1)) {
+      this.#acting.set(this.#everySlot);
+      return this.#acting;
+    }
     let count = 0;
-    for (let slot = 0; slot < size; slot++) {
-      if (!actions.isResetAlone && !sequences.begins(slot, actions)) {
+    for (let slot = 0; slot < this.#acting.length; slot++) {
+      if (!sequences.begins(slot, actions)) {
         this.#acting[count] = slot;
         count += 1;
       }
@@ -153,38 +163,34 @@ export class ArrayBatch {
 
   #settle(actions: SlotActions, acting: Int32Array): Awaitable<void> {
     const { size, rows, sequences, settings } = this.#options;
-    const [terminated, interrupted] = [this.#terminated, this.#interrupted];
-    let beginning = 0;
-    for (let slot = 0; slot < size; slot++) {
+    const terminated = this.#terminated;
+    const interrupted = this.#interrupted;
+    const beginning = this.#beginning;
+    let begun = 0;
+    for (let slot = 0; acting.length < size && slot < size; slot++) {
       if (sequences.begins(slot, actions)) {
         // What was written for a slot that does not act counts for nothing.
         terminated[slot] = 0;
         interrupted[slot] = 0;
         settings.beginAlone(slot, actions.seedOf(slot));
-        this.#beginning[beginning] = slot;
-        beginning += 1;
+        beginning[begun] = slot;
+        begun += 1;
       }
     }
+    rows.stepMany(acting, terminated, interrupted);
     const isSameStep = sequences.autoreset === "same-step";
     for (let i = 0; i < acting.length; i++) {
       const slot = acting[i] as number;
-      const isTerminated = terminated[slot] === 1;
-      const isInterrupted = interrupted[slot] === 1;
-      rows.step(
-        slot,
-        rows.reward[slot] as number,
-        isTerminated ? "terminated" : isInterrupted ? "interrupted" : "running",
-      );
-      if (!isTerminated && !isInterrupted) {
+      if (terminated[slot] !== 1 && interrupted[slot] !== 1) {
         continue;
       }
       sequences.over[slot] = 1;
       if (isSameStep) {
         rows.keepFinal(slot);
-        this.#beginning[beginning] = slot;
-        beginning += 1;
+        beginning[begun] = slot;
+        begun += 1;
       }
     }
-    return beginning === 0 ? undefined : this.#begin(this.#beginning.subarray(0, beginning).sort());
+    return begun === 0 ? undefined : this.#begin(beginning.subarray(0, begun).sort());
   }
 }

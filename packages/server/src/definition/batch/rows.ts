@@ -132,6 +132,31 @@ export class Rows {
     this.#lengths.add(slot);
   }
 
+  /** Slots have made a step, whose rewards and ends (1 for an end) their author has written. */
+  stepMany(slots: Int32Array, terminated: Uint8Array, interrupted: Uint8Array): void {
+    const reward = this.reward;
+    const returns = this.#returns;
+    const stepType = this.#stepType;
+    const shownTerminated = this.#terminated;
+    const truncated = this.#truncated;
+    const lengths = this.#lengths;
+    for (let i = 0; i < slots.length; i++) {
+      const slot = slots[i] as number;
+      const isTerminated = terminated[slot] === 1;
+      const isInterrupted = !isTerminated && interrupted[slot] === 1;
+      if (stepType[slot] === last) {
+        // The sequence began in the same step that ended the one before.
+        returns[slot] = 0;
+        lengths.clear(slot);
+      }
+      stepType[slot] = isTerminated || isInterrupted ? last : mid;
+      shownTerminated[slot] = isTerminated ? 1 : 0;
+      truncated[slot] = isInterrupted ? 1 : 0;
+      (returns[slot] as number) += reward[slot] as number;
+      lengths.add(slot);
+    }
+  }
+
   /** A slot could not begin a sequence: one that is cut short before it has begun. */
   miss(slot: number): void {
     this.begin(slot);
