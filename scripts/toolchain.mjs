@@ -8,6 +8,7 @@
 // runs COMMAND with the tools of the workspace on its PATH.
 // It must stay plain JavaScript without dependencies: nothing is installed yet.
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -40,10 +41,11 @@ env.PATH = [join(root, "node_modules", ".bin"), toolchainPath(), process.env.PAT
   .filter((entry) => entry !== undefined)
   .join(delimiter);
 
-// The install prints its output only if it fails.
-prepare("pnpm", "install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only");
+const install = ["install", "--frozen-lockfile", "--prefer-offline", "--reporter=append-only"];
+await prepare("installing the dependencies", "pnpm", install);
 if (build) {
-  prepare("turbo", "run", "build", "--output-logs=errors-only", "--log-order=grouped");
+  const building = ["run", "build", "--output-logs=errors-only", "--log-order=grouped"];
+  await prepare("building the packages and apps", "turbo", building);
 }
 // Ctrl-C is for the command, which may print something before it ends.
 process.on("SIGINT", () => {});
@@ -69,6 +71,7 @@ function toolchainPath() {
     return bin;
   }
   process.stderr.write(`installing node ${nodeVersion} and pnpm ${pnpmVersion} from npm …\n`);
+  const began = performance.now();
   mkdirSync(folder, { recursive: true });
   writeFileSync(stamp, wanted);
   const install = spawnSync(
@@ -83,6 +86,7 @@ function toolchainPath() {
         "Check that npm reaches its registry, or install Node >= 22.18 and pnpm yourself.",
     );
   }
+  process.stderr.write(`  done in ${Math.round((performance.now() - began) / 1_000)} s\n`);
   return bin;
 }
 
@@ -96,25 +100,37 @@ function pnpmWillDo() {
   return found.status === 0;
 }
 
-/** Runs a program whose output is shown only if it fails, which ends this process. */
-function prepare(program, ...programArgs) {
-  const { status, stdout, stderr, error } = spawnSync(program, programArgs, {
+/**
+ * Runs a program. Its output is shown only if it fails, which ends this process. If it takes more than a second,
+ * its purpose and its duration are printed.
+ */
+async function prepare(purpose, program, programArgs) {
+  const began = performance.now();
+  let announced = false;
+  const announcing = setTimeout(() => {
+    announced = true;
+    process.stderr.write(`${purpose} …\n`);
+  }, 1_000);
+  const running = spawn(program, programArgs, {
     cwd: root,
     env,
     shell: onWindows,
     stdio: ["ignore", "pipe", "pipe"],
-    encoding: "utf8",
-    maxBuffer: 256 * 1024 * 1024,
   });
-  if (error) {
-    fail(`could not run ${program}: ${error.message}`);
+  const output = [];
+  running.stdout.on("data", (chunk) => output.push(chunk));
+  running.stderr.on("data", (chunk) => output.push(chunk));
+  const [status, signal] = await once(running, "close").catch((error) =>
+    fail(`could not run ${program}: ${error.message}`),
+  );
+  clearTimeout(announcing);
+  if (status !== 0) {
+    process.stderr.write(Buffer.concat(output));
+    fail(`${program} ${programArgs.join(" ")} failed with ${signal ?? `exit code ${status}`}`);
   }
-  if (status === 0) {
-    return;
+  if (announced) {
+    process.stderr.write(`  done in ${Math.round((performance.now() - began) / 1_000)} s\n`);
   }
-  process.stderr.write(stdout);
-  process.stderr.write(stderr);
-  fail(`${program} ${programArgs.join(" ")} failed with exit code ${status}`);
 }
 
 function fail(message) {
