@@ -40,7 +40,7 @@ describe("the board", () => {
   });
 
   it("of each server is shown once all its agents have stepped", () => {
-    const boards = createBoards();
+    const boards = createBoards((agent) => `agent ${agent}`);
     const a = { address: "http://a:1", worldName: "gridworld-1" };
     const b = { address: "http://b:1", worldName: "gridworld-1" };
     expect(boards.note(5, step({ position: [3, 4] }), b)).toBe(false);

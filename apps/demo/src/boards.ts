@@ -27,8 +27,12 @@ export interface Place {
   readonly worldName: string;
 }
 
-/** Starts without boards. */
-export function createBoards(): Boards {
+/**
+ * Starts without boards.
+ *
+ * @param nameOf Returns the name that a board shows for an agent.
+ */
+export function createBoards(nameOf: (agent: number) => string): Boards {
   const worlds = new Map<
     string,
     { name: string; eye: number; agents: Map<number, BoardAgent>; frame?: FrameSource }
@@ -40,7 +44,7 @@ export function createBoards(): Boards {
         world = { name: worldName, eye: agent, agents: new Map() };
         worlds.set(address, world);
       }
-      world.agents.set(slotOf(step), { name: `agent ${agent}`, reward: step.reward ?? 0 });
+      world.agents.set(slotOf(step), { name: nameOf(agent), reward: step.reward ?? 0 });
       if (agent !== world.eye) {
         return false;
       }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** A parsed command line. */
-export interface Flags {
-  /** Steps of each agent; infinite with `--forever`. */
+/** The length and speed of a play. */
+export interface Pace {
+  /** Steps of each agent. */
   readonly steps: number;
   /** Least pause between two steps of an agent. */
   readonly pauseMs: number;
+}
+
+/** A parsed command line. */
+export interface Flags extends Pace {
   readonly help: boolean;
 }
 
 /** The text that `--help` prints. */
-export const help = `A matchmaker, two gridworld servers and eight random agents, playing over dm_env_rpc in
-this terminal, and on a page whose address is the first line.
+export const help = `A matchmaker, two gridworld servers and eight agents, four greedy and four random, that
+play over dm_env_rpc in this terminal and on a page, whose address is the first line.
+While the page is open, the agents play on.
 
 usage: npm start -- [options]
 
@@ -23,6 +28,9 @@ usage: npm start -- [options]
 
 const durationMs = 20_000;
 const slowestPauseMs = 100;
+
+/** A play that ends only when it is interrupted. */
+export const endless: Pace = { steps: Number.POSITIVE_INFINITY, pauseMs: slowestPauseMs };
 
 /**
  * Reads the command line.
@@ -41,8 +49,10 @@ export function readFlags(args: readonly string[]): Flags {
   if (!/^[1-9]\d{0,8}$/.test(values.steps)) {
     throw new Error(`--steps: expected an integer above 0, received "${values.steps}"; see --help`);
   }
-  const steps = values.forever ? Number.POSITIVE_INFINITY : Number(values.steps);
+  if (values.forever) {
+    return { ...endless, help: values.help };
+  }
+  const steps = Number(values.steps);
   // The demo takes about the same time for any number of steps.
-  const pauseMs = values.forever ? slowestPauseMs : Math.min(slowestPauseMs, durationMs / steps);
-  return { steps, pauseMs, help: values.help };
+  return { steps, pauseMs: Math.min(slowestPauseMs, durationMs / steps), help: values.help };
 }

@@ -7,17 +7,28 @@ import {
   type Progress,
   playMatches,
   progressLine,
+  randomPolicy,
   summaryText,
 } from "@dm-env-rpc/random-agent";
 import { boardObservations } from "./board.ts";
 import { createBoards } from "./boards.ts";
-import { type Flags, help, readFlags } from "./flags.ts";
+import { endless, help, type Pace, readFlags } from "./flags.ts";
+import { greedyPolicy } from "./greedy.ts";
 import { boardProfile, operatorOf, tell } from "./matchmaking.ts";
 import { servePage } from "./page.ts";
 import { createScreen, type Screen } from "./screen.ts";
 import { startServer } from "./server-process.ts";
 
 const agents = 8;
+
+const isGreedy = (agent: number): boolean => agent % 2 === 1;
+
+const nameOf = (agent: number): string => `${isGreedy(agent) ? "greedy" : "random"} ${agent}`;
+
+const next = `next: npm start -- --forever    and take a seat on the page
+      docs/expose-your-game.md    serve your own simulation
+      docs/write-an-agent.md      play it from TypeScript or Python
+`;
 
 /** Ends the demo before the first step, without output, as a signal ends a program. */
 class Interruption extends Error {
@@ -65,23 +76,50 @@ async function main(): Promise<void> {
   try {
     await operator.putProfile({ profile: boardProfile() });
     ended.signal.throwIfAborted();
+    screen.say(screen.legend);
     const playing = play(matchmaker.address, flags, screen, ended.signal);
     const summary = await Promise.race([playing, lost]);
-    process.stdout.write(`\n${summaryText(summary)}`);
+    process.stdout.write(`\n${summaryText(summary)}${returnsText(summary)}\n${next}`);
+    if (page.open && !ended.signal.aborted) {
+      screen.say("\nthe page is open: the agents play on until it is closed, or Ctrl-C");
+      const closed = new AbortController();
+      using _polling = poll(() => page.open || closed.abort());
+      const signal = AbortSignal.any([ended.signal, closed.signal]);
+      await Promise.race([play(matchmaker.address, endless, screen, signal), lost]);
+    }
   } finally {
     ended.abort();
     await telling;
   }
 }
 
+/** Calls a function twice a second until it is disposed. */
+function poll(check: () => void): Disposable {
+  const timer = setInterval(check, 500);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** Compares the mean returns of greedy and random agents in one line. */
+function returnsText({ agents }: MatchesSummary): string {
+  const mean = (some: MatchesSummary["agents"]): string => {
+    const returns = some.flatMap(({ meanReturn }) => meanReturn ?? []);
+    return returns.length === 0
+      ? "-"
+      : (returns.reduce((sum, each) => sum + each, 0) / returns.length).toFixed(3);
+  };
+  const greedy = agents.filter(({ agent }) => isGreedy(agent));
+  const random = agents.filter(({ agent }) => !isGreedy(agent));
+  return `  mean return of greedy agents ${mean(greedy)}, of random agents ${mean(random)}\n`;
+}
+
 /** Plays with all agents and shows their boards. */
 async function play(
   matchmaker: string,
-  { steps, pauseMs }: Flags,
+  { steps, pauseMs }: Pace,
   screen: Screen,
   signal: AbortSignal,
 ): Promise<MatchesSummary> {
-  const boards = createBoards();
+  const boards = createBoards(nameOf);
   const taken = new Array<number>(agents).fill(0);
   let progress: Progress | undefined;
   let began: number | undefined;
@@ -91,6 +129,8 @@ async function play(
     steps,
     seed: randomBytes(8).readBigUInt64LE(),
     observations: boardObservations,
+    policyOf: (agent, environment, random) =>
+      isGreedy(agent) ? greedyPolicy(random) : randomPolicy(environment, random),
     signal,
     onStart: (started) => {
       progress = started;

@@ -10,11 +10,16 @@ import { listen } from "@dm-env-rpc/transport";
 /** A page that shows the worlds of several servers. */
 export interface FleetPage extends AsyncDisposable {
   readonly url: string;
+  /** True while a browser shows the page, and for two seconds after, so that a reload does not count as an end. */
+  readonly open: boolean;
   /** Adds a server whose worlds are shown. */
   add(address: string): void;
 }
 
 type Servers = ReadonlyMap<string, Client<typeof SpectatorService>>;
+
+/** Time that a browser may take to reload the page. */
+const reloadMs = 2_000;
 
 /** Time between two lists of worlds. */
 const listMs = 500;
@@ -22,6 +27,17 @@ const listMs = 500;
 /** Serves the page on a free port. It watches the servers only while the page has viewers. */
 export async function servePage(): Promise<FleetPage> {
   const servers = new Map<string, Client<typeof SpectatorService>>();
+  let viewers = 0;
+  let lastViewed = Number.NEGATIVE_INFINITY;
+  const watched = async function* <T>(frames: AsyncIterable<T>): AsyncGenerator<T> {
+    viewers += 1;
+    try {
+      yield* frames;
+    } finally {
+      viewers -= 1;
+      lastViewed = performance.now();
+    }
+  };
   const listener = await listen({
     files: await pageFiles(),
     onStream: (stream) =>
@@ -30,18 +46,19 @@ export async function servePage(): Promise<FleetPage> {
       ),
     routes: (router) => {
       router.service(SpectatorService, {
-        watchWorlds: (_request, { signal }) => allWorlds(servers, signal),
-        async *watchWorld(request, { signal }) {
+        watchWorlds: (_request, { signal }) => watched(allWorlds(servers, signal)),
+        watchWorld(request, { signal }) {
           const { service, world: name } = find(servers, request.world);
-          for await (const frame of service.watchWorld({ ...request, world: name }, { signal })) {
-            yield frame;
-          }
+          return watched(service.watchWorld({ ...request, world: name }, { signal }));
         },
       });
     },
   });
   return {
     url: listener.url,
+    get open() {
+      return viewers > 0 || performance.now() - lastViewed < reloadMs;
+    },
     add: (address) => {
       const transport = createGrpcTransport({ baseUrl: `http://${address}` });
       servers.set(address, createClient(SpectatorService, transport));

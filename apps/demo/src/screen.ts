@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { stripVTControlCharacters } from "node:util";
-import { drawAnsiFrame, drawPlainFrame } from "@dm-env-rpc/gridworld-server";
+import {
+  ansiLegend,
+  drawAnsiFrame,
+  drawPlainFrame,
+  plainLegend,
+} from "@dm-env-rpc/gridworld-server";
 import type { PlacedBoard } from "./boards.ts";
 
 /** The output of a screen, such as `process.stdout`. */
@@ -15,6 +20,8 @@ export interface Output {
 
 /** A display of boards. */
 export interface Screen {
+  /** Explains the signs of a board and the goal of the agents, in two lines. */
+  readonly legend: string;
   /** Shows boards with a line below them, unless the previous ones were shown a moment ago. */
   show(boards: readonly PlacedBoard[], status: string): void;
   /** Writes a permanent line above the boards. */
@@ -24,17 +31,20 @@ export interface Screen {
 const terminalEveryMs = 100;
 const plainEveryMs = 4_000;
 const gap = "    ";
+const goal = "goal: load food together; the levels of agents beside it add up";
 
 /** Creates a screen. On a terminal it redraws in place, with colours if supported; elsewhere it prints boards now and then. */
 export function createScreen(output: Output): Screen {
   const live = output.isTTY === true;
-  const draw = live && output.hasColors?.(2 ** 24) ? drawAnsiFrame : drawPlainFrame;
+  const colours = live && output.hasColors?.(2 ** 24) === true;
+  const draw = colours ? drawAnsiFrame : drawPlainFrame;
   let shownAt = Number.NEGATIVE_INFINITY;
   let height = 0;
   const replace = (text: string): void => {
     output.write(live && height > 0 ? `\u001b[${height}F\u001b[J${text}` : text);
   };
   return {
+    legend: `${colours ? ansiLegend : plainLegend}\n${goal}`,
     show(boards, status) {
       const now = performance.now();
       if (now - shownAt < (live ? terminalEveryMs : plainEveryMs)) {

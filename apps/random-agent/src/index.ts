@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Agents that act at random, for use by other programs. */
+/** Agents that act at random, and their run loops, for use by other programs. */
 export {
   type MatchedWorld,
   type MatchesSummary,
@@ -9,5 +9,7 @@ export {
   type Summary,
 } from "./play.ts";
 export { type PlayMatchesOptions, playMatches } from "./play-matches.ts";
+export { type Policy, randomPolicy } from "./policy.ts";
+export type { Random } from "./random.ts";
 export { progressLine, summaryText } from "./report.ts";
 export type { AgentTally, Played } from "./tally.ts";

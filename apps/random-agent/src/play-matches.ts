@@ -8,7 +8,7 @@ import {
 } from "@dm-env-rpc/matchmaker/client";
 import { isTensorError } from "@dm-env-rpc/tensor-codec";
 import type { MatchedWorld, MatchesSummary, PlayOptions } from "./play.ts";
-import { randomPolicy, rewardOf } from "./policy.ts";
+import { type Policy, randomPolicy, rewardOf } from "./policy.ts";
 import { type Random, randomSource } from "./random.ts";
 import { played, Tally } from "./tally.ts";
 
@@ -16,6 +16,10 @@ import { played, Tally } from "./tally.ts";
 export interface PlayMatchesOptions extends Omit<PlayOptions, "address" | "world" | "onTimeStep"> {
   /** Addresses of matchmakers that share a store. */
   readonly matchmakers: readonly string[];
+  /** Makes the policy of an agent when it has joined a world. Default: `randomPolicy`. */
+  readonly policyOf?:
+    | ((agent: number, environment: Environment, random: Random) => Policy)
+    | undefined;
   /** Called after every step of every agent; the agent waits for a returned promise. */
   readonly onTimeStep?:
     | ((
@@ -34,7 +38,7 @@ const laterAnswerMs = 60_000;
 const closeTimeoutMs = 1_000;
 
 /**
- * Plays matches of a matchmaker with agents that act at random, each with its own ticket. An agent whose
+ * Plays matches of a matchmaker with agents that have a ticket each, and act at random by default. An agent whose
  * world ends or is lost finds another match, until it has made its steps.
  *
  * @throws DmEnvRpcError if no matchmaker answers or it refuses, if a ticket fails, or if several matches in a row
@@ -67,6 +71,9 @@ export async function playMatches(options: PlayMatchesOptions): Promise<MatchesS
   const seconds = (performance.now() - began) / 1_000;
   return { worlds: [...worlds.values()], ...played(tallies, seed, seconds, steps * agents) };
 }
+
+const defaultPolicy: NonNullable<PlayMatchesOptions["policyOf"]> = (_agent, environment, random) =>
+  randomPolicy(environment, random);
 
 /** An agent and its state. */
 interface MatchedAgent {
@@ -119,7 +126,7 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
   const key = `${address} ${world}`;
   const known = worlds.get(key)?.agents ?? [];
   worlds.set(key, { address, world, agents: [...known, tally.agent] });
-  const policy = randomPolicy(environment, random);
+  const policy = (options.policyOf ?? defaultPolicy)(tally.agent, environment, random);
   // A step may wait for other agents, which may never join: closing ends the wait.
   const leave = (): void => void environment.connection.close({ timeoutMs: closeTimeoutMs });
   signal.addEventListener("abort", leave, { once: true });

@@ -31,9 +31,9 @@ const agents = [{ agent: 0, steps: 1500, sequences: 1, meanReturn: 0.25 }];
 
 test("progress is one line, optionally with a bar", () => {
   const progress = { world: "w", expectedSteps: 6000, agents };
-  const text = "25%  1,500 steps  750 steps/s  1 sequence  mean return 0.2500";
+  const text = "25%  1,500 steps  750 steps/s  1 sequence  mean return 0.250";
   expect(progressLine(progress, 2, false)).toBe(` ${text}`);
-  expect(progressLine(progress, 2, true)).toBe(`[██████░░░░░░░░░░░░░░░░░░]  ${text}`);
+  expect(progressLine(progress, 2, true)).toBe(`[██░░░░░░]  ${text}`);
 });
 
 test("the summary is text for people and one JSON object for programs", () => {
@@ -50,8 +50,8 @@ test("the summary is text for people and one JSON object for programs", () => {
   };
   expect(summaryText(summary)).toBe(
     '1 agent in world "w", seed 9223372036854775808\n' +
-      "  agent 0  1,500 steps, 1 sequence completed, mean return 0.2500\n" +
-      "  total    1,500 steps, 1 sequence completed, mean return 0.2500, 2.00 s, 750 steps/s\n",
+      "  agent 0  1,500 steps, 1 sequence completed, mean return 0.250\n" +
+      "  total    1,500 steps, 1 sequence completed, mean return 0.250\n  2.00 s, 750 steps/s\n",
   );
   const json = summaryJson(summary);
   expect(json.trimEnd()).not.toContain("\n");

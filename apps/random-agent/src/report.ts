@@ -2,7 +2,8 @@
 import type { MatchedWorld, MatchesSummary, Progress, Summary } from "./play.ts";
 import { type AgentTally, total } from "./tally.ts";
 
-const barWidth = 24;
+/** Keeps a progress line within 80 columns. */
+const barWidth = 8;
 const maxWorldLines = 10;
 
 /** Formats the progress of a play as one line, with a bar for terminals. */
@@ -23,8 +24,9 @@ export function summaryText(summary: Summary | MatchesSummary): string {
   const head = `${count(agents, "agent")} in ${place}${summary.endedEarly ? ", ended early" : ""}, seed ${summary.seed}`;
   const worlds = "worlds" in summary ? worldLines(summary.worlds) : [];
   const lines = summary.agents.map((tally) => `  agent ${tally.agent}  ${figures(tally)}`);
-  const all = `  total    ${figures(summary)}, ${summary.seconds.toFixed(2)} s, ${whole(summary.stepsPerSecond)} steps/s`;
-  return [head, ...worlds, ...lines, all, ""].join("\n");
+  const all = `  total    ${figures(summary)}`;
+  const pace = `  ${summary.seconds.toFixed(2)} s, ${whole(summary.stepsPerSecond)} steps/s`;
+  return [head, ...worlds, ...lines, all, pace, ""].join("\n");
 }
 
 function placesText(worlds: readonly MatchedWorld[]): string {
@@ -58,5 +60,5 @@ function whole(value: number): string {
 }
 
 function mean(value: number | null): string {
-  return value === null ? "-" : value.toFixed(4);
+  return value === null ? "-" : value.toFixed(3);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
+import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import { describe, expect, it } from "vitest";
 import { gridworldServer, startApp } from "./programs.ts";
 
@@ -185,6 +188,32 @@ describe("npm start", () => {
     for (const [, sequences] of agents) {
       expect(Number(sequences)).toBeGreaterThan(0);
     }
+    const returns = /^ {2}mean return of greedy agents ([\d.]+), of random/m.exec(demo.stdout);
+    expect(Number(returns?.[1])).toBeGreaterThan(0);
+    const lines = demo.stdout.split("\n");
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  });
+
+  it("plays on while the page is open, and ends once it is closed", async () => {
+    await using demo = startApp("demo", ["--steps", "20"]);
+    await demo.says(/^watch at \S+\n/m);
+    const [, baseUrl = ""] = /^watch at (\S+)$/m.exec(demo.stdout) ?? [];
+    const spectators = createClient(SpectatorService, createGrpcTransport({ baseUrl }));
+    const closed = new AbortController();
+    const agents = new Set<number>();
+    const watching = (async () => {
+      for await (const { worlds } of spectators.watchWorlds({}, { signal: closed.signal })) {
+        for (const world of worlds) {
+          agents.add(world.agents);
+        }
+      }
+    })();
+    await demo.says(/^the page is open[^\n]*\n[\s\S]*^4 tickets matched/m);
+    closed.abort();
+    await expect(watching).rejects.toThrow(/abort/i);
+    expect(agents).toContain(4);
+    expect(await demo.ended).toBe(0);
+    expect(demo.stderr).toBe("");
   });
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with a summary", async (signal) => {

@@ -32,12 +32,17 @@ interface Style {
  * `[2]` is an agent of level 2, `(3)` food of level 3. Each line ends with a line break.
  */
 export function drawPlainFrame(source: FrameSource): string {
-  return drawFrame(source, {
-    agent: (level, _slot, width) => centre(`[${level}]`, width),
-    food: (level, width) => centre(`(${level})`, width),
-    ground: (width) => centre(".", width),
-  });
+  return drawFrame(source, plainStyle);
 }
+
+const plainStyle: Style = {
+  agent: (level, _slot, width) => centre(`[${level}]`, width),
+  food: (level, width) => centre(`(${level})`, width),
+  ground: (width) => centre(".", width),
+};
+
+/** One line that explains the signs of `drawPlainFrame`. */
+export const plainLegend = legendOf(plainStyle);
 
 /**
  * Draws a frame for a terminal with 24-bit colour: agents in the colour of their slot, food red.
@@ -45,11 +50,20 @@ export function drawPlainFrame(source: FrameSource): string {
  * It moves no cursor and clears nothing: that is for whoever prints it.
  */
 export function drawAnsiFrame(source: FrameSource): string {
-  return drawFrame(source, {
-    agent: (level, slot, width) => paint(centre(String(level), width), ink, agentColour(slot)),
-    food: (level, width) => paint(centre(String(level), width), ink, foodBody),
-    ground: (width) => paint(centre("·", width), faintInk, ground),
-  });
+  return drawFrame(source, ansiStyle);
+}
+
+const ansiStyle: Style = {
+  agent: (level, slot, width) => paint(centre(String(level), width), ink, agentColour(slot)),
+  food: (level, width) => paint(centre(String(level), width), ink, foodBody),
+  ground: (width) => paint(centre("·", width), faintInk, ground),
+};
+
+/** One line that explains the signs of `drawAnsiFrame`. */
+export const ansiLegend = legendOf(ansiStyle);
+
+function legendOf({ agent, food }: Style): string {
+  return `${agent(2, 0, 3)} an agent of level 2   ${food(3, 3)} food of level 3`;
 }
 
 function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, style: Style): string {

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 export { ForagingError, type ForagingErrorReason, isForagingError } from "./errors.ts";
 export { createForaging, type Foraging } from "./foraging.ts";
-export { drawAnsiFrame, drawPlainFrame, type FramedAgent, type FrameSource } from "./frame.ts";
+export {
+  ansiLegend,
+  drawAnsiFrame,
+  drawPlainFrame,
+  type FramedAgent,
+  type FrameSource,
+  plainLegend,
+} from "./frame.ts";
 export { maxLevel, maxNameLength, maxSide } from "./limits.ts";
 export { agentFields, foodFields, gridChannels } from "./observations.ts";
 export type { Random } from "./random.ts";
