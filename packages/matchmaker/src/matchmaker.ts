@@ -229,7 +229,7 @@ async function start(
           admission.interceptor,
         ],
       });
-      const frontend = frontendService(shared, watch, presence);
+      const frontend = frontendService({ ...shared, matchIndex }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
       // A ticket that is a little too large is told so in our own words; what is larger is not even read.

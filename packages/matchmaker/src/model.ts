@@ -50,16 +50,20 @@ export interface Assignment extends Part {
   readonly address: string;
   readonly worldName: string;
   readonly joinToken: string;
+  /** A token for each agent of a party; undefined where the ticket is for one. */
+  readonly joinTokens?: readonly string[] | undefined;
   /** When the seat is given up unless it has been taken; the store's time. */
   readonly expiresMs: number;
 }
 
-/** One agent's wish to play. All times are the store's, in milliseconds. */
+/** The wish of an agent, or of a party of agents, to play. All times are the store's, in milliseconds. */
 export interface Ticket {
   readonly id: string;
   readonly createdMs: number;
   /** The only profile that may match it; empty for all. */
   readonly profile: string;
+  /** Agents that it is for; undefined for one. */
+  readonly partySize?: number | undefined;
   /** Who created it, where `authorize` tells callers apart. */
   readonly owner?: string | undefined;
   /** Who it counts for: an identity, or a network address. */
@@ -173,6 +177,8 @@ export interface Match {
   /** `placed`: its world is being created. */
   readonly state: "placed" | "live";
   readonly teams: readonly Roster[];
+  /** Agents of its tickets that are for several, by ticket. */
+  readonly parties?: Readonly<Record<string, number>> | undefined;
   /** What the match function added to the data of the profile. */
   readonly data?: MatchData | undefined;
   /** Teams with an open seat, one entry a seat. */

@@ -37,8 +37,10 @@ export interface Profile {
   readonly name: string;
   readonly pools: readonly { readonly name: string; readonly fits: PoolFilter }[];
   readonly match: ProfileMatch;
-  /** The tickets of one match. */
+  /** The seats of a world. */
   readonly seats: number;
+  /** Agents of the largest party that its matches have room for. */
+  readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
   /** A CreateWorldRequest's settings. */
@@ -75,6 +77,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     roleOfTeam: match.roleOfTeam ?? new Map(),
     data: matchData(message.data ?? {}, "data"),
     seats: message.seats > 0 ? message.seats : seats,
+    largestParty: match.largestParty,
     worldType: message.worldType,
     placement: placements.get(message.placement) ?? "packed",
     settings: message.worldSettings,

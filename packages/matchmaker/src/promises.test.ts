@@ -259,7 +259,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         "the author's own fault",
         'expected tickets of the profile\'s pools, received "nobody"',
         "expected each ticket once, received one twice",
-        "expected a match of 1 to 2 tickets, received one of 0",
+        "expected a match of 1 to 2 agents, received one of 0",
         expect.stringMatching(/expected tickets of no earlier proposal/),
       ]),
     );

@@ -42,6 +42,8 @@ class SettingTable {
   readonly maxTicketsBytes: Limit = { default: 134_217_728, unit: "bytes" };
   /** Bytes of a ticket. Default 16,384. */
   readonly maxTicketBytes: Limit = { default: 16_384, unit: "bytes" };
+  /** Agents of one ticket. Default 32. */
+  readonly maxPartySize: Limit = { default: 32, unit: "count" };
   /** Tickets of one caller that have not ended. Default 2,000. */
   readonly maxTicketsPerCaller: Limit = { default: 2_000, unit: "count" };
   /** Bytes of memory that the tickets of one caller take, the ended ones included. Default 16,777,216. */

@@ -23,7 +23,7 @@ import {
 import { Callers, type CallersOptions, isPassing, retryAfterMs } from "../callers.ts";
 import type { TicketState } from "../model.ts";
 
-/** What an agent would like to play. */
+/** What an agent, or a party of agents, would like to play. */
 export interface TicketInit {
   /** Numbers that pools filter by; finite. */
   readonly doubles?: Readonly<Record<string, number>> | undefined;
@@ -35,6 +35,8 @@ export interface TicketInit {
   readonly extensions?: Readonly<Record<string, Any>> | undefined;
   /** The only profile that may match the ticket. Default: any. */
   readonly profile?: string | undefined;
+  /** Agents that the ticket is for: they play in one team of one match. Default 1. */
+  readonly partySize?: number | undefined;
 }
 
 /** Where a ticket's agent joins. */
@@ -43,6 +45,8 @@ export interface TicketAssignment {
   readonly worldName: string;
   /** Lets the agent in, once, until it expires. */
   readonly joinToken: string;
+  /** Such a token for each agent of the party; the first is `joinToken`. */
+  readonly joinTokens: readonly string[];
   /** When the seat is given up unless it has been taken, in milliseconds since 1970 by the matchmaker's time. */
   readonly expiresMs: number;
   /** The team that the agent plays in. */
@@ -173,6 +177,7 @@ export function matchmakerClient(
       }),
       extensions: { ...ticket.extensions },
       profile: ticket.profile ?? "",
+      partySize: ticket.partySize ?? 1,
     };
     let isOpen = true;
     // Leaving a stream's iteration does not end the stream.
@@ -312,6 +317,7 @@ function updateOf(ticket: Ticket | undefined): TicketUpdate {
       address: assignment.address,
       worldName: assignment.worldName,
       joinToken: assignment.joinToken,
+      joinTokens: assignment.joinTokens.length > 0 ? assignment.joinTokens : [assignment.joinToken],
       team: assignment.team,
       role: assignment.role,
       data: assignment.data ?? {},

@@ -9,11 +9,11 @@ export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 /** Where a world is, and what it is called there. */
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
-/** Signs a token for each ticket, and with it reserves a seat in a world until the profile's time is over. */
+/** Signs a token for each agent of each ticket, and with it reserves a seat in a world until the profile's time is over. */
 export async function reserve(
   { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
-  match: Pick<Match, "id" | "teams" | "data"> | undefined,
+  match: Pick<Match, "id" | "teams" | "data" | "parties"> | undefined,
   world: OpenWorld,
   tickets: readonly string[],
 ): Promise<Seats> {
@@ -27,19 +27,24 @@ export async function reserve(
     tickets.map(async (ticketId) => {
       const team = teamOf.get(ticketId) ?? "";
       const part = { team, role: profile.roleOfTeam.get(team) ?? "", data };
-      const joinToken = await issuer.joinToken({
-        ticketId,
-        matchId: match?.id ?? "",
-        part,
-        serverId: world.serverId,
-        address: world.address,
-        worldName: world.name,
-        seatId: newId(),
-        nowMs,
-        expiresMs,
-      });
+      const partySize = match?.parties?.[ticketId] ?? 1;
+      const sign = (): Promise<string> =>
+        issuer.joinToken({
+          ticketId,
+          partySize,
+          matchId: match?.id ?? "",
+          part,
+          serverId: world.serverId,
+          address: world.address,
+          worldName: world.name,
+          seatId: newId(),
+          nowMs,
+          expiresMs,
+        });
+      const joinTokens = await Promise.all(Array.from({ length: partySize }, sign));
       const { address, name: worldName } = world;
-      return [ticketId, { address, worldName, joinToken, expiresMs, ...part }] as const;
+      const seat = { address, worldName, joinToken: joinTokens[0] ?? "", expiresMs, ...part };
+      return [ticketId, partySize === 1 ? seat : { ...seat, joinTokens }] as const;
     }),
   );
   return new Map(entries);
@@ -57,6 +62,26 @@ export function assigned(
 /** All tickets of a match. */
 export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
+}
+
+/** The number of seats that the tickets of a match have. */
+export function seatsTaken(match: Pick<Match, "teams" | "parties">): number {
+  const parties = Object.values(match.parties ?? {});
+  return rosterOf(match).length + parties.reduce((sum, size) => sum + size - 1, 0);
+}
+
+/** The parties among tickets, and those that a match has already. */
+export function partiesOf(
+  tickets: readonly Pick<Ticket, "id" | "partySize">[],
+  known: Match["parties"] = {},
+): Pick<Match, "parties"> {
+  const parties = { ...known };
+  for (const { id, partySize = 1 } of tickets) {
+    if (partySize > 1) {
+      parties[id] = partySize;
+    }
+  }
+  return Object.keys(parties).length === 0 ? {} : { parties };
 }
 
 /** Tells of an assignment. */

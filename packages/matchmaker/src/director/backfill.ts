@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import { partySizeOf } from "../functions/parties.ts";
 import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
 import type { Stored } from "../store/store.ts";
-import { announce, assigned, reserve, rosterOf } from "./assignments.ts";
+import { announce, assigned, partiesOf, reserve, seatsTaken } from "./assignments.ts";
 import { type DirectorContext, leading } from "./context.ts";
 
 /** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
@@ -51,7 +52,7 @@ function agentCounts({ replica }: DirectorContext): (world: World) => number {
 
 /** The seats that neither a ticket of the match has nor an agent, by the world's own count, is in. */
 function freeSeats({ seats }: World, match: Match, agents: number): number {
-  return seats - Math.max(rosterOf(match).length, agents);
+  return seats - Math.max(seatsTaken(match), agents);
 }
 
 async function fill(
@@ -74,30 +75,37 @@ async function fill(
   }
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
-  const free = freeSeats(world.value, match.value, agentsIn(world.value));
-  for (const team of match.value.vacancies) {
-    if (chosen.length >= free) {
-      break;
+  let free = freeSeats(world.value, match.value, agentsIn(world.value));
+  const vacancies = [...match.value.vacancies];
+  for (const team of new Set(match.value.vacancies)) {
+    const pool = profile.poolOfTeam.get(team);
+    for (;;) {
+      const room = Math.min(free, vacancies.filter((vacant) => vacant === team).length);
+      const ticket = room <= 0 ? undefined : take(context, pools, pool, used, room);
+      if (ticket === undefined) {
+        break;
+      }
+      used.add(ticket.value.id);
+      chosen.push({ team, ticket });
+      const size = partySizeOf(ticket.value);
+      free -= size;
+      for (let seat = 0; seat < size; seat++) {
+        vacancies.splice(vacancies.indexOf(team), 1);
+      }
     }
-    const ticket = take(context, pools, profile.poolOfTeam.get(team), used);
-    if (ticket === undefined) {
-      continue;
-    }
-    used.add(ticket.value.id);
-    chosen.push({ team, ticket });
   }
   if (chosen.length === 0) {
     return;
   }
   const { serverId, address, name } = world.value;
   const where = { serverId, address, name };
-  const vacancies = [...match.value.vacancies];
-  for (const { team } of chosen) {
-    vacancies.splice(vacancies.indexOf(team), 1);
-  }
   const filled: Match = {
     ...match.value,
     vacancies,
+    ...partiesOf(
+      chosen.map(({ ticket }) => ticket.value),
+      match.value.parties,
+    ),
     teams: match.value.teams.map((roster) => ({
       name: roster.name,
       tickets: [
@@ -136,30 +144,33 @@ async function fill(
   }
 }
 
-/** The ticket that has waited longest, of one pool or of all, and is not in use. It may be in other pools, too. */
+/**
+ * The ticket that has waited longest, of one pool or of all, that is not in use and has at most `room` agents. It may be in
+ * other pools, too.
+ */
 function take(
   { replica, matchIndex }: DirectorContext,
   pools: Map<string, WaitingTicket[]>,
   pool: string | undefined,
   used: ReadonlySet<string>,
+  room: number,
 ): Stored<Ticket> | undefined {
   for (;;) {
     const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
-    let best: WaitingTicket[] | undefined;
+    let best: { readonly tickets: WaitingTicket[]; readonly at: number } | undefined;
+    let ticket: WaitingTicket | undefined;
     for (const tickets of candidates) {
-      const [first] = tickets;
-      if (first === undefined) {
-        continue;
-      }
-      const [other] = best ?? [];
-      if (other === undefined || byAge(first, other) < 0) {
-        best = tickets;
+      const at = tickets.findIndex((waiting) => partySizeOf(waiting) <= room);
+      const first = tickets[at];
+      if (first !== undefined && (ticket === undefined || byAge(first, ticket) < 0)) {
+        best = { tickets, at };
+        ticket = first;
       }
     }
-    const ticket = best?.shift();
-    if (ticket === undefined) {
+    if (best === undefined || ticket === undefined) {
       return undefined;
     }
+    best.tickets.splice(best.at, 1);
     if (used.has(ticket.id)) {
       continue;
     }

@@ -3,7 +3,7 @@ import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
 import { type Change, keyText, type Stored } from "../store/store.ts";
-import { announce, assigned, type OpenWorld, reserve, rosterOf } from "./assignments.ts";
+import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
 import { type DirectorContext, leading, type Proposal } from "./context.ts";
 import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
@@ -262,6 +262,7 @@ function matchOf(
       name,
       tickets: tickets.map(({ id }) => id),
     })),
+    ...partiesOf(Object.values(teams).flat()),
     data,
     vacancies: [],
     createdMs: replica.now(),

@@ -28,19 +28,30 @@ export function ended(
   return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
 }
 
-/** A match without one of its tickets; its seat is open. */
+/** How long after its token has expired a seat is given up: a join may be under way. */
+export const seatSlackMs = 1_000;
+
+/** Returns true while agents of a party may still come to the world that others of it have joined. */
+export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
+  const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
+  return state === "joined" && partySize !== undefined && nowMs <= untilMs;
+}
+
+/** A match without one of its tickets; its seats are open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
     return match;
   }
+  const { [ticketId]: size = 1, ...parties } = match.parties ?? {};
   return {
     ...match,
     teams: match.teams.map(({ name, tickets }) => ({
       name,
       tickets: name === team.name ? tickets.filter((id) => id !== ticketId) : tickets,
     })),
-    vacancies: [...match.vacancies, team.name],
+    vacancies: [...match.vacancies, ...Array.from({ length: size }, () => team.name)],
+    ...(match.parties === undefined ? {} : { parties }),
   };
 }
 
@@ -55,7 +66,9 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   if (!usesTokens || (state !== "assigned" && state !== "joined")) {
     return vacated(match, id);
   }
-  const untilMs = state === "joined" ? 0 : (assignment?.expiresMs ?? 0);
+  // Of a party that has joined, an agent may still come.
+  const hasComeWhole = state === "joined" && ticket.partySize === undefined;
+  const untilMs = hasComeWhole ? 0 : (assignment?.expiresMs ?? 0);
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 

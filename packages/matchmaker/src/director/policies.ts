@@ -4,7 +4,7 @@ import type { WorldPolicy } from "../profile.ts";
 import { put } from "../replica.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { startReset } from "./end-world.ts";
-import { policyOf, ticketsOf } from "./outcomes.ts";
+import { isPartyExpected, policyOf, ticketsOf } from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
@@ -106,7 +106,9 @@ function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorl
   if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
     return true;
   }
-  return !ticketsOf(replica, match).some(({ value }) => value.state === "assigned");
+  return !ticketsOf(replica, match).some(
+    ({ value }) => value.state === "assigned" || isPartyExpected(value, replica.now()),
+  );
 }
 
 function isResetDue(

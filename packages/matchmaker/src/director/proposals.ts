@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import type { MatchFunction, MatchProposal } from "../functions/match-function.ts";
+import { partySizeOf } from "../functions/parties.ts";
 import { matchData } from "../match-data.ts";
 import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
@@ -101,13 +102,18 @@ export class Proposals {
     }
   }
 
+  #partySizeOf(ticketId: string): number {
+    return partySizeOf(this.#context.matchIndex.waiting.get(ticketId) ?? {});
+  }
+
   #faultIn({ teams, score = 0, data }: MatchProposal): string | undefined {
     const ids = Object.values(teams)
       .flat()
       .map(({ id }) => id);
     const { seats } = this.#profile;
-    if (ids.length === 0 || ids.length > seats) {
-      return `expected a match of 1 to ${seats} tickets, received one of ${ids.length}`;
+    const agents = ids.reduce((sum, id) => sum + this.#partySizeOf(id), 0);
+    if (agents === 0 || agents > seats) {
+      return `expected a match of 1 to ${seats} agents, received one of ${agents}`;
     }
     if (typeof score !== "number" || Number.isNaN(score)) {
       return `expected a number as score, received ${String(score)}`;

@@ -5,17 +5,16 @@ import type { Change } from "../store/store.ts";
 import { change, type DirectorContext } from "./context.ts";
 import {
   ended,
+  isPartyExpected,
   lostFate,
   profileOfWorld,
   released,
+  seatSlackMs,
   ticketsOf,
   vacated,
   worldEnded,
 } from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
-
-/** How long after its token has expired a seat is given up: a join may be under way. */
-const seatSlackMs = 1_000;
 
 /** Takes in what a server reported: who has joined and left, which worlds are no more, and which are nobody's. */
 export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
@@ -88,9 +87,11 @@ async function takeWorld(
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
+      // A party has left when its server says so, or when none of its agents is inside and none can come.
+      const isExpected = isPartyExpected(ticket.value, report.receivedMs);
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
-      } else if (!inside.has(id) && (state === "joined" || gone.has(id))) {
+      } else if (!inside.has(id) && ((state === "joined" && !isExpected) || gone.has(id))) {
         left = vacated(left, id);
         changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", replica.now())));
         endings.push({ ticketId: id, state: "completed" });

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { allTickets, everyone, type MatchFunction } from "./match-function.ts";
+import { areSolos, PartyQueue } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
-/** Matches so many tickets of any pool, the oldest first. */
+/** Matches tickets of any pool with this number of agents together, the oldest first. */
 export function byCount(count: number): MatchFunction {
   return function* ({ pools }) {
     const tickets = allTickets(pools);
+    if (!areSolos(tickets)) {
+      const queue = new PartyQueue(tickets);
+      for (let group = queue.take(count); group !== undefined; group = queue.take(count)) {
+        yield { teams: { [everyone]: group } };
+      }
+      return;
+    }
     for (let start = 0; start + count <= tickets.length; start += count) {
       yield { teams: { [everyone]: tickets.slice(start, start + count) } };
     }
@@ -15,5 +23,10 @@ export function byCount(count: number): MatchFunction {
 /** Reads `by_count` of a profile. */
 export const readByCount: FunctionReader<"byCount"> = ({ count }) => {
   checkCount("by_count.count", count);
-  return { match: { isCustom: false, run: byCount(count) }, seats: count, poolOfTeam: new Map() };
+  return {
+    match: { isCustom: false, run: byCount(count) },
+    seats: count,
+    largestParty: count,
+    poolOfTeam: new Map(),
+  };
 };

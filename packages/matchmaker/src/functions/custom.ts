@@ -23,6 +23,7 @@ export const readCustom: FunctionReader<"custom"> = (
   return {
     match: { isCustom: true, run: (context) => match({ ...context, parameters }) },
     seats: profile.seats,
+    largestParty: profile.seats,
     poolOfTeam: new Map(),
   };
 };

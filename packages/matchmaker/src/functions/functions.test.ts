@@ -8,9 +8,10 @@ import { teams } from "./teams.ts";
 
 const nowMs = 1_000_000;
 
-function ticket(id: string, { waitedMs = 0, skill = 0 } = {}): WaitingTicket {
+function ticket(id: string, { waitedMs = 0, skill = 0, partySize = 1 } = {}): WaitingTicket {
   return {
     id,
+    partySize,
     createdMs: nowMs - waitedMs,
     search: { doubles: { skill }, strings: {}, tags: [] },
     extensions: {},
@@ -71,10 +72,51 @@ describe("skillWindow", () => {
   });
 });
 
+describe("parties", () => {
+  const pool = [
+    ticket("trio", { waitedMs: 9, partySize: 3 }),
+    ticket("pair", { waitedMs: 8, partySize: 2 }),
+    ticket("other pair", { waitedMs: 7, partySize: 2 }),
+    ticket("solo", { waitedMs: 6 }),
+  ];
+
+  it("fill matches exactly, that of the oldest ticket first", () => {
+    expect(matches(byCount(4), { pool })).toEqual([[["trio", "solo"]], [["pair", "other pair"]]]);
+  });
+
+  it("do not keep others waiting where nobody completes them", () => {
+    expect(matches(byCount(4), { pool: pool.slice(0, 3) })).toEqual([[["pair", "other pair"]]]);
+  });
+
+  it("are in one team", () => {
+    const sizes = [
+      { name: "left", pool: "pool", size: 3 },
+      { name: "right", pool: "pool", size: 2 },
+    ];
+    expect(matches(teams(sizes), { pool })).toEqual([[["trio"], ["pair"]]]);
+  });
+
+  it("have the skill of their ticket", () => {
+    const options = { count: 3, double: "skill", window: 10, widenPerSecond: 0 };
+    const near = [
+      ticket("a", { skill: 0, partySize: 2 }),
+      ticket("b", { skill: 5, partySize: 2 }),
+      ticket("c", { skill: 9 }),
+      ticket("d", { skill: 40 }),
+    ];
+    expect(matches(skillWindow(options), { pool: near })).toEqual([[["a", "c"]]]);
+  });
+});
+
 describe("every built-in function", () => {
   it("gives each ticket at most one seat, whatever waits", () => {
     const waiting = fc.uniqueArray(
-      fc.record({ id: fc.nat(99), waitedMs: fc.nat(99_999), skill: fc.nat(200) }),
+      fc.record({
+        id: fc.nat(99),
+        waitedMs: fc.nat(99_999),
+        skill: fc.nat(200),
+        partySize: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })),
+      }),
       { selector: ({ id }) => id, maxLength: 40 },
     );
     fc.assert(
@@ -89,8 +131,10 @@ describe("every built-in function", () => {
           const found = matches(match, { one: pool, two: pool.slice(3) });
           const seated = found.flat(2);
           expect(new Set(seated).size).toBe(seated.length);
+          const sizes = new Map(pool.map(({ id, partySize = 1 }) => [id, partySize]));
           for (const teams of found) {
-            expect(teams.flat()).toHaveLength(count);
+            const agents = teams.flat().map((id) => sizes.get(id) ?? 0);
+            expect(agents.reduce((sum, size) => sum + size, 0)).toBe(count);
           }
         }
       }),

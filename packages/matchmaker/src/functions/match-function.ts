@@ -6,6 +6,8 @@ export interface WaitingTicket {
   readonly id: string;
   /** When it was created; the matchmaker's time in milliseconds. */
   readonly createdMs: number;
+  /** Agents that it is for: they play in one team of one match. Default 1. */
+  readonly partySize?: number | undefined;
   readonly search: SearchFields;
   readonly extensions: Readonly<Record<string, TicketExtension>>;
 }

@@ -33,8 +33,10 @@ export type ProfileMatch =
 /** What a profile's match function is. */
 export interface ProfileFunction {
   readonly match: ProfileMatch;
-  /** Tickets that it puts into a match; 0 where only it knows. */
+  /** Agents that it puts into a match. */
   readonly seats: number;
+  /** Agents of the largest party that it can match. */
+  readonly largestParty: number;
   /** The pool of each team, where teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
   /** The role of each team, where teams have one. */
@@ -61,10 +63,10 @@ export type FunctionReader<K extends FunctionKind> = (
   custom: MatchFunctions,
 ) => ProfileFunction;
 
-/** Most tickets of a match. */
+/** Most agents of a match. */
 const maxCount = 10_000;
 
-/** @throws DmEnvRpcError INVALID_ARGUMENT for a number of tickets that no match can have. */
+/** @throws DmEnvRpcError INVALID_ARGUMENT for a number of agents that no match can have. */
 export function checkCount(what: string, count: number): void {
   if (count >= 1 && count <= maxCount) {
     return;

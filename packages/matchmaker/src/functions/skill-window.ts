@@ -7,11 +7,12 @@ import {
   type MatchFunction,
   type WaitingTicket,
 } from "./match-function.ts";
+import { areSolos, partySizeOf } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** How `skillWindow` tells who is close to whom. */
 export interface SkillWindowOptions {
-  /** Tickets of a match. */
+  /** Agents of a match. */
   readonly count: number;
   /** The name of the double that is the skill; tickets without it count as 0. */
   readonly double: string;
@@ -41,6 +42,24 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
       Math.min(maxWindow, window + widenPerSecond * seconds);
     // No group may be wider than that of the ticket that has waited longest.
     const widest = widthAfter(waitedSeconds(order.oldestMs));
+    if (!areSolos(tickets.map(({ ticket }) => ticket))) {
+      const used = new Set<Skilled>();
+      for (let start = 0; start < tickets.length; start += 1) {
+        const group = groupFrom(tickets, start, count, widest, used);
+        if (group === undefined) {
+          continue;
+        }
+        const oldestMs = Math.min(...group.map(({ ticket }) => ticket.createdMs));
+        const spread = (group.at(-1)?.skill ?? 0) - (group[0]?.skill ?? 0);
+        if (spread <= widthAfter(waitedSeconds(oldestMs))) {
+          yield { teams: { [everyone]: group.map(({ ticket }) => ticket) }, score: -spread };
+          for (const one of group) {
+            used.add(one);
+          }
+        }
+      }
+      return;
+    }
     for (let start = 0; start + count <= tickets.length; ) {
       const [first, last] = [tickets[start], tickets[start + count - 1]];
       const spread = (last?.skill ?? 0) - (first?.skill ?? 0);
@@ -58,6 +77,36 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
       }
     }
   };
+}
+
+/** Tickets that are considered for each seat of a match with parties. */
+const considered = 8;
+
+/** Gathers tickets with `count` agents together from an index on, the nearest that fit. */
+function groupFrom(
+  tickets: readonly Skilled[],
+  start: number,
+  count: number,
+  widest: number,
+  used: ReadonlySet<Skilled>,
+): Skilled[] | undefined {
+  const group: Skilled[] = [];
+  let room = count;
+  const end = Math.min(tickets.length, start + considered * count);
+  for (let at = start; at < end && room > 0; at += 1) {
+    const next = tickets[at];
+    if (next === undefined || next.skill - (tickets[start]?.skill ?? 0) > widest) {
+      return undefined;
+    }
+    const size = partySizeOf(next.ticket);
+    if (!used.has(next) && size <= room) {
+      group.push(next);
+      room -= size;
+    } else if (at === start) {
+      return undefined;
+    }
+  }
+  return room === 0 ? group : undefined;
 }
 
 /** A ticket with its skill. */
@@ -163,6 +212,7 @@ export const readSkillWindow: FunctionReader<"skillWindow"> = (parameters) => {
   return {
     match: { isCustom: false, run: skillWindow(options) },
     seats: count,
+    largestParty: count,
     poolOfTeam: new Map(),
   };
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { invalid, shorten } from "../errors.ts";
 import type { MatchFunction, WaitingTicket } from "./match-function.ts";
+import { areSolos, PartyQueue } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** One team of a match. */
@@ -8,13 +9,31 @@ export interface TeamSize {
   readonly name: string;
   /** The pool that its tickets come from. */
   readonly pool: string;
+  /** The number of its agents. */
   readonly size: number;
 }
 
-/** Matches teams, each from its own pool, the oldest tickets first. A ticket in several pools plays once. */
+/**
+ * Matches teams, each from its own pool, the oldest tickets first. A ticket in several pools plays once, and the agents of
+ * a party play in one team.
+ */
 export function teams(sizes: readonly TeamSize[]): MatchFunction {
   return function* ({ pools }) {
     const used = new Set<string>();
+    if (![...pools.values()].every(areSolos)) {
+      const queues = new Map([...pools].map(([name, all]) => [name, new PartyQueue(all, used)]));
+      for (;;) {
+        const match: Record<string, WaitingTicket[]> = {};
+        for (const { name, pool, size } of sizes) {
+          const team = queues.get(pool)?.take(size);
+          if (team === undefined) {
+            return;
+          }
+          match[name] = team;
+        }
+        yield { teams: match };
+      }
+    }
     const positions = new Map<string, number>();
     /** The next ticket of a pool that no team has. */
     const next = (pool: string): WaitingTicket | undefined => {
@@ -69,5 +88,12 @@ export const readTeams: FunctionReader<"teams"> = ({ teams: sizes }, profile) =>
   checkCount("sum of the teams' sizes", seats);
   const poolOfTeam = new Map(sizes.map(({ name, pool }) => [name, pool]));
   const roleOfTeam = new Map(sizes.map(({ name, role }) => [name, role]));
-  return { match: { isCustom: false, run: teams(sizes) }, seats, poolOfTeam, roleOfTeam };
+  const largestParty = Math.max(...sizes.map(({ size }) => size));
+  return {
+    match: { isCustom: false, run: teams(sizes) },
+    seats,
+    largestParty,
+    poolOfTeam,
+    roleOfTeam,
+  };
 };

@@ -70,6 +70,8 @@ export function createSeats(
   const taken = new Map<string, number>();
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
+  /** Seats of parties that were left, by world and ticket: a party has left once all of its agents have. */
+  const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
   const sweep = (): void => {
     if (taken.size < maxRemembered) {
@@ -92,11 +94,25 @@ export function createSeats(
     }
     return true;
   };
-  const leave = ({ worldName, seatId, ticketId }: JoinClaims): void => {
+  const hasLeft = ({ worldName, seatId, ticketId, partySize }: JoinClaims): boolean => {
+    if (partySize === 1) {
+      return true;
+    }
+    const parties = leftOfParties.get(worldName) ?? new Map<string, Set<string>>();
+    const seats = parties.get(ticketId) ?? new Set();
+    seats.add(seatId);
+    leftOfParties.set(worldName, parties.set(ticketId, seats));
+    return seats.size === partySize;
+  };
+  const leave = (claims: JoinClaims): void => {
+    const { worldName, seatId, ticketId } = claims;
     if (!empty(worldName, seatId)) {
       return;
     }
-    left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
+    if (hasLeft(claims)) {
+      leftOfParties.get(worldName)?.delete(ticketId);
+      left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
+    }
     onChange();
   };
   const hold = ({ worldName, seatId }: JoinClaims): void => {
@@ -153,7 +169,8 @@ export function createSeats(
           inside.get(worldName)?.set(seatId, { ...holder, isKnown: true });
         }
       }
-      return [...(inside.get(worldName)?.values() ?? [])].map(({ ticketId }) => ticketId);
+      const holders = inside.get(worldName)?.values() ?? [];
+      return [...new Set([...holders].map(({ ticketId }) => ticketId))];
     },
     leftFrom: (worldName) => left.get(worldName) ?? [],
     told(worldName, tickets) {
@@ -165,9 +182,11 @@ export function createSeats(
       }
     },
     keep(worldNames) {
-      for (const name of left.keys()) {
-        if (!worldNames.has(name)) {
-          left.delete(name);
+      for (const worlds of [left, leftOfParties]) {
+        for (const name of worlds.keys()) {
+          if (!worldNames.has(name)) {
+            worlds.delete(name);
+          }
         }
       }
       for (const [name, holders] of inside) {

@@ -10,6 +10,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { peerOfCall } from "@dm-env-rpc/transport";
+import type { MatchIndex } from "../director/match-index.ts";
 import { ended, withdrawn } from "../director/outcomes.ts";
 import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
@@ -38,7 +39,7 @@ const again = "create one first";
 
 /** The service for agents. */
 export function frontendService(
-  context: ServiceContext,
+  context: FrontendContext,
   watch: TicketWatch,
   presence: Presence,
 ): ServiceImpl<typeof FrontendService> {
@@ -90,6 +91,11 @@ export function frontendService(
   };
 }
 
+/** What the service for agents needs besides. */
+export interface FrontendContext extends ServiceContext {
+  readonly matchIndex: MatchIndex;
+}
+
 /** Who asks for a ticket. */
 interface Asker {
   readonly caller: Caller | undefined;
@@ -128,7 +134,7 @@ function found(replica: Replica, id: string, asker: Asker): Stored<Ticket> {
 }
 
 async function createTicket(
-  { replica, settings, newId }: ServiceContext,
+  { replica, settings, newId, matchIndex }: FrontendContext,
   request: CreateTicketRequest,
   budget: TicketBudget,
   asker: Asker,
@@ -144,12 +150,14 @@ async function createTicket(
     }
   }
   const { searchFields } = request;
+  checkParty(request, matchIndex);
   const nowMs = replica.now();
   const ticket: Ticket = {
     id: request.ticketId === "" ? newId() : request.ticketId,
     createdMs: nowMs,
     aliveUntilMs: nowMs + settings.ticketLeaseMs,
     profile: request.profile,
+    partySize: request.partySize > 1 ? request.partySize : undefined,
     owner: asker.caller?.identity,
     caller: isOperator(asker.caller) ? undefined : asker.key,
     secretHash: hashOf(asker.secret),
@@ -228,6 +236,7 @@ async function putTicket(
   const isSame =
     isFor(known, asker) &&
     known.profile === ticket.profile &&
+    known.partySize === ticket.partySize &&
     isDeepStrictEqual(known.search, ticket.search) &&
     isDeepStrictEqual(known.extensions, ticket.extensions);
   if (isSame) {
@@ -239,7 +248,30 @@ async function putTicket(
   );
 }
 
-function checkTicket(request: CreateTicketRequest, { maxTicketBytes }: MatchmakerSettings): void {
+/** Refuses a party that no profile has room for, where there are profiles that may match it. */
+function checkParty(
+  { partySize, profile }: CreateTicketRequest,
+  { profiles }: Pick<MatchIndex, "profiles">,
+): void {
+  const named = profiles.get(profile);
+  const candidates = profile === "" ? [...profiles.values()] : named === undefined ? [] : [named];
+  const largest = Math.max(...candidates.map(({ largestParty }) => largestParty));
+  if (candidates.length === 0 || partySize <= largest) {
+    return;
+  }
+  const room =
+    named === undefined ? "the largest match or team of all profiles" : `profile "${named.name}"`;
+  throw invalid(
+    "party_size",
+    `at most ${largest}, the agents that ${room} has room for`,
+    `${partySize}; split the party, or raise the profile's numbers`,
+  );
+}
+
+function checkTicket(
+  request: CreateTicketRequest,
+  { maxTicketBytes, maxPartySize }: MatchmakerSettings,
+): void {
   const size = toBinary(CreateTicketRequestSchema, request).length;
   if (size > maxTicketBytes) {
     throw new DmEnvRpcError(
@@ -252,6 +284,13 @@ function checkTicket(request: CreateTicketRequest, { maxTicketBytes }: Matchmake
       "ticket_id",
       `at most ${maxIdLength} characters`,
       `${request.ticketId.length} of them`,
+    );
+  }
+  if (request.partySize > maxPartySize) {
+    throw invalid(
+      "party_size",
+      `at most ${maxPartySize} (limit: maxPartySize)`,
+      String(request.partySize),
     );
   }
   for (const [name, value] of Object.entries(request.searchFields?.doubles ?? {})) {

@@ -57,10 +57,16 @@ export function ticketMessage(ticket: model.Ticket): Ticket {
     state: ticketStates[ticket.state],
     createTime: time(ticket.createdMs),
     matchId: ticket.matchId ?? "",
+    partySize: ticket.partySize ?? 1,
   };
   if (assignment !== undefined) {
-    const { expiresMs, data, ...rest } = assignment;
-    message.assignment = { ...rest, data: jsonOf(data), expireTime: time(expiresMs) };
+    const { expiresMs, data, joinTokens = [assignment.joinToken], ...rest } = assignment;
+    message.assignment = {
+      ...rest,
+      joinTokens: [...joinTokens],
+      data: jsonOf(data),
+      expireTime: time(expiresMs),
+    };
   }
   if (reason !== undefined) {
     message.error = { code: statusCodes[reason.code], message: reason.message };

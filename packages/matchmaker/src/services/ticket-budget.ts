@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { hasEnded, type Ticket } from "../model.ts";
+import { type Assignment, hasEnded, type Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
 /** Bytes of a ticket besides what its creator wrote into it, as measured. */
@@ -80,9 +80,14 @@ export function ticketBytes(ticket: Ticket): number {
   for (const tag of tags) {
     characters += tag.length + 8;
   }
-  let bytes = overheadBytes + 2 * characters + (ticket.assignment?.joinToken.length ?? 0);
+  let bytes = overheadBytes + 2 * characters + tokensLength(ticket.assignment);
   for (const [name, { typeUrl, value }] of Object.entries(ticket.extensions)) {
     bytes += 2 * (name.length + typeUrl.length + 32) + value.length;
   }
   return bytes;
+}
+
+function tokensLength(assignment: Assignment | undefined): number {
+  const { joinToken = "", joinTokens = [joinToken] } = assignment ?? {};
+  return joinTokens.reduce((sum, { length }) => sum + length, 0);
 }

@@ -9,6 +9,8 @@ export const issuerName = "dm-env-rpc-matchmaker";
 /** What an agent's token is for. */
 export interface JoinGrant {
   readonly ticketId: string;
+  /** Agents of the ticket, each with a token of its own. */
+  readonly partySize: number;
   readonly matchId: string;
   /** What the agent plays as. */
   readonly part: Part;
@@ -59,16 +61,25 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   };
   await sign(new SignJWT());
   return {
-    joinToken: ({ ticketId, matchId, part, serverId, address, worldName, seatId, ...times }) =>
-      sign(
-        new SignJWT({ role: "agent", world: worldName, address, match: matchId, part: { ...part } })
+    joinToken({ ticketId, partySize, matchId, part, serverId, address, ...grant }) {
+      const { worldName, seatId, ...times } = grant;
+      const claims = {
+        role: "agent",
+        world: worldName,
+        address,
+        match: matchId,
+        part: { ...part },
+      };
+      return sign(
+        new SignJWT(partySize === 1 ? claims : { ...claims, party: partySize })
           .setIssuer(issuerName)
           .setSubject(ticketId)
           .setAudience(serverId)
           .setJti(seatId)
           .setIssuedAt(seconds(times.nowMs))
           .setExpirationTime(seconds(times.expiresMs)),
-      ),
+      );
+    },
     operatorToken: ({ id, address }, nowMs, expiresMs) =>
       sign(
         new SignJWT({ role: "operator", address })

@@ -27,6 +27,7 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
     token: (over = {}) =>
       issuer.joinToken({
         ticketId: "ticket",
+        partySize: 1,
         matchId: "match",
         part: { team: "red", role: "scout", data: { level: 3 } },
         serverId: "server",
@@ -51,6 +52,7 @@ describe("a join token", () => {
     const { verifier, token } = await setup();
     expect(await verifier.join(await token(), "world")).toEqual({
       ticketId: "ticket",
+      partySize: 1,
       worldName: "world",
       seatId: "seat-1",
       matchId: "match",

@@ -11,6 +11,8 @@ import { algorithm } from "./keys.ts";
 /** What a join token says, once it has been checked. */
 export interface JoinClaims {
   readonly ticketId: string;
+  /** Agents of the ticket, each with a token of its own. */
+  readonly partySize: number;
   readonly worldName: string;
   /** Unique: a seat is taken once. */
   readonly seatId: string;
@@ -107,7 +109,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
 
   return {
     async join(token, worldName, isHeld) {
-      const { sub, jti, exp, role, world, match, part } = await claimsOf(token, isHeld);
+      const { sub, jti, exp, role, world, match, part, party } = await claimsOf(token, isHeld);
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
@@ -122,6 +124,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
       }
       return {
         ticketId: sub,
+        partySize: typeof party === "number" ? party : 1,
         worldName,
         seatId: jti,
         matchId: typeof match === "string" ? match : "",
