@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
+import * as page from "./browser.ts";
 import * as api from "./index.ts";
 
 test("the public names are these", () => {
@@ -29,4 +30,9 @@ test("the public names are these", () => {
       "withDefault",
     ]
   `);
+});
+
+test("a page has all of them but those that need a port", () => {
+  const missing = Object.keys(api).filter((name) => !(name in page));
+  expect(missing.sort()).toEqual(["addReflection", "createHealthBoard", "serve"]);
 });

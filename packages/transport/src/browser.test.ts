@@ -6,10 +6,13 @@ import * as node from "./index.ts";
 test("a page has a part of the public names, and no others", () => {
   expect(Object.keys(page).sort()).toMatchInlineSnapshot(`
     [
+      "ListenLimitTable",
       "isLoopback",
       "maxTimeoutMs",
+      "memoryStreamPair",
       "openStream",
       "parseAddress",
+      "peerOfCall",
       "readLimits",
     ]
   `);

@@ -20,7 +20,7 @@ const besides = {
   vitest: "^5.0.0",
 };
 
-/** The client as pages have it, and its most bytes there, minified and compressed. */
+/** The client and a server as pages have them, and their most bytes there, minified and compressed. */
 const inPages = [
   {
     name: "client",
@@ -34,6 +34,13 @@ const inPages = [
       import { connect } from "@dm-env-rpc/client";
       import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
       Object.assign(globalThis, { connect, remoteSlots, vectorize });`,
+  },
+  {
+    name: "server",
+    most: 80 * 1024,
+    module: `
+      import { createEnvironmentServer, defineEnvironment, defineWorld } from "@dm-env-rpc/server";
+      Object.assign(globalThis, { createEnvironmentServer, defineEnvironment, defineWorld });`,
   },
 ];
 

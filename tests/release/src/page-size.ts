@@ -9,6 +9,7 @@ import { run } from "./run.ts";
  *
  * @param folder A project that has Vite and the module's packages.
  * @returns Bytes of the bundle, minified and compressed.
+ * @throws Error if the bundle needs a module of Node.
  */
 export async function bytesInPage(folder: string, name: string, module: string): Promise<number> {
   const page = join(folder, "pages", name);
@@ -22,8 +23,14 @@ export async function bytesInPage(folder: string, name: string, module: string):
     cwd: folder,
   });
   const assets = join(page, "dist/assets");
-  return readdirSync(assets)
+  const scripts = readdirSync(assets)
     .filter((file) => file.endsWith(".js"))
-    .map((file) => gzipSync(readFileSync(join(assets, file))).length)
-    .reduce((sum, bytes) => sum + bytes, 0);
+    .map((file) => readFileSync(join(assets, file)));
+  const [needed] = scripts.flatMap(
+    (script) => String(script).match(/["']node:\w+|__vite-browser-external/) ?? [],
+  );
+  if (needed !== undefined) {
+    throw new Error(`expected a bundle without modules of Node, received one with ${needed}`);
+  }
+  return scripts.reduce((sum, script) => sum + gzipSync(script).length, 0);
 }

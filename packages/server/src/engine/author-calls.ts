@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
-import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { later, messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
@@ -150,8 +150,8 @@ export class AuthorCalls implements Outside {
 
   rest(transition: () => void): Cancel {
     return this.#later((run) => {
-      const immediate = setImmediate(run);
-      return () => clearImmediate(immediate);
+      later(run);
+      return () => {};
     }, transition);
   }
 

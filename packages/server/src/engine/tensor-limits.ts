@@ -57,7 +57,8 @@ function checkLimits(packed: PackedTensor, limits: TensorLimits, name: string): 
     return;
   }
   for (const text of packed.data as readonly string[]) {
-    const bytes = Buffer.byteLength(text);
+    // A character takes 3 bytes at most.
+    const bytes = text.length * 3 <= maxStringBytes ? 0 : new TextEncoder().encode(text).length;
     if (bytes > maxStringBytes) {
       throw tooMuch(name, "bytes in a string", bytes, "maxStringBytes", maxStringBytes);
     }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import { inspect } from "node:util";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
-import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
+import { messageOf, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { everyRole, type Role, type Roles } from "../definition/roles.ts";
 import type { Emit } from "./events.ts";
@@ -50,7 +48,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const fail = (error: unknown): void => decide(() => refuse(unauthenticated(), toError(error)));
     const grant = (roles: readonly Role[] | undefined): void => {
       if (roles !== undefined && !areRoles(roles)) {
-        fail(new TypeError(`${expectedRoles}, received ${inspect(roles, { depth: 1 })}`));
+        fail(new TypeError(`${expectedRoles}, received ${describe(roles)}`));
         return;
       }
       decide(() => {
@@ -85,6 +83,10 @@ const expectedRoles =
 
 function areRoles(roles: unknown): boolean {
   return Array.isArray(roles) && roles.every((role) => everyRole.has(role));
+}
+
+function describe(roles: unknown): string {
+  return Array.isArray(roles) ? `[${messageOf(roles)}]` : messageOf(roles);
 }
 
 function unauthenticated(): DmEnvRpcError {

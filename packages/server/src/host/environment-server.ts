@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { randomBytes } from "node:crypto";
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
@@ -118,7 +117,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     limits,
     checkObservations: options.checkObservations ?? "always",
     time,
-    randomSeed: options.randomSeed ?? (() => randomBytes(8).readBigUInt64LE()),
+    randomSeed: options.randomSeed ?? seedOfEntropy,
     emit,
   });
   const sideChannel = createSideChannel({
@@ -202,6 +201,11 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     close,
     [Symbol.asyncDispose]: () => close(),
   };
+}
+
+function seedOfEntropy(): bigint {
+  const [seed = 0n] = crypto.getRandomValues(new BigUint64Array(1));
+  return seed;
 }
 
 /** The error of a stream that is still there at the end. Calls of `close` that came later may have shortened the wait. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { channel } from "node:diagnostics_channel";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { diagnosticsChannel } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { SlotFailures } from "../definition/batch/request.ts";
 import { tell } from "./tell.ts";
@@ -170,7 +170,7 @@ export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined):
       tell(() => onEvent(event));
     }
     // A channel whose subscribers are gone is collected, so it is looked up each time.
-    const published = channel(channelName(event.kind));
+    const published = diagnosticsChannel(channelName(event.kind));
     if (published.hasSubscribers) {
       published.publish(event);
     }

@@ -5,7 +5,7 @@ export function tell(listener: () => void): void {
   try {
     listener();
   } catch (error) {
-    process.nextTick(() => {
+    queueMicrotask(() => {
       throw error;
     });
   }

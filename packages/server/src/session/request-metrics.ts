@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Channel, channel } from "node:diagnostics_channel";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { type DiagnosticsChannel, diagnosticsChannel } from "@dm-env-rpc/transport/internal";
 
 /** A request was answered. */
 export interface RequestAnswered {
@@ -21,7 +21,7 @@ export interface RequestAnswered {
 export const requestChannelName = "dm-env-rpc:server:request" as const;
 
 /** The channel itself, held so that looking for subscribers costs nothing. */
-export const requestChannel: Channel = channel(requestChannelName);
+export const requestChannel: DiagnosticsChannel = diagnosticsChannel(requestChannelName);
 
 /** Publishes a request that was answered. */
 export function publishAnswered(

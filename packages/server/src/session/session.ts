@@ -8,6 +8,7 @@ import {
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
+import { later } from "@dm-env-rpc/transport/internal";
 import type { Roles } from "../definition/roles.ts";
 import { owned } from "../engine/owned-request.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
@@ -205,7 +206,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     this.#finishing = true;
-    setImmediate(() => {
+    later(() => {
       this.#finishing = false;
       if (!this.#busy && !this.#closed && this.#drained) {
         this.#finish();

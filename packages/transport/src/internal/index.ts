@@ -4,7 +4,9 @@
  * and free of `node:` imports so that they run in a browser.
  */
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
+export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
 export { envelope } from "./envelope.ts";
+export { later } from "./later.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";
 export { messageOf, toError } from "./thrown.ts";

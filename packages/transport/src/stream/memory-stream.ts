@@ -4,6 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { toConnectError } from "../internal/connect-errors.ts";
+import { later } from "../internal/later.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
@@ -33,8 +34,8 @@ export interface MemoryStreamOptions {
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**
-   * Runs a task asynchronously, in the order of the calls. Default `setImmediate`, which lets
-   * timers, sockets and other streams run in between.
+   * Runs a task asynchronously, in the order of the calls. Default: in a later turn of the event loop, which
+   * lets timers, sockets and other streams run in between.
    */
   readonly schedule?: ((task: () => void) => void) | undefined;
 }
@@ -51,7 +52,7 @@ export interface MemoryStreamOptions {
 export function memoryStreamPair(options: MemoryStreamOptions = {}): [ClientStream, ServerStream] {
   const codecs = options.codecs ?? defaultCodecs();
   const shared = {
-    schedule: options.schedule ?? ((task: () => void): void => void setImmediate(task)),
+    schedule: options.schedule ?? later,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
   };
   const client = new MemoryStream(shared, "client", codecs.response, codecs.request);
@@ -78,7 +79,7 @@ interface Shared {
 /** The other side, as one end uses it. */
 interface Other {
   /** Delivers a message; returns true if there is room for more. */
-  take(bytes: Buffer): boolean;
+  take(bytes: Uint8Array): boolean;
   /** Delivers the end, with the error that it reports, if any. */
   takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
@@ -94,7 +95,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   readonly #encoder: MessageCodec<Sent>;
   #other: Other | undefined;
   #receiver: StreamReceiver<Received> | undefined;
-  #inbox: Buffer[] = [];
+  #inbox: Uint8Array[] = [];
   #inboxBytes = 0;
   #owesDrain = false;
   #needsDrain = false;
@@ -139,8 +140,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     if (this.#closed || this.#ended || this.#other === undefined) {
       return true;
     }
-    const size = this.#encoder.size(message);
-    const bytes = Buffer.allocUnsafeSlow(size);
+    const bytes = new Uint8Array(this.#encoder.size(message));
     this.#encoder.write(message, bytes, 0);
     if (this.#other.take(bytes)) {
       return true;
@@ -185,7 +185,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     );
   }
 
-  take(bytes: Buffer): boolean {
+  take(bytes: Uint8Array): boolean {
     if (this.#closed || this.#status !== undefined || (this.#ended && this.#side === "server")) {
       return true; // A server that has ended, or has refused a message, drops later ones.
     }
@@ -253,7 +253,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     }
   }
 
-  #deliverMessage(receiver: StreamReceiver<Received>, bytes: Buffer): void {
+  #deliverMessage(receiver: StreamReceiver<Received>, bytes: Uint8Array): void {
     const { maxMessageBytes } = this.#shared;
     this.#inboxBytes -= bytes.length + messageOverheadBytes;
     if (this.#owesDrain && this.#inboxBytes < highWaterBytes / 2) {

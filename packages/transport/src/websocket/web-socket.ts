@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { later } from "../internal/later.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /** Interval at which buffered bytes are polled: the platform has no event for them. */
@@ -53,6 +54,6 @@ export function webSocket(webSocket: WebSocket): Socket {
     resume() {},
     close: (code, reason) => webSocket.close(code, reason),
     terminateSoon() {},
-    later: (task) => void setTimeout(task, 0),
+    later,
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
+import { later } from "../internal/later.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
@@ -124,6 +125,6 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
     resume: () => webSocket.resume(),
     close: (code, reason) => webSocket.close(code, reason),
     terminateSoon: () => terminateSoon(webSocket),
-    later: (task) => void setImmediate(task),
+    later,
   };
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** A channel that tools in the same process subscribe to. */
+export interface DiagnosticsChannel {
+  readonly hasSubscribers: boolean;
+  publish(message: unknown): void;
+}
+
+const withoutSubscribers: DiagnosticsChannel = { hasSubscribers: false, publish() {} };
+
+/**
+ * Returns the `node:diagnostics_channel` of a name; in a page, which has none, a channel without subscribers.
+ *
+ * The module is looked up when it is needed: an import of it would keep this from being bundled for a page.
+ */
+export function diagnosticsChannel(name: string): DiagnosticsChannel {
+  const channels = globalThis.process?.getBuiltinModule?.("diagnostics_channel");
+  return channels?.channel(name) ?? withoutSubscribers;
+}
