@@ -2,19 +2,19 @@
 import { type Clock, freeRunning, lockstep, realtime, turns, wakeUp } from "@dm-env-rpc/server";
 import { sleepAction } from "./world.ts";
 
-/** How fast a board advances, as far as its clock wants to know. */
+/** Pace at which a board advances, for its clock. */
 export interface Pace {
-  /** How long to wait for a slow agent; 0 for ever. */
+  /** Time to wait for a slow agent, in ms; 0 waits forever. */
   readonly deadlineMs: number;
   readonly ticksPerSecond: number;
 }
 
-/** The flags that say it. */
+/** Flags that set the pace. */
 export const paceFlags = ["deadline-ms", "ticks-per-second"] as const;
 
-/** A clock that `--clock` knows. */
+/** A clock that `--clock` accepts. */
 interface SampleClock {
-  /** The flag that it goes by; others are refused with it. */
+  /** Flag that sets its pace; the other flag is refused with it. */
   readonly flag: (typeof paceFlags)[number] | undefined;
   make(pace: Pace): Clock;
 }
@@ -33,13 +33,13 @@ const table = {
   },
 } as const satisfies Readonly<Record<string, SampleClock>>;
 
-/** A clock's name. */
+/** Name of a clock. */
 export type ClockName = keyof typeof table;
 
-/** The clocks that `--clock` knows. */
+/** Clocks that `--clock` accepts. */
 export const clocks: Readonly<Record<ClockName, SampleClock>> = table;
 
-/** Every name, in the order of the table. */
+/** Names of the clocks, in the order of the table. */
 export const clockNames = Object.keys(table) as readonly ClockName[];
 
 function deadline({ deadlineMs }: Pace) {

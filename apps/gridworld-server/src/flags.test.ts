@@ -83,7 +83,7 @@ describe("flags", () => {
     [["--matchmaker", "a:1", "--max-agents", "0"], /--max-agents .*"0"/],
     [["--prot", "1"], /--prot/],
     [["surplus"], /surplus/],
-  ])("says in one line what is wrong with %j, and where help is", (args, message) => {
+  ])("names the mistake in %j and --help in one line", (args, message) => {
     expect(() => readFlags(args)).toThrow(message);
     expect(() => readFlags(args)).toThrow(/^[^\n]+; see --help$/);
   });

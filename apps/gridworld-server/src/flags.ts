@@ -3,30 +3,35 @@ import { parseArgs } from "node:util";
 import { isLoopback, parseAddress } from "@dm-env-rpc/transport";
 import { type ClockName, clockNames, clocks, type Pace, paceFlags } from "./clocks.ts";
 
-/** What a destroy does to a board with agents on it. */
+/** Policies for destroying a board with agents on it. */
 export const destroyPolicies = ["refuse", "drain", "force"] as const;
 
-/** Where the certificates are: PEM files. */
+/** Certificate files, in PEM. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
-  /** With it, clients need a certificate that it signed. */
+  /**
+   * Authority that must have signed a client's certificate. Without it, clients need no
+   * certificate.
+   */
   readonly ca: string | undefined;
 }
 
-/** Whom the server registers with. */
+/** Options of the registration with matchmakers. */
 export interface MatchmakingFlags {
-  /** Addresses of matchmakers that share their state. */
+  /** Addresses of matchmakers that share one store. */
   readonly matchmakers: readonly string[];
-  /** Where the matchmaker and the agents reach this server, if not where it listens. */
+  /**
+   * Address of this server for the matchmaker and the agents. Default: the one that it listens on.
+   */
   readonly advertise: string | undefined;
   readonly maxAgents: number;
-  /** The files of what the matchmaker wants to see, and of whom to trust. */
+  /** Files with the credentials for the matchmaker and the authorities to trust. */
   readonly token: string | undefined;
   readonly ca: string | undefined;
 }
 
-/** What the command line asks for. */
+/** Parsed command line. */
 export interface Flags extends Pace {
   readonly host: string;
   readonly port: number;
@@ -38,12 +43,12 @@ export interface Flags extends Pace {
   readonly maxWorlds: number;
   readonly idleWorldMs: number;
   readonly graceMs: number;
-  /** Undefined: everybody may create worlds and join them. */
+  /** Undefined: every client may create and join worlds. */
   readonly matchmaking: MatchmakingFlags | undefined;
   readonly show: "help" | "version" | undefined;
 }
 
-/** What `--help` prints. */
+/** Text of `--help`. */
 export const help = `Serves Level-Based Foraging, a multi-agent gridworld, over dm_env_rpc.
 
 usage: dm-env-rpc-gridworld-server [options]
@@ -55,41 +60,42 @@ where
   --tls-cert FILE        certificate to serve TLS with, PEM; with --tls-key
   --tls-key FILE         its key, PEM
   --tls-ca FILE          lets in only clients with a certificate of this authority, PEM
-  --allow-insecure       listen beyond this machine without TLS, where everybody may
-                         use the server
+  --allow-insecure       listen beyond this machine without TLS, where every client
+                         may use the server
   --page                 serves a page at the same address, where people watch the boards
-                         and, without --matchmaker, play; whoever reaches it may watch
+                         and, without --matchmaker, play; every client that
+                         reaches the address may watch
 
 when
   --clock CLOCK          the board advances when every agent has stepped (lockstep, the
                          default), for one agent after the other (turns), at a rate
-                         (realtime), with each step (freeRunning), or on to when the
-                         first agent wakes, of those that sleep as long as their action
-                         "sleep" says (wakeUp)
+                         (realtime), with each step (freeRunning), or until the next
+                         agent wakes, where each agent sets its sleep by its action
+                         "sleep" (wakeUp)
   --deadline-ms N        milliseconds that lockstep, turns and wakeUp wait for a slow
-                         agent, which then does nothing in that tick; 0 waits for ever
+                         agent, which then does nothing in that tick; 0 waits forever
                          (10000)
   --ticks-per-second N   rate of the clock realtime (10)
 
 worlds
   --max-worlds N         boards at a time (1000)
-  --idle-world-ms N      a board without agents for so long is destroyed; 0 never (600000)
+  --idle-world-ms N      destroys a board that is empty for this long; 0 never (600000)
   --destroy POLICY       a destroy with agents joined is refused (refuse, the default),
                          waits for them to leave (drain), or ends the board (force, the
                          default with --matchmaker, which has policies of its own)
-  --grace-ms N           on SIGTERM or SIGINT, agents have so long to be told that their
-                         sequences are over; a second signal ends at once (5000)
+  --grace-ms N           on SIGTERM or SIGINT, time for the agents to receive the end of
+                         their sequences; a second signal ends at once (5000)
 
 matchmaking
-  --matchmaker ADDRESS   registers with a matchmaker, which alone creates boards then, and
-                         alone sends agents; several times for those that share a state
-  --advertise ADDRESS    where the matchmaker and the agents reach this server; by default
-                         where it listens, so it is needed with --host 0.0.0.0 or ::
+  --matchmaker ADDRESS   registers with a matchmaker; then only it creates boards and
+                         sends agents. Repeat it for matchmakers that share a store
+  --advertise ADDRESS    address at which the matchmaker and the agents reach this
+                         server; needed with --host 0.0.0.0 or ::
   --max-agents N         agents that the matchmaker may send at a time (1000)
   --matchmaker-token FILE
-                         shows the token in this file to the matchmaker, which is shown
-                         the certificate of --tls-cert, too
-  --matchmaker-ca FILE   whom the matchmaker's certificate is checked against, PEM
+                         sends the token in this file to the matchmaker, together with
+                         the certificate of --tls-cert
+  --matchmaker-ca FILE   authority of the matchmaker's certificate, PEM
 
   --help, --version
 `;
@@ -123,9 +129,9 @@ const maxMs = 2 ** 31 - 1;
 const either = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
- * @throws Error of one line: which flag is wrong, what it takes, and what came.
+ * @throws Error of one line that names the flag, the expected value and the received one.
  */
 export function readFlags(args: readonly string[]): Flags {
   const values = parse(args);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The sample world, to serve or to type an agent by, and how to draw its board in a terminal. */
+/** The sample world, to serve and to type agents, and its drawing for terminals. */
 export {
   agentFields,
   ansiLegend,

@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   process.stdout.write(`listening on ${registered.server.url}\n`);
 }
 
-/** @param hooks Where a matchmaker says who may do what. */
+/** @param hooks Hooks of a matchmaker that decides the roles of callers. */
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
   const { host, port, allowInsecure, page, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
   return await serve({
@@ -50,7 +50,7 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
     port,
     allowInsecure,
     page,
-    // There is a board to play on at once, where no matchmaker creates them.
+    // Without a matchmaker, one board exists from the start.
     premade: page && hooks === undefined ? [{}] : [],
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
     limits: { maxWorlds, idleWorldMs },

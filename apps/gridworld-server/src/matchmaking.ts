@@ -10,7 +10,7 @@ import type { Server } from "@dm-env-rpc/server";
 import type { Flags, MatchmakingFlags } from "./flags.ts";
 
 /**
- * Serves boards that a matchmaker creates, for the agents that it sends.
+ * Serves boards that a matchmaker creates for its agents.
  *
  * @throws DmEnvRpcError for a malformed address of a matchmaker.
  * @throws Error for a file that cannot be read.
@@ -37,7 +37,7 @@ export async function serveForMatchmaker(
   });
 }
 
-/** Tells how the registration goes, whenever that changes. */
+/** Returns a function that logs each change of the registration. */
 function createLog(): (event: RegistrationEvent) => void {
   let last: string | undefined;
   return (event) => {

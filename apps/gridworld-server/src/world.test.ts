@@ -8,7 +8,7 @@ const north = 1;
 
 const sleeping = gridworld(wakeUp({ action: sleepAction }));
 
-/** A column for one agent or two, with food out of their way. */
+/** A column for one or two agents, with food out of their way. */
 const settings = { layout: "..1\n...\n...\naa." };
 
 describe("gridworld on the clock wakeUp", () => {
@@ -28,7 +28,7 @@ describe("gridworld on the clock wakeUp", () => {
     expect([...observation.position.data]).toEqual([2, 0]);
   });
 
-  it("ticks like lockstep for agents that do not say how long they sleep", async () => {
+  it("ticks like lockstep for agents that do not send a sleep", async () => {
     await using connection = await connect(server.url);
     const world = await connection.createWorld({ settings });
     await using agent = await connection.join(world, { as: sleeping });
@@ -38,7 +38,7 @@ describe("gridworld on the clock wakeUp", () => {
     }
   });
 
-  it("answers each agent when it wakes, whoever sleeps on", async () => {
+  it("answers each agent when it wakes while others sleep", async () => {
     await using one = await connect(server.url);
     await using other = await connect(server.url);
     const world = await one.createWorld({ settings: { ...settings, min_agents: 2 } });

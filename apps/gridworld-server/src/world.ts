@@ -24,7 +24,7 @@ import {
 
 const maxInt32 = 2 ** 31 - 1;
 
-/** The create settings as they are called on the wire. */
+/** Create settings by their names on the wire. */
 const settings = {
   height: optional(t.int32()),
   width: optional(t.int32()),
@@ -46,17 +46,16 @@ type Settings = {
   readonly [K in keyof typeof settings]?: number | bigint | boolean | string | undefined;
 };
 
-/** What an agent says with how many ticks it sleeps, where the clock is `wakeUp`. */
+/** Name of the action by which an agent sets how many ticks it sleeps, with the clock `wakeUp`. */
 export const sleepAction = "sleep";
 
 /**
- * Level-Based Foraging (Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021) as a world:
- * agents walk a grid and load food together that none could carry alone.
+ * Level-Based Foraging (Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021) as a world: agents
+ * walk a grid and together load food that is too heavy for one of them.
  *
- * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load. With the
- * clock `wakeUp` also `sleep` int32, 1…max_steps: the agent moves in the first of so many
- * ticks, does nothing in the others, and is answered after the last, or when the sequence
- * ends; without it, 1.
+ * Actions: `move` int8, 0 none, 1 north, 2 south, 3 west, 4 east, 5 load. With the clock `wakeUp`
+ * also `sleep` int32, 1…max_steps: the agent moves in the first of that many ticks, does nothing in
+ * the others, and receives its response after the last, or when the sequence ends. Default 1.
  *
  * @param clock When the board advances, and what happens to slow agents.
  * @param onDestroy What a destroy does while agents are joined.
@@ -142,7 +141,7 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
   });
 }
 
-/** The action of agents that sleep, if the clock lets them. */
+/** Returns the spec of `sleep` if the clock supports it. */
 function sleepSpecs(
   clock: Clock,
   { maxSteps }: ForagingSettings,
@@ -198,7 +197,7 @@ const codes: Readonly<Record<ForagingErrorReason, StatusCode>> = {
   "wrong-state": "FAILED_PRECONDITION",
 };
 
-/** Food whose level is not gone. */
+/** Returns the number of foods that are not loaded yet. */
 function foodLeft(food: Int32Array): number {
   let left = 0;
   for (let level = foodFields - 1; level < food.length; level += foodFields) {
@@ -209,7 +208,7 @@ function foodLeft(food: Int32Array): number {
   return left;
 }
 
-/** Says a mistake of the one who asked as such, and not as a fault of the world. */
+/** Maps a refused call to an error of the caller instead of a fault of the world. */
 function refusing<T>(call: () => T): T {
   try {
     return call();

@@ -4,17 +4,23 @@ import type { AuthorizeCall, Caller, CallerRole } from "@dm-env-rpc/matchmaker";
 
 /** Credentials that prove the role of a caller. */
 export interface Proofs {
-  /** Makes an operator. */
+  /** Grants the role of an operator. */
   readonly operatorToken: string | undefined;
-  /** Makes a server. */
+  /** Grants the role of a server. */
   readonly serverToken: string | undefined;
-  /** The name of each agent, by its token. Without tokens and an authority of agents, everybody is an agent. */
+  /**
+   * Names of the agents by token. Without tokens and an authority of agents, every caller is an
+   * agent.
+   */
   readonly agentTokens: ReadonlyMap<string, string> | undefined;
-  /** The authorities whose certificates make a caller of a role, PEM. */
+  /** Certificate authorities by the role that they grant, in PEM. */
   readonly authorities: ReadonlyMap<CallerRole, string>;
 }
 
-/** Returns the function that says who callers are; undefined where everybody may do everything. */
+/**
+ * Returns the function that determines the role of a caller; undefined if every caller has all
+ * roles.
+ */
 export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
   const { operatorToken, serverToken, agentTokens, authorities } = proofs;
   if (
@@ -57,7 +63,10 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
   };
 }
 
-/** Reads an agent's tokens: a name and a token on each line; lines that are empty or begin with # are passed over. */
+/**
+ * Parses agents' tokens: one name and token per line; empty lines and lines that begin with # are
+ * ignored.
+ */
 export function readAgentTokens(text: string, file: string): ReadonlyMap<string, string> {
   const tokens = new Map<string, string>();
   const names = new Set<string>();
@@ -80,8 +89,9 @@ export function readAgentTokens(text: string, file: string): ReadonlyMap<string,
 }
 
 /**
- * Makes the function that finds the role of a verified certificate. With one authority it is that one's; with several, that of
- * the one that issued it, and a certificate that none of them issued itself has no role.
+ * Creates the function that finds the role of a verified certificate. With one authority it is the
+ * role of that one. With several it is the role of the issuer, and a certificate that none of them
+ * issued directly has no role.
  */
 function certificateReader(
   authorities: ReadonlyMap<CallerRole, string>,

@@ -3,7 +3,7 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 import { defaultSettings, type MatchmakerSettings } from "@dm-env-rpc/matchmaker";
 import { isLoopback } from "@dm-env-rpc/transport";
 
-/** What the command line and the environment ask for. */
+/** Options from the command line and the environment. */
 export interface Flags {
   readonly host: string;
   readonly port: number;
@@ -39,41 +39,41 @@ const settingFlags: ReadonlyMap<Setting, string> = new Map(
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
-/** What `--help` prints. */
+/** Text of `--help`. */
 export const help = `Matches agents for dm_env_rpc, and creates worlds for them on the servers that register.
 
 usage: dm-env-rpc-matchmaker-server [options]
 
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
-  --allow-insecure       listen beyond this machine in plain text, where everybody may read along
+  --allow-insecure       listen beyond this machine in plain text, which others may read
   --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers and Redis
   --tls-key FILE         its key
-  --ca FILE              whom the certificates of environment servers and of Redis are checked against
-  --operator-token FILE  only who sends the token in this file, or has a certificate of --operator-ca,
-                         registers servers and uses the admin service (everybody)
-  --operator-ca FILE     whose certificates make an operator, as PEM; goes with --tls-cert
-  --server-token FILE    who sends the token in this file registers servers, and does nothing else (nobody
-                         but operators)
-  --server-ca FILE       whose certificates make a server, as PEM; goes with --tls-cert
-  --agent-tokens FILE    only who sends a token in this file, or has a certificate of --agent-ca, asks for
-                         matches: a name and a token on each line (everybody)
-  --agent-ca FILE        whose certificates make an agent, as PEM; goes with --tls-cert
+  --ca FILE              authority of the certificates of environment servers and of Redis
+  --operator-token FILE  only clients with the token in this file, or a certificate of --operator-ca,
+                         register servers and use the admin service (all clients)
+  --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
+  --server-token FILE    clients with the token in this file register servers and do nothing else (only
+                         operators register)
+  --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert
+  --agent-tokens FILE    only clients with a token in this file, or a certificate of --agent-ca, request
+                         matches: a name and a token on each line (all clients)
+  --agent-ca FILE        authority of agents' certificates, as PEM; with --tls-cert
   --redis URL            keep the state in Redis 7 or later, for several matchmakers; rediss:// for TLS
                          (in memory)
-  --redis-prefix TEXT    what its keys begin with ({matchmaker}:)
-  --profiles FILE        match profiles that are there from the start: a JSON list
-  --key FILE             Ed25519 key that join tokens are signed with, as PEM (one that is made
-                         and kept with the state)
+  --redis-prefix TEXT    prefix of its keys ({matchmaker}:)
+  --profiles FILE        match profiles to start with: a JSON list
+  --key FILE             Ed25519 key that join tokens are signed with, as PEM (a new
+                         one, stored with the state)
   --metrics-port N       serve metrics for Prometheus at /metrics; 0 picks a port (no metrics)
   --log-level LEVEL      ${logLevels.join(", ")} (info)
   --help, --version
 
-Times and limits, each with its default; what ends in -ms is milliseconds:
+Times and limits, each with its default; -ms is milliseconds:
 
 ${[...settingFlags].map(([name, flag]) => `  --${flag} N`.padEnd(32) + defaultSettings[name]).join("\n")}
 
-Each may be given in the environment, too: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
+The environment may set each flag, too: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
 `;
 
 const options = {
@@ -100,7 +100,7 @@ const options = {
   version: { type: "boolean" },
 } as const satisfies ParseArgsConfig["options"];
 
-/** @throws Error naming a flag that is no number; what is out of range, the matchmaker refuses. */
+/** @throws Error if a flag is not a number; the matchmaker itself checks the range. */
 function readSettings(text: (flag: string) => string | undefined): Partial<MatchmakerSettings> {
   const settings: { -readonly [K in Setting]?: number } = {};
   for (const [name, flag] of settingFlags) {
@@ -117,9 +117,9 @@ function readSettings(text: (flag: string) => string | undefined): Partial<Match
 }
 
 /**
- * Reads the command line, and the environment where it says nothing.
+ * Parses the command line, with the environment as the fallback.
  *
- * @throws Error saying which flag is wrong, what it takes, and what came.
+ * @throws Error that names the flag, the expected value and the received one.
  */
 export function readFlags(
   args: readonly string[],

@@ -58,7 +58,7 @@ describe("matchmaker-server", () => {
     },
   );
 
-  it("takes profiles from a file and flags from the environment, and serves metrics", async () => {
+  it("reads profiles from a file and flags from the environment, and serves metrics", async () => {
     const profile = {
       name: "four",
       pools: [{ name: "all" }],
@@ -103,7 +103,7 @@ describe("matchmaker-server", () => {
     }
   });
 
-  it("lets who has the servers' token register servers, and nothing else", async () => {
+  it("lets a caller with the servers' token register servers and do nothing else", async () => {
     await using files = await filesIn({ operator: "open-sesame\n", server: "let-me-serve\n" });
     await using program = start([
       ...["--port", "0", "--server-lease-ms", "7000"],
@@ -123,7 +123,7 @@ describe("matchmaker-server", () => {
     await admin.listProfiles({}, as("open-sesame"));
   });
 
-  it("lets only who has the operators' token register servers and use the admin service", async () => {
+  it("lets only a caller with the operators' token register servers and use the admin service", async () => {
     await using files = await filesIn({ token: "open-sesame\n" });
     await using program = start(["--port", "0", "--operator-token", files.at("token")]);
     const baseUrl = await program.says(/^listening on (\S+)\n/);
@@ -167,7 +167,7 @@ describe("matchmaker-server", () => {
     },
   );
 
-  it("knows each agent by its token, and nobody without one", async () => {
+  it("identifies each agent by its token and refuses callers without one", async () => {
     await using files = await filesIn({
       agents: "# those who play\nalice red-herring\n\nbob blue-whale\n",
       server: "let-me-serve\n",
@@ -257,7 +257,7 @@ describe("matchmaker-server", () => {
     [["--server-lease-ms", "soon"], /--server-lease-ms takes a number, received "soon"/],
     [["--max-tickets", "0"], /maxTickets/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
-  ])("says in one line what is wrong with %j", async (args, message) => {
+  ])("names the mistake in %j in one line", async (args, message) => {
     await using program = start(args);
     expect(await program.ended).toBe(1);
     expect(program.stderr).toMatch(oneLine);
@@ -265,7 +265,7 @@ describe("matchmaker-server", () => {
     expect(program.stdout).toBe("");
   });
 
-  it("tells its flags and its version", async () => {
+  it("prints its flags and its version", async () => {
     await using help = start(["--help"]);
     await using version = start(["--version"]);
     expect(await help.ended).toBe(0);

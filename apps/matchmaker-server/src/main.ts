@@ -14,7 +14,7 @@ import { logEvent } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { readProfiles } from "./profiles.ts";
 
-/** How long calls may go on after a signal. */
+/** Time for open calls after a signal, in ms. */
 const graceMs = 1_000;
 
 async function main(): Promise<void> {
@@ -83,7 +83,8 @@ async function main(): Promise<void> {
       addReflection(router, []);
     },
     onEvent: (event) => {
-      // The process is well without its store, and restarting it would not help; its services are not.
+      // Without its store the process is healthy but its services are not: a restart would not
+      // help.
       if (event.kind === "store-failed" || event.kind === "store-recovered") {
         for (const { typeName } of services) {
           health.setServing(typeName, event.kind === "store-recovered");
@@ -102,7 +103,7 @@ async function main(): Promise<void> {
   const stop = (): void => {
     health.stopServing();
     health.close();
-    // A world that is being created may take its time, and another matchmaker goes on with it.
+    // Creating a world may take long, and another matchmaker takes it over.
     setTimeout(() => process.exit(0), 5 * graceMs).unref();
     Promise.all([server.close({ graceMs }), exporter?.close()]).then(
       () => process.exit(0),
@@ -111,7 +112,7 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
-  // Whoever reads that it is there may send a signal at once.
+  // The caller may send a signal as soon as it reads this line.
   process.stdout.write(`listening on ${server.url}\n`);
   if (exporter !== undefined) {
     process.stdout.write(`metrics at ${exporter.url}\n`);
@@ -132,7 +133,9 @@ function listenTls(
   };
 }
 
-/** How environment servers are reached; those that ask who calls see the certificate. */
+/**
+ * Returns the TLS options for environment servers, which see the certificate if they request one.
+ */
 function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
   return {
     ...(ca === undefined ? {} : { ca }),

@@ -4,19 +4,19 @@ import { createServer } from "node:http";
 import type { Matchmaker, MatchmakerEvent } from "@dm-env-rpc/matchmaker";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** What Prometheus can ask for. */
+/** Metrics that Prometheus can scrape. */
 export interface Metrics {
   /** Counts an event. */
   note(event: MatchmakerEvent): void;
-  /** Takes gauges from a matchmaker whenever it is asked. */
+  /** Reads gauges from a matchmaker at each scrape. */
   watch(matchmaker: Matchmaker): void;
-  /** Serves `/metrics` and returns where. */
+  /** Serves `/metrics`; resolves with its URL and a function that closes it. */
   serve(host: string, port: number): Promise<{ readonly url: string; close(): Promise<void> }>;
 }
 
 const prefix = "dm_env_rpc_matchmaker_";
 
-/** Makes the metrics of one process. */
+/** Creates the metrics of one process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -3,9 +3,9 @@ import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type MatchProfile, MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 
 /**
- * Reads match profiles from JSON, as protobuf writes them: a list of MatchProfile.
+ * Reads match profiles from protobuf's JSON: a list of MatchProfile.
  *
- * @throws Error saying which one is wrong.
+ * @throws Error that names the malformed profile.
  */
 export function readProfiles(text: string, file: string): MatchProfile[] {
   let json: JsonValue;
@@ -22,7 +22,7 @@ export function readProfiles(text: string, file: string): MatchProfile[] {
       return fromJson(MatchProfileSchema, profile);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Error(`${file}: profile ${index + 1} is none: ${why}`);
+      throw new Error(`${file}: profile ${index + 1} is malformed: ${why}`);
     }
   });
 }

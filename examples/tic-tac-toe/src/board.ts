@@ -30,7 +30,7 @@ export class Board {
     return this.fields.every((player) => player !== 0);
   }
 
-  /** Returns the player with three in a line; 0 if there is none. */
+  /** Returns the player with three in a line, or 0. */
   winner(): number {
     const won = lines.find(([a, b, c]) => {
       const player = this.fields[a];

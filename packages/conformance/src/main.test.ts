@@ -87,7 +87,7 @@ describe("dm-env-rpc-conformance", () => {
     [
       "without a server at the address",
       ["--address", "127.0.0.1:1"],
-      /nobody listens|127\.0\.0\.1:1/,
+      /no server listens|127\.0\.0\.1:1/,
     ],
     ["for a file that is not there", ["--address", "x", "--config", "/nowhere.json"], /nowhere/],
     ["for a protocol that it does not speak", ["--address", "x", "--protocol", "smoke"], /smoke/],

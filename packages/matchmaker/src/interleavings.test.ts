@@ -96,7 +96,7 @@ async function play(
       await happens(what, agents, servers, time).catch((error: unknown) => {
         // Agents may come too late, and dead servers do not answer; nothing else may go wrong.
         if (
-          !/not assigned|no world|expired|register it again|taken out|nobody listens/.test(
+          !/not assigned|no world|expired|register it again|taken out|no server listens/.test(
             String(error),
           )
         ) {

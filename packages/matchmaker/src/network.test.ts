@@ -187,7 +187,7 @@ describe("on the network", () => {
     });
   });
 
-  it("an address where nobody listens is not registered, and the error says what to do", async () => {
+  it("an address where no server listens is not registered, and the error says what to do", async () => {
     await using served = await serveMatchmaker();
     const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
     const request = {

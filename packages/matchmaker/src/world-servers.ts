@@ -226,7 +226,7 @@ export function isGone(error: unknown): boolean {
   return isRefusal(error) && error.code === "NOT_FOUND";
 }
 
-/** Whether an error says that nobody listens at an address. */
+/** Whether an error says that no server listens at an address. */
 export function isUnreachable(error: unknown): boolean {
   return (
     isDmEnvRpcError(error) &&

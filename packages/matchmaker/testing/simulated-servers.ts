@@ -131,7 +131,7 @@ export class SimulatedServers implements WorldServers {
     if (server?.isUp === true) {
       return server;
     }
-    throw new DmEnvRpcError("UNAVAILABLE", `nobody listens at ${address}`, {
+    throw new DmEnvRpcError("UNAVAILABLE", `no server listens at ${address}`, {
       origin: "connection",
     });
   }

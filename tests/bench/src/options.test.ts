@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { comparedTables, defaultTables, parseOptions, tables } from "./options.ts";
 
 describe("the command line", () => {
-  it("without arguments measures what a newcomer wants to know", () => {
+  it("without arguments measures the default tables", () => {
     expect(parseOptions([])).toMatchObject({ tables: defaultTables, quick: false });
   });
 
@@ -12,7 +12,7 @@ describe("the command line", () => {
     expect(parseOptions(["codec", "all"]).tables).toEqual(tables);
   });
 
-  it("takes options before and behind the tables", () => {
+  it("accepts options before and after the tables", () => {
     const options = parseOptions([
       "--quick",
       "rpc",
@@ -29,7 +29,7 @@ describe("the command line", () => {
     });
   });
 
-  it("says which tables there are when it is given another", () => {
+  it("lists the tables when it is given another name", () => {
     expect(() => parseOptions(["rcp"])).toThrow(/expected a table \(rpc, .*received "rcp"/);
   });
 
@@ -41,7 +41,7 @@ describe("the command line", () => {
     expect(() => parseOptions(["ab"])).toThrow("expected a commit or a folder after ab");
   });
 
-  it("refuses options that there are not", () => {
+  it("refuses unknown options", () => {
     expect(() => parseOptions(["--fast"])).toThrow("--fast");
   });
 });

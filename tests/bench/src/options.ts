@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
 
-/** Everything that can be measured. */
+/** Names of all tables. */
 export const tables = [
   "rpc",
   "large",

@@ -16,7 +16,7 @@ declare global {
   };
 }
 
-/** What axe finds wrong with a page as it is, contrast included. */
+/** Violations that axe finds on a page in its current state, contrast included. */
 async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axeCore.source);
   return page.evaluate(async () => {

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { installedBrowsers, missingBrowsers, start } from "./browsers.ts";
 import { type Bundle, bundle, bundleWithVite, serveSite } from "./page-server.ts";
 
-/** Most bytes of the client in a page, minified and compressed. */
+/** Size limit of the client in a page, minified and compressed, in bytes. */
 const maxGzipBytes = 60 * 1024;
 
 const race = defineWorld({

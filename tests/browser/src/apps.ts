@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { Program } from "@dm-env-rpc/tests-processes";
 
-/** An app as a process, which ends with SIGTERM and takes its own processes with it. */
+/** An app in a process of its own, which ends with SIGTERM together with its child processes. */
 export interface RunningApp extends AsyncDisposable {
   /** The first line that it wrote. */
   readonly firstLine: string;

@@ -15,7 +15,7 @@ const candidates: readonly InstalledBrowser[] = [
   { name: "firefox", path: "/usr/bin/firefox" },
 ];
 
-/** The browsers of this machine, one of each name. */
+/** The browsers of this machine, one per name. */
 export const installedBrowsers: readonly InstalledBrowser[] = candidates
   .filter(({ path }) => existsSync(path))
   .filter(({ name }, index, all) => all.findIndex((other) => other.name === name) === index);
@@ -51,7 +51,7 @@ export function start({ name, path }: InstalledBrowser): Promise<Browser> {
 /** A page in a browser of its own. */
 export interface OpenedPage extends AsyncDisposable {
   readonly page: Page;
-  /** What the page complained of: uncaught errors, and what its policy refused. */
+  /** Errors of the page: uncaught ones, and violations of its content security policy. */
   readonly errors: readonly string[];
 }
 

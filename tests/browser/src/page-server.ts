@@ -9,7 +9,7 @@ import { build as buildWithVite } from "vite";
 /** A page's script, bundled as an application would. */
 export interface Bundle {
   readonly script: string;
-  /** Bytes of it, minified and compressed. */
+  /** Its size, minified and compressed. */
   readonly gzipBytes: number;
 }
 
@@ -29,7 +29,7 @@ export async function bundle(contents: string): Promise<Bundle> {
   return { script, gzipBytes: gzipSync(script).length };
 }
 
-/** Bundles the script of a page by Vite, as it is without configuration; `warnings` is what Vite warned of. */
+/** Bundles the script of a page with Vite's defaults; `warnings` are Vite's. */
 export async function bundleWithVite(
   contents: string,
 ): Promise<{ readonly code: string; readonly warnings: readonly string[] }> {

@@ -9,7 +9,7 @@ import { says, textOf } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");
 
-/** A world of numbers that moves with each step, and has no picture. */
+/** A world of numbers that changes with each step and has no picture. */
 const numbers = defineWorld({
   name: "numbers",
   actions: { add: t.int32() },
@@ -109,7 +109,7 @@ describe.each(chromium)("the page in $name", (browser) => {
     const standing = opened.page.evaluate(() => {
       const until = performance.now() + 3_000;
       while (performance.now() < until) {
-        // Holds up the page's only thread.
+        // Blocks the page's only thread.
       }
     });
     let longestMs = 0;
@@ -127,7 +127,7 @@ describe.each(chromium)("the page in $name", (browser) => {
     await says(opened.page, new RegExp(`count \\[\\]\\s*${Number(count).toLocaleString("en-GB")}`));
   });
 
-  test("says why it may not watch, and shows what it may with a token", async () => {
+  test("shows why it may not watch, and shows the world with a token", async () => {
     await using server = await serve({
       worlds: [numbers],
       premade: [{}],

@@ -60,7 +60,7 @@ const walk = defineEnvironment({
 });
 
 describe.each(installedBrowsers)("a person in $name", (browser) => {
-  test("plays a gridworld beside an agent, by keys, and is told whose turn it is", async () => {
+  test("plays a gridworld beside an agent, by keys, and sees whose turn it is", async () => {
     const clock = lockstep({ deadlineMs: 120_000, onMissedDeadline: "default-action" });
     const settings = { min_agents: 2, max_agents: 2, max_steps: 4, height: 5, width: 5 };
     await using server = await serve({
@@ -95,7 +95,7 @@ describe.each(installedBrowsers)("a person in $name", (browser) => {
 });
 
 describe.each(chromium)("a person in $name", (browser) => {
-  test("plays by buttons within the mask, and is told of a step that is refused", async () => {
+  test("plays by buttons within the mask, and sees why a step is refused", async () => {
     await using server = await serve({ worlds: [walk], premade: [{}], page: true });
     await using opened = await openPage(browser, `${server.url}/#/world/walk-1`);
     const { page } = opened;
@@ -200,7 +200,7 @@ describe.each(chromium)("a person in $name", (browser) => {
     }
   });
 
-  test("is offered no seat where it may only watch", async () => {
+  test("is not offered a seat if it may only watch", async () => {
     await using server = await serve({
       worlds: [walk],
       premade: [{}],

@@ -7,7 +7,7 @@ import { installedBrowsers, openPage } from "./browsers.ts";
 
 const folder = join(import.meta.dirname, "../../../docs/screenshots");
 
-/** The page as a picture shows it. */
+/** States of the page to picture. */
 const shots = [
   { name: "worlds-light", theme: "light", width: 960, height: 560, isWorld: false },
   { name: "world-light", theme: "light", width: 960, height: 720, isWorld: true },
@@ -15,7 +15,7 @@ const shots = [
   { name: "world-phone", theme: "dark", width: 390, height: 844, isWorld: true },
 ] as const;
 
-/** So long the plots have something to show. */
+/** Time for the plots to fill, in ms. */
 const lookMs = 12_000;
 
 const chromium = installedBrowsers.find(({ name }) => name === "chrome");

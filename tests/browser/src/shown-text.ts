@@ -2,7 +2,7 @@
 import type { Page } from "puppeteer-core";
 import { expect } from "vitest";
 
-/** What the page shows. */
+/** Returns the text that the page shows. */
 export function textOf(page: Page): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: white space is as it is shown.
   return page.$eval("body", ({ innerText }) => innerText);

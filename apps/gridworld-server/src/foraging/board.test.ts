@@ -102,7 +102,7 @@ describe("a reset without a layout", () => {
     expect(cooperative.every(([, , level]) => level === 6)).toBe(true);
   });
 
-  it("makes food that all can load where min_food_level is beyond them", () => {
+  it("draws food that all agents together can load if min_food_level is above that", () => {
     const food = present(reset({ minFoodLevel: 50, maxAgentLevel: 1 }, 2, 3).food(), 3);
     expect(food).toHaveLength(4);
     expect(food.every(([, , level]) => level === 2)).toBe(true);
@@ -136,7 +136,7 @@ describe("a reset without a layout", () => {
     expect(present(world.food(), 3)).toEqual([]);
   });
 
-  it("gives an agent its own level without moving anybody", () => {
+  it("gives an agent its own level without changing any agent's cell", () => {
     const drawn = reset({}, 3, 8);
     const given = createForaging<number>({}, seeded(8));
     for (const agent of [0, 1, 2]) {
@@ -161,7 +161,7 @@ describe("a reset with a layout", () => {
     expect([...world.position(1)]).toEqual([1, 1]);
   });
 
-  it("leaves out those for whom nobody has come", () => {
+  it("leaves out drawn agents that have not joined", () => {
     expect(reset({ layout }, 1, 0).text()).toBe("b.1\n...");
   });
 

@@ -20,9 +20,9 @@ export interface Board {
   readonly width: number;
   /** Food level of each cell, 0 for none. */
   readonly foodLevels: Uint8Array;
-  /** How many agents stand on each cell. */
+  /** Number of agents on each cell. */
   readonly occupants: Uint16Array;
-  /** Scratch of one tick: how many agents claim each cell; zeros between ticks. */
+  /** Scratch of one tick: number of agents that claim each cell; zeros between ticks. */
   readonly claims: Uint16Array;
   /** The sequence's food in the order it was drawn, gone or not. */
   readonly food: Food[];
@@ -30,7 +30,7 @@ export interface Board {
   foodTotal: number;
 }
 
-/** Makes an empty board. */
+/** Creates an empty board. */
 export function createBoard(height: number, width: number): Board {
   const cells = height * width;
   return {
@@ -45,10 +45,11 @@ export function createBoard(height: number, width: number): Board {
 }
 
 /**
- * Puts new food and agents on the board, off which every agent is: by the layout if there is one, else by drawing.
+ * Puts new food and agents on an empty board: from the layout if given, otherwise drawn at random.
  *
- * Drawn, agents come first, each its place and level, then food. A layout's food stands
- * first, then its agents, in turn; those beyond what it draws appear on drawn empty cells.
+ * Without a layout, each agent's cell and level are drawn first, then the food. With a layout its
+ * food is placed first, then its agents in reading order; further agents appear on random empty
+ * cells.
  */
 export function populate(
   board: Board,
@@ -81,12 +82,12 @@ export function populate(
 }
 
 /**
- * Puts an agent on a uniformly drawn empty cell with a drawn level; takes two numbers from the source.
+ * Puts an agent on a uniformly drawn empty cell with a drawn level; draws two numbers.
  *
- * One that is on the board vanishes first, so the cell it leaves may be drawn. The level is
- * drawn even when the agent brings its own, so that bringing one changes nobody else's place.
+ * An agent that is on the board vanishes first, so the cell it leaves may be drawn. The level is
+ * drawn even if the agent brings its own, so that its level does not change other agents' cells.
  *
- * @throws {ForagingError} `board-full`: others or food stand on every cell; nothing changed.
+ * @throws {ForagingError} `board-full`: agents or food occupy every cell; nothing changed.
  */
 export function placeAtRandom(
   board: Board,
@@ -113,7 +114,7 @@ export function placeAtRandom(
   place(board, forager, Math.floor(cell / board.width), cell % board.width, level);
 }
 
-/** Takes an agent off the board, its reward with it; nothing happens if it is not there. */
+/** Takes an agent off the board and clears its reward; has no effect if it is not there. */
 export function lift(board: Board, forager: Forager): void {
   if (!forager.onBoard) {
     return;
@@ -123,7 +124,7 @@ export function lift(board: Board, forager: Forager): void {
   forager.reward = 0;
 }
 
-/** Counts an agent in (1) or out (-1) of the cell it stands on. */
+/** Adds `by` to the number of occupants of the agent's cell. */
 export function changeOccupants(board: Board, forager: Forager, by: 1 | -1): void {
   const cell = forager.row * board.width + forager.col;
   board.occupants[cell] = (board.occupants[cell] ?? 0) + by;
@@ -168,7 +169,8 @@ function drawFood(
   random: Random,
 ): void {
   const highest = settings.maxFoodLevel === 0 ? sumOfThreeLowest(foragers) : settings.maxFoodLevel;
-  // Too few or too weak agents for min_food_level leave no range: food is then what they can load.
+  // With too few or too weak agents min_food_level is out of range: food then has the level that
+  // they can load.
   const lowest = settings.cooperative ? highest : Math.min(settings.minFoodLevel, highest);
   for (let attempt = 0; attempt < foodAttempts && board.food.length < settings.food; attempt++) {
     const row = drawInteger(random, 1, board.height - 2);

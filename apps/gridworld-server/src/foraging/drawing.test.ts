@@ -28,7 +28,7 @@ describe("the picture", () => {
     expect(at(1, 3)).toEqual([...ink]);
   });
 
-  it("puts the agent whose picture it is on bright ground, and nobody else", () => {
+  it("puts only the agent that the picture is for on bright ground", () => {
     const world = scene(layout);
     expect(pixels(world.rgb(1), 4)(15, 15)).toEqual([...highlight]);
     expect(pixels(world.rgb(0), 4)(15, 15)).not.toEqual([...highlight]);
@@ -64,14 +64,14 @@ describe("the writing of a level", () => {
 });
 
 describe("the text", () => {
-  it("is a layout that stands as the board does", () => {
+  it("is a layout of the same board", () => {
     const world = scene(layout);
     expect(world.text()).toBe(layout);
     play(world, "south", "east");
     expect(scene(world.text()).text()).toBe(world.text());
   });
 
-  it("has a sign for levels that the notation cannot say", () => {
+  it("has a sign for levels that the notation cannot express", () => {
     const world = createForaging<number>({ maxFoodLevel: 85, minFoodLevel: 10 }, seeded(2));
     world.join(0, { level: 27 });
     world.reset([0]);
@@ -94,7 +94,7 @@ describe("a frame", () => {
     );
   });
 
-  it("widens its cells for the widest level, and lists those off the board", () => {
+  it("widens its cells for the longest level and lists agents off the board", () => {
     const world = scene("ab1");
     world.leave(0);
     world.join(0, { level: 10, name: "Ada" });
@@ -114,7 +114,7 @@ describe("a frame", () => {
     expect(frame.split("\n")[0]).toBe("step 0/50  running  food 1 of 1");
   });
 
-  it("does not let a name drive the terminal", () => {
+  it("does not let a name control the terminal", () => {
     const world = scene("a1");
     world.leave(0);
     world.join(0, { name: "\u001b[2Jx\u202e\n\u0007" });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Names why the simulation refuses something, for a caller that maps it to a status code.
+ * Reason why the simulation refuses a call, for a caller that maps it to a status code.
  *
  * - `invalid-setting`, `invalid-layout`, `invalid-action`: the argument is wrong.
- * - `unknown-agent`, `already-joined`: the key is not, or is already, one of the joined.
+ * - `unknown-agent`, `already-joined`: the agent has not joined, or has joined already.
  * - `world-full`: `max_agents` have joined; `board-full`: no cell is empty.
  * - `wrong-state`: the call needs a running sequence, or an agent that is on the board.
  */
@@ -19,9 +19,9 @@ export type ForagingErrorReason =
   | "wrong-state";
 
 /**
- * Tells what was expected, what came, and what to do.
+ * A refused call; its message names the expected value, the received one and the remedy.
  *
- * Whatever throws it has changed nothing.
+ * A call that throws it has changed nothing.
  */
 export class ForagingError extends Error {
   readonly reason: ForagingErrorReason;
@@ -33,7 +33,7 @@ export class ForagingError extends Error {
   }
 }
 
-/** Tells whether a caught value is a {@link ForagingError}, by its shape. */
+/** Returns true for a {@link ForagingError}, recognized by its shape. */
 export function isForagingError(value: unknown): value is ForagingError {
   return value instanceof Error && value.name === "ForagingError" && "reason" in value;
 }

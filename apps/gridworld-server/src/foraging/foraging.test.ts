@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { createForaging, type Foraging } from "./foraging.ts";
 import { expectRefusal, noRandom, play, scene, seeded } from "./testing.ts";
 
-/** Tells who is present in each slot. */
+/** Returns which slots have an agent. */
 function slots(world: Foraging<never>): number[] {
   return [...world.agents()].filter((_, index) => index % 4 === 3);
 }
 
 describe("joining and leaving", () => {
-  it("gives the lowest free slot and keeps it through other agents' leaving", () => {
+  it("gives the lowest free slot and keeps it when other agents leave", () => {
     const world = createForaging<string>({ maxAgents: 3 }, seeded(1));
     for (const agent of ["x", "y", "z"]) {
       world.join(agent, { level: 5 });
@@ -22,7 +22,7 @@ describe("joining and leaving", () => {
     expect([...world.agents()].filter((_, index) => index % 4 === 2)).toEqual([5, 9, 5]);
   });
 
-  it("is refused to whom has joined, to one too many, and with a bad level or name", () => {
+  it("is refused to an agent that has joined, past max_agents, and with a bad level or name", () => {
     const world = createForaging<string>({ maxAgents: 2 }, seeded(1));
     world.join("x");
     expectRefusal(() => world.join("x"), "already-joined", "received x");
@@ -42,7 +42,7 @@ describe("joining and leaving", () => {
     expectRefusal(() => world.rewardOf(1), "unknown-agent");
   });
 
-  it("leaves room for the next one where it stood", () => {
+  it("frees the cell of an agent that leaves for the next one", () => {
     const world = createForaging<number>({ layout: "ab1" }, seeded(1));
     for (const agent of [0, 1]) {
       world.join(agent);
@@ -54,7 +54,7 @@ describe("joining and leaving", () => {
     expect(world.text()).toBe("cb1");
   });
 
-  it("does not let an agent off the board stand in the way where it last went", () => {
+  it("does not let an agent off the board block its last cell", () => {
     const world = play(scene("a..b1"), "east", "none");
     world.remove(0);
     play(world, "none", "west");
@@ -62,21 +62,21 @@ describe("joining and leaving", () => {
     expect(world.text()).toBe(".b..1");
   });
 
-  it("does not count an agent that has left among those who load", () => {
+  it("does not count an agent that has left as a loader", () => {
     const world = play(scene(".b.\na3.", { penalty: 1 }), "load", "none");
     world.remove(0);
     play(world, "load", "load");
     expect([world.rewardOf(0), world.rewardOf(1)]).toEqual([0, -1]);
   });
 
-  it("goes on with nobody on the board", () => {
+  it("continues without an agent on the board", () => {
     const world = scene("a.1");
     world.leave(0);
     world.step(new Map());
     expect([world.text(), world.status, world.stepCount]).toEqual(["..1", "running", 1]);
   });
 
-  it("frees a cell for one only when two stood on it", () => {
+  it("keeps a cell occupied by the other agent when one of two leaves it", () => {
     const world = play(scene("ab.c.1"), "east", "east", "west");
     world.remove(0);
     expect(world.text()).toBe(".b.c.1");
@@ -85,7 +85,7 @@ describe("joining and leaving", () => {
 });
 
 describe("a reset", () => {
-  it("puts exactly those it is given on the board", () => {
+  it("puts exactly the given agents on the board", () => {
     const world = scene("abc.1");
     world.reset([2, 0]);
     expect([0, 1, 2].map((agent) => world.isOnBoard(agent))).toEqual([true, false, true]);
@@ -102,7 +102,7 @@ describe("a reset", () => {
     expect(play(world, "load").rewardOf(0)).toBe(0.5);
   });
 
-  it("is needed before the first tick", () => {
+  it("is required before the first tick", () => {
     const world = createForaging<number>({}, noRandom);
     world.join(0);
     expect(world.status).toBe("interrupted");
@@ -171,7 +171,7 @@ describe("a late joiner", () => {
     expect(world.text()).not.toContain(".");
   });
 
-  it("may be one that resets while others run: it vanishes and appears again", () => {
+  it("may be an agent that resets while others run: it vanishes and appears again", () => {
     const world = createForaging<number>({ layout: "ab1" }, seeded(3));
     for (const agent of [0, 1]) {
       world.join(agent, { level: agent + 1 });

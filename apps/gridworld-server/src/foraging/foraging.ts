@@ -29,16 +29,16 @@ import { tileSide } from "./tiles.ts";
 /**
  * A board of Level-Based Foraging and the agents that have joined it.
  *
- * An agent joins, then a reset or `enter` puts it on the board. Whatever depends on an order
- * goes by the order of joining. Every method that takes an agent throws a
- * {@link ForagingError} `unknown-agent` if it has not joined. Observations of an agent need
- * it on the board (`wrong-state`); each returns memory that the caller owns.
+ * An agent joins, then a reset or `enter` puts it on the board. Agents are processed in the order
+ * of joining. Every method that takes an agent throws a {@link ForagingError} `unknown-agent` if it
+ * has not joined. Observations of an agent throw `wrong-state` if it is not on the board; each
+ * returns memory that the caller owns.
  *
  * Source: Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021.
  */
 export interface Foraging<Agent extends AgentKey = AgentKey> {
   readonly settings: ForagingSettings;
-  /** How the sequence stands; `interrupted` before the first reset. */
+  /** Status of the sequence; `interrupted` before the first reset. */
   readonly status: ForagingStatus;
   /** Ticks of the sequence so far, 0…max_steps: the observation `step`. */
   readonly stepCount: number;
@@ -49,13 +49,13 @@ export interface Foraging<Agent extends AgentKey = AgentKey> {
    * @throws {ForagingError} `already-joined`, `world-full`, or `invalid-setting`.
    */
   join(agent: Agent, options?: JoinOptions): void;
-  /** Forgets an agent; if it is on the board it vanishes. */
+  /** Removes an agent, from the board too. */
   leave(agent: Agent): void;
-  /** Tells whether a joined agent is on the board. */
+  /** Returns true if a joined agent is on the board. */
   isOnBoard(agent: Agent): boolean;
 
   /**
-   * Starts a sequence with exactly these agents on the board; their order means nothing.
+   * Starts a sequence with exactly these agents on the board, in any order.
    *
    * @throws {ForagingError} `wrong-state`: no agent is given.
    */
@@ -72,21 +72,26 @@ export interface Foraging<Agent extends AgentKey = AgentKey> {
   remove(agent: Agent): void;
 
   /**
-   * Plays one tick; an agent without an action does nothing, an action without an agent on the board is ignored.
+   * Plays one tick. An agent without an action does nothing; an action without an agent on the
+   * board is ignored.
    *
    * @throws {ForagingError} `wrong-state`: no sequence runs; `invalid-action`: not 0…5.
    */
   step(actions: ReadonlyMap<Agent, number>): void;
-  /** Returns what the last tick gave an agent, a float32; 0 before its first and off the board. */
+  /**
+   * Returns an agent's reward of the last tick, a float32; 0 before the first tick and off the
+   * board.
+   */
   rewardOf(agent: Agent): number;
 
   /**
-   * Returns what an agent sees: uint8 [2·sight+1, 2·sight+1, 4], channels agent level, food level, accessible, self.
+   * Returns an agent's view: uint8 [2·sight+1, 2·sight+1, 4], channels agent level, food level,
+   * accessible, self.
    *
-   * Fills and returns `out` instead of new memory if given; it must have that length.
+   * Fills and returns `out` if given; it must have that length.
    */
   grid(agent: Agent, out?: Uint8Array): Uint8Array;
-  /** Returns where an agent is: int32 [2], row and col. */
+  /** Returns an agent's cell: int32 [2], row and col. */
   position(agent: Agent): Int32Array;
   /** Returns an agent's level, 1…85. */
   level(agent: Agent): number;
@@ -104,12 +109,11 @@ export interface Foraging<Agent extends AgentKey = AgentKey> {
 }
 
 /**
- * Makes a board that nobody has joined.
+ * Creates a board without agents.
  *
- * The same settings, numbers from `random`, calls and actions give the same sequences, bit
- * for bit.
+ * The same settings, numbers from `random`, calls and actions give the same sequences, bit for bit.
  *
- * @param settings Those absent take their defaults; see {@link ForagingSettings}.
+ * @param settings Absent settings have their defaults; see {@link ForagingSettings}.
  * @throws {ForagingError} `invalid-setting` or `invalid-layout`.
  */
 export function createForaging<Agent extends AgentKey = AgentKey>(

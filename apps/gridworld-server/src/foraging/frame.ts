@@ -4,13 +4,13 @@ import { agentColour, type Colour, faintInk, foodBody, ground, ink } from "./pal
 import type { Forager } from "./roster.ts";
 import type { ForagingStatus } from "./rules.ts";
 
-/** What a frame shows of an agent. */
+/** Properties of an agent that a frame shows. */
 export type FramedAgent = Pick<
   Forager,
   "onBoard" | "row" | "col" | "level" | "slot" | "name" | "reward"
 >;
 
-/** What a frame shows. */
+/** Properties of a board that a frame shows. */
 export interface FrameSource {
   readonly board: Pick<Board, "height" | "width" | "food">;
   readonly foragers: readonly FramedAgent[];
@@ -19,7 +19,7 @@ export interface FrameSource {
   readonly status: ForagingStatus;
 }
 
-/** How a kind of frame writes a cell, as wide as all are. */
+/** Writer of a frame's cells, all of one width. */
 interface Style {
   readonly agent: (level: number, slot: number, width: number) => string;
   readonly food: (level: number, width: number) => string;
@@ -47,7 +47,7 @@ export const plainLegend = legendOf(plainStyle);
 /**
  * Draws a frame for a terminal with 24-bit colour: agents in the colour of their slot, food red.
  *
- * It moves no cursor and clears nothing: that is for whoever prints it.
+ * It neither moves the cursor nor clears the screen.
  */
 export function drawAnsiFrame(source: FrameSource): string {
   return drawFrame(source, ansiStyle);
@@ -100,7 +100,9 @@ function drawFrame({ board, foragers, step, maxSteps, status }: FrameSource, sty
   return `${[headline, ...rows.map((row) => row.join("")), ...agents].join("\n")}\n`;
 }
 
-/** The widest level on the board and a character on each side of it. */
+/**
+ * Returns the width of a cell: the longest level on the board and a character on each side of it.
+ */
 function cellWidth(board: FrameSource["board"], foragers: readonly FramedAgent[]): number {
   let highest = 0;
   for (const { level } of board.food) {
@@ -122,7 +124,7 @@ function paint(text: string, foreground: Colour, background: Colour): string {
   return `\u001b[38;2;${foreground.join(";")};48;2;${background.join(";")}m${text}\u001b[0m`;
 }
 
-/** A name comes from a stranger: control characters in it could drive the terminal. */
+/** Names come from clients: control characters in them could control the terminal. */
 function printable(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?");
 }

@@ -2,14 +2,14 @@
 import { ForagingError } from "./errors.ts";
 import { maxSide } from "./limits.ts";
 
-/** One agent or one food of a drawing: where it stands and its level, 1 or more. */
+/** An agent or food of a drawing: its cell and its level, 1 or more. */
 export interface LayoutItem {
   readonly row: number;
   readonly col: number;
   readonly level: number;
 }
 
-/** A drawing of the board, read; agents and food are in reading order. */
+/** A parsed drawing of the board; agents and food are in reading order. */
 export interface Layout {
   readonly height: number;
   readonly width: number;
@@ -18,14 +18,14 @@ export interface Layout {
 }
 
 /**
- * Reads a drawing of the board, a row a line, north first.
+ * Parses a drawing of the board, one line per row, north first.
  *
- * `.` is an empty cell, `a`…`z` an agent of level 1…26, `1`…`9` food of that level. Blanks
- * around a line and empty lines before and after the drawing are ignored, so that it can
- * be a template literal; rows and columns in messages count from 0 without them.
+ * `.` is an empty cell, `a`…`z` an agent of level 1…26, `1`…`9` food of that level. Blanks around a
+ * line and empty lines before and after the drawing are ignored, so that it can be a template
+ * literal; rows and columns in messages count from 0 without them.
  *
- * @throws {ForagingError} `invalid-layout`: nothing drawn, lines of different lengths, a
- *   side beyond {@link maxSide}, or a character that is none of these; it names the place.
+ * @throws {ForagingError} `invalid-layout`: an empty drawing, lines of different lengths, a side
+ *   beyond {@link maxSide}, or an unknown character; it names the place.
  */
 export function parseLayout(text: string): Layout {
   const lines = text

@@ -29,7 +29,7 @@ describe("the grid", () => {
     expect(channel(world, 1, 1)).toEqual(["00000", "00000", "00030", "00000", "00000"]);
   });
 
-  it("shows where one could stand: not off the board, not on an agent, not on food", () => {
+  it("shows accessible cells: none off the board, with an agent or with food", () => {
     expect(channel(world, 1, 2)).toEqual(["00000", "00111", "01001", "01110", "00000"]);
   });
 
@@ -51,7 +51,7 @@ describe("the grid", () => {
     expect(channel(far, 1, 0)).toEqual(["000", "020", "000"]);
   });
 
-  it("shows the one who joined later where two stand on one cell", () => {
+  it("shows the agent that joined later if two share a cell", () => {
     const stacked = play(scene("ab.c.1", { sight: 1 }), "east", "east", "west");
     expect(channel(stacked, 0, 0)).toEqual(["000", "020", "000"]);
     expect(channel(stacked, 1, 0)).toEqual(["000", "020", "000"]);
@@ -68,7 +68,7 @@ describe("the grid", () => {
     expect(channel(strong, 0, 1).join("").match(/255/g)).toHaveLength(4);
   });
 
-  it("fills the memory it is given, whatever was in it", () => {
+  it("overwrites the given memory completely", () => {
     const out = new Uint8Array(100).fill(7);
     expect(world.grid(0, out)).toBe(out);
     expect(out).toEqual(world.grid(0));
@@ -95,7 +95,7 @@ describe("agents, food, position, level and step", () => {
     expect([...world.food()]).toEqual([0, 0, 0, 0, 3, 2, 0, 0, 0]);
   });
 
-  it("tell one agent's place, level and the ticks so far", () => {
+  it("contain one agent's position, level and the ticks so far", () => {
     const world = play(scene("a.1\n..c"), "none", "west");
     expect(world.position(1)).toEqual(Int32Array.of(1, 1));
     expect(world.level(1)).toBe(3);

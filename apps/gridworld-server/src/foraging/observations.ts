@@ -2,20 +2,20 @@
 import type { Board } from "./board.ts";
 import type { Forager } from "./roster.ts";
 
-/** How many numbers a cell of the grid has: agent level, food level, accessible, self. */
+/** Numbers per cell of the grid: agent level, food level, accessible, self. */
 export const gridChannels = 4;
 
-/** How many numbers an agent has in `agents`: row, col, level, present. */
+/** Numbers per agent in `agents`: row, col, level, present. */
 export const agentFields = 4;
 
-/** How many numbers a food has in `food`: row, col, level. */
+/** Numbers per food in `food`: row, col, level. */
 export const foodFields = 3;
 
 /**
- * Writes what an agent sees around itself: uint8 [2·sight+1, 2·sight+1, 4], itself in the centre.
+ * Writes an agent's view: uint8 [2·sight+1, 2·sight+1, 4], with the agent in the centre.
  *
- * Where two stand on one cell, the level is that of the one who joined later, as in the
- * reference, even in the centre. Off the board all is 0.
+ * If two agents share a cell, its level is that of the one that joined later, as in the reference,
+ * even in the centre. Off the board all is 0.
  */
 export function writeGrid(
   out: Uint8Array,
@@ -56,7 +56,7 @@ export function writeGrid(
   out[(sight * side + sight) * gridChannels + 3] = 1;
 }
 
-/** Writes every agent by its slot: int32 [max_agents, 4], zeros for whoever is off the board. */
+/** Writes every agent by its slot: int32 [max_agents, 4], zeros for an agent off the board. */
 export function writeAgents(out: Int32Array, foragers: readonly Forager[]): void {
   out.fill(0);
   for (const { onBoard, slot, row, col, level } of foragers) {
@@ -71,7 +71,7 @@ export function writeAgents(out: Int32Array, foragers: readonly Forager[]): void
   }
 }
 
-/** Writes every food in the order it was drawn: int32 [food, 3], zeros for what is gone. */
+/** Writes all food in the order it was drawn: int32 [food, 3], zeros for loaded food. */
 export function writeFood(out: Int32Array, board: Board): void {
   out.fill(0);
   let at = 0;

@@ -9,7 +9,7 @@ export const ground: Colour = [38, 46, 41];
 /** The thin line between cells, and the ground around what stands on one. */
 export const groundEdge: Colour = [29, 35, 31];
 
-/** The ground around the agent whose picture it is. */
+/** The ground around the agent that the picture is for. */
 export const highlight: Colour = [255, 221, 87];
 
 /** An apple. */
@@ -35,7 +35,7 @@ const agentBodies: readonly Colour[] = [
   [104, 104, 112],
 ];
 
-/** Returns the colour of the agents in a slot; eight of them, then they repeat. */
+/** Returns the colour of the agent in a slot; eight colours, repeated. */
 export function agentColour(slot: number): Colour {
   return agentBodies[slot % agentBodies.length] ?? ink;
 }

@@ -16,8 +16,8 @@ import { agentTile, emptyTile, foodTile, type Tile, tileSide, writeLevel } from 
 /**
  * Draws the whole board: uint8 [height·8, width·8, 3], a tile of 8 by 8 pixels a cell.
  *
- * Agents are rounded squares in the colour of their slot, food is an apple, each with its
- * level; `self` stands on bright ground. Where two stand on one cell the later one shows,
+ * Agents are rounded squares in the colour of their slot, food is an apple, each with its level;
+ * `self` stands on bright ground. If two agents share a cell, the one that joined later is drawn,
  * with the colour of the other in its corners.
  */
 export function drawPicture(

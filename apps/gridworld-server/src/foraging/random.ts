@@ -3,7 +3,7 @@
 /** Draws the next number of a seeded source, uniform in [0, 1). */
 export type Random = () => number;
 
-/** Draws an integer uniform in `low`…`high`, both included; takes one number from the source. */
+/** Draws an integer uniform in `low`…`high`, both included; draws one number. */
 export function drawInteger(random: Random, low: number, high: number): number {
   return low + Math.floor(random() * (high - low + 1));
 }

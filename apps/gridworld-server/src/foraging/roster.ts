@@ -3,18 +3,18 @@ import { ForagingError } from "./errors.ts";
 import { maxLevel, maxNameLength } from "./limits.ts";
 import { integer } from "./settings.ts";
 
-/** What may tell agents apart; the simulation only compares it. */
+/** Key of an agent; the simulation only compares it. */
 export type AgentKey = string | number | bigint;
 
-/** What an agent gives as it joins. */
+/** Options that an agent may give when it joins. */
 export interface JoinOptions {
-  /** Its level, 1…85, in every sequence; default drawn, or the layout's. */
+  /** Level, 1…85, in every sequence. Default: drawn, or the layout's. */
   readonly level?: number | undefined;
-  /** What pictures call it, at most 64 characters; default `agent 1`, … by its slot. */
+  /** Name in pictures, at most 64 characters. Default: `agent 1`, … by slot. */
   readonly name?: string | undefined;
 }
 
-/** One joined agent's body; row, col and level mean something only on the board. */
+/** The state of a joined agent; row, col and level are valid only on the board. */
 export interface Forager {
   readonly name: string;
   /** Its row in the `agents` observation, stable while it is joined. */
@@ -24,20 +24,20 @@ export interface Forager {
   row: number;
   col: number;
   level: number;
-  /** Of the last tick, as a float32. */
+  /** Reward of the last tick, a float32. */
   reward: number;
-  /** Scratch of one tick: the cell it claims, and whether it loads. */
+  /** Scratch of one tick: the claimed cell, and true if the agent loads. */
   destination: number;
   loading: boolean;
 }
 
-/** Who has joined; `inOrder` is in the order of joining, the order of all that follows. */
+/** Joined agents; `inOrder` is in the order of joining, in which they are processed. */
 export interface Roster<Agent extends AgentKey> {
   readonly inOrder: Forager[];
   readonly byKey: Map<Agent, Forager>;
 }
 
-/** Makes a roster that nobody has joined. */
+/** Creates an empty roster. */
 export function createRoster<Agent extends AgentKey>(): Roster<Agent> {
   return { inOrder: [], byKey: new Map() };
 }
@@ -85,7 +85,7 @@ export function addForager<Agent extends AgentKey>(
   return forager;
 }
 
-/** Takes an agent out, so that its slot is free; it must be off the board already. */
+/** Removes an agent and frees its slot; it must be off the board already. */
 export function dropForager<Agent extends AgentKey>(roster: Roster<Agent>, agent: Agent): void {
   const forager = findForager(roster, agent);
   roster.byKey.delete(agent);
@@ -93,7 +93,7 @@ export function dropForager<Agent extends AgentKey>(roster: Roster<Agent>, agent
 }
 
 /**
- * Returns an agent's body.
+ * Returns the state of a joined agent.
  *
  * @throws {ForagingError} `unknown-agent`: it has not joined, or has left.
  */

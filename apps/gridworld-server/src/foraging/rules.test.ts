@@ -66,7 +66,7 @@ describe("moving", () => {
     expect(play(scene(layout), "south", "east", "west", "north").text()).toBe(layout);
   });
 
-  it("counts whoever stays, and whoever loads, as a claimant of its cell", () => {
+  it("counts an agent that stays or loads as a claimant of its cell", () => {
     expect(play(scene("ab.1"), "east", "none").text()).toBe("ab.1");
     expect(play(scene("ac4"), "east", "load").text()).toBe("ac4");
   });
@@ -81,7 +81,7 @@ describe("moving", () => {
     ]);
   });
 
-  it("lets those two part, and holds both when both stay", () => {
+  it("lets those two separate, and keeps both when both stay", () => {
     const world = play(scene("ab.c.1"), "east", "east", "west");
     expect(places(play(world, "none", "none", "none"), 2)).toEqual([
       [0, 1],
@@ -140,7 +140,7 @@ describe("loading", () => {
     expect([world.rewardOf(0), world.rewardOf(1)]).toEqual([6, 3]);
   });
 
-  it("takes the penalty from each whose load fails, and from nobody else", () => {
+  it("subtracts the penalty only from each agent whose load fails", () => {
     const world = play(scene(".a.\na9a\n...", { penalty: 0.1 }), "load", "load", "none");
     expect([0, 1, 2].map((agent) => world.rewardOf(agent))).toEqual([
       Math.fround(-0.1),
@@ -150,11 +150,11 @@ describe("loading", () => {
     expect(world.text()).toContain("9");
   });
 
-  it("takes no penalty for a load with no food beside", () => {
+  it("subtracts no penalty for a load without food beside the agent", () => {
     expect(play(scene("a..1", { penalty: 1 }), "load").rewardOf(0)).toBe(0);
   });
 
-  it("does not take for a loader who moves up to the food in the same tick", () => {
+  it("does not count an agent that moves beside the food in the same tick as a loader", () => {
     expect(play(scene("a.1"), "east").text()).toBe(".a1");
     expect(play(scene("a.1"), "load").rewardOf(0)).toBe(0);
   });
@@ -179,12 +179,12 @@ describe("loading", () => {
     expect(world.status).toBe("terminated");
   });
 
-  it("adds up what one food gives and another's failure takes", () => {
+  it("adds the reward of one food and the penalty of another", () => {
     const world = play(scene("1a9", { penalty: 0.5 }), "load");
     expect(world.rewardOf(0)).toBe(Math.fround(1 / 10 - 0.5));
   });
 
-  it("rewards a tick, not what came before it", () => {
+  it("rewards only the last tick", () => {
     const world = play(scene("a1.1"), "load");
     expect(world.rewardOf(0)).toBe(0.5);
     expect(play(world, "none").rewardOf(0)).toBe(0);
@@ -234,7 +234,7 @@ describe("the end of a sequence", () => {
 });
 
 describe("actions", () => {
-  it("are none when missing, and ignored when nobody on the board has sent them", () => {
+  it("count as none when missing, and are ignored from agents off the board", () => {
     const world = scene("ab.c.1");
     world.remove(2);
     world.step(

@@ -3,7 +3,7 @@ import { type Board, changeOccupants, type Food } from "./board.ts";
 import type { Forager } from "./roster.ts";
 import type { ForagingSettings } from "./settings.ts";
 
-/** Names the actions: what an agent may do in a tick, and the number that says so. */
+/** Actions of an agent by name, with their numbers. */
 export const foragingActions = {
   none: 0,
   north: 1,
@@ -13,14 +13,17 @@ export const foragingActions = {
   load: 5,
 } as const;
 
-/** Tells whether a sequence runs, ended with its food (terminated), or at its limit (interrupted). */
+/**
+ * Status of a sequence: running, ended because its food is loaded (terminated), or at its limit
+ * (interrupted).
+ */
 export type ForagingStatus = "running" | "terminated" | "interrupted";
 
 /**
- * Turns an agent's action into the cell it claims and whether it loads, by the board as it is.
+ * Sets the cell that an agent claims and its load flag from its action and the current board.
  *
- * A move off the grid or into food becomes none. So does a load with no food beside, of
- * itself: either claims the agent's own cell, and there is nothing to count it for.
+ * A move off the grid or into food becomes `none`, and so does a load without food beside the
+ * agent: either claims the agent's own cell.
  */
 export function declare(board: Board, forager: Forager, action: number): void {
   const { row, col } = forager;
@@ -41,11 +44,11 @@ export function declare(board: Board, forager: Forager, action: number): void {
 }
 
 /**
- * Plays one tick of what every agent on the board has declared: first moves, then loads.
+ * Plays one tick with the declared actions of all agents on the board: first moves, then loads.
  *
  * Sets each agent's reward, rounded once to float32. Allocates nothing. Source: the step of
- * Level-Based Foraging (Papoudakis et al. 2021). Where food stands so close that an agent
- * can load two at once, which only a layout does, it counts for each of them.
+ * Level-Based Foraging (Papoudakis et al. 2021). If an agent is next to two foods, which only a
+ * layout can produce, its load counts for both.
  */
 export function playTick(
   board: Board,
@@ -66,7 +69,10 @@ export function playTick(
   }
 }
 
-/** Tells how a sequence stands after `step` ticks; food that runs out comes before the limit. */
+/**
+ * Returns the status of a sequence after `step` ticks; loading the last food takes precedence over
+ * the limit.
+ */
 export function statusAfter(board: Board, step: number, maxSteps: number): ForagingStatus {
   if (!board.food.some((food) => food.level > 0)) {
     return "terminated";
@@ -75,10 +81,10 @@ export function statusAfter(board: Board, step: number, maxSteps: number): Forag
 }
 
 /**
- * Moves whoever claims a cell alone.
+ * Moves each agent that is the only one to claim a cell.
  *
- * A cell's occupant that fails to leave has claimed another cell, so whoever enters still
- * claims it alone: then two stand on one cell, as in the reference.
+ * An agent that fails to leave its cell has claimed another one, so the agent that enters is still
+ * the only claimant: then two share one cell, as in the reference.
  */
 function move(board: Board, foragers: readonly Forager[]): void {
   const { claims, width } = board;

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createForaging, type Foraging } from "./foraging.ts";
 import { places, seeded } from "./testing.ts";
 
-/** Tells who is present in each slot. */
+/** Returns which slots have an agent. */
 function slots(world: Foraging<never>): number[] {
   return [...world.agents()].filter((_, index) => index % 4 === 3);
 }
@@ -64,7 +64,7 @@ describe("any sequence", () => {
     );
   });
 
-  it("only ever loses food, and pays for exactly what is gone", () => {
+  it("never gains food, and rewards exactly the loaded food", () => {
     fc.assert(
       fc.property(plan, (drawn) => {
         const { world, agents } = start({ ...drawn, penalty: 0 });
@@ -114,7 +114,7 @@ describe("any sequence", () => {
     );
   });
 
-  it("never has more agents than have joined, through all their coming and going", () => {
+  it("never has more agents than have joined, as they come and go", () => {
     const moves = fc.array(
       fc.tuple(
         fc.constantFrom("join", "leave", "enter", "remove", "reset", "step", "step"),

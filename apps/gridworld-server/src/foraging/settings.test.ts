@@ -24,7 +24,7 @@ describe("resolveSettings", () => {
     });
   });
 
-  it("sees as far as the larger side unless told", () => {
+  it("has a default sight of the larger side", () => {
     expect(settingsOf({ height: 5, width: 9 }).sight).toBe(9);
     expect(settingsOf({ height: 5, width: 9, sight: 2 }).sight).toBe(2);
   });
@@ -39,7 +39,7 @@ describe("resolveSettings", () => {
     expect(settingsOf({ ...input, width: 4 }).width).toBe(4);
   });
 
-  it("takes a blank layout for none", () => {
+  it("ignores a blank layout", () => {
     expect(settingsOf({ layout: "" })).toEqual(settingsOf({}));
   });
 
@@ -70,7 +70,7 @@ describe("resolveSettings", () => {
     expectRefusal(() => settingsOf({ maxFoodLevel: 86 }), "invalid-setting", "max_food_level");
   });
 
-  it("refuses food levels the wrong way round, but not against the 0 that stands for a sum", () => {
+  it("refuses a max_food_level below min_food_level, but accepts 0, which means a sum", () => {
     const input = { minFoodLevel: 3, maxFoodLevel: 2 };
     expectRefusal(
       () => settingsOf(input),
@@ -94,7 +94,7 @@ describe("resolveSettings", () => {
     [{ maxSteps: 2 ** 31 }, "max_steps"],
     [{ penalty: -0.1 }, "penalty"],
     [{ penalty: Number.NaN }, "penalty"],
-  ])("refuses %o by name, with what came", (input, name) => {
+  ])("refuses %o by name, with the received value", (input, name) => {
     const [received] = Object.values(input);
     expectRefusal(() => settingsOf(input), "invalid-setting", `${name}: `, `received ${received}`);
   });

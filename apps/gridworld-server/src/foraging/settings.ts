@@ -4,7 +4,7 @@ import { type Layout, parseLayout } from "./layout.ts";
 import { maxInt32, maxLevel, maxSide } from "./limits.ts";
 
 /**
- * What a board is made by, complete.
+ * Complete settings of a board.
  *
  * Source: Albrecht & Ramamoorthy 2013; Papoudakis et al. 2021; ranges are ours.
  */
@@ -15,7 +15,7 @@ export interface ForagingSettings {
   readonly width: number;
   /** Most agents that may join, at least 1; default 4, or as many as the layout draws if more (fewer where it leaves fewer cells). */
   readonly maxAgents: number;
-  /** Agents that whoever runs the board waits for, 1…maxAgents; default 1. Not enforced here. */
+  /** Agents that the server of the board waits for, 1…maxAgents; default 1. Not enforced here. */
   readonly minAgents: number;
   /** Most food, at least 1, the rows of the `food` observation; default 4, or as many as the layout draws if more. */
   readonly food: number;
@@ -31,27 +31,27 @@ export interface ForagingSettings {
   readonly maxSteps: number;
   /** Gives every food the highest level; default false. */
   readonly cooperative: boolean;
-  /** Taken from the reward of each whose load fails, at least 0; default 0. */
+  /** Subtracted from the reward of each agent whose load fails, at least 0; default 0. */
   readonly penalty: number;
   /** Scales rewards so that all food of a sequence is worth 1 in all; default true. */
   readonly normalizeReward: boolean;
-  /** Draws where food and agents stand at each reset (see `parseLayout`); default none, nor when blank. */
+  /** Layout of food and agents at each reset (see `parseLayout`); default, and if blank: none. */
   readonly layout?: string;
 }
 
-/** A part of the settings, as a caller gives it: what is absent or undefined takes its default. */
+/** Some of the settings; absent or undefined ones have their defaults. */
 export type ForagingSettingsInput = {
   readonly [Key in keyof ForagingSettings]?: ForagingSettings[Key] | undefined;
 };
 
-/** Complete settings and the drawing in them, read. */
+/** Complete settings and their parsed layout. */
 export interface ResolvedSettings {
   readonly settings: ForagingSettings;
   readonly layout: Layout | undefined;
 }
 
 /**
- * Completes settings with their defaults and checks each, and each against the others.
+ * Completes settings with their defaults and validates them, also against each other.
  *
  * Messages name a setting as the protocol does (`max_agents`).
  *

@@ -6,7 +6,7 @@ import type { Random } from "./random.ts";
 import { foragingActions } from "./rules.ts";
 import type { ForagingSettingsInput } from "./settings.ts";
 
-/** Makes a seeded source for tests (mulberry32). */
+/** Creates a seeded source for tests (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -17,12 +17,12 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** A source for scenes in which nothing is left to chance. */
+/** A source for scenes without chance. */
 export const noRandom: Random = () => {
   throw new Error("expected nothing to be drawn");
 };
 
-/** Makes a board as drawn, with as many agents as it draws, named 0, 1, … in reading order, and resets it. */
+/** Creates and resets a board from a drawing, whose agents are named 0, 1, … in reading order. */
 export function scene(layout: string, settings: ForagingSettingsInput = {}): Foraging<number> {
   const world = createForaging<number>({ ...settings, layout }, noRandom);
   const agents = parseLayout(layout).agents.map((_, index) => index);
@@ -33,7 +33,7 @@ export function scene(layout: string, settings: ForagingSettingsInput = {}): For
   return world;
 }
 
-/** Plays a tick of what each agent does, in the order of joining. */
+/** Plays a tick with the action of each agent, in the order of joining. */
 export function play(
   world: Foraging<number>,
   ...actions: (keyof typeof foragingActions)[]
@@ -42,7 +42,7 @@ export function play(
   return world;
 }
 
-/** Returns a drawing as `text()` gives it, from a template literal. */
+/** Returns a drawing in the format of `text()`, from a template literal. */
 export function drawn(layout: string): string {
   return layout
     .trim()
@@ -56,7 +56,7 @@ export function places(world: Foraging<number>, count: number): number[][] {
   return Array.from({ length: count }, (_, agent) => [...world.position(agent)]);
 }
 
-/** Expects a call to be refused for a reason, with a message that has each of these in it. */
+/** Expects a call to be refused for a reason, with a message that contains each of the texts. */
 export function expectRefusal(call: () => unknown, reason: string, ...parts: string[]): void {
   let caught: unknown;
   try {

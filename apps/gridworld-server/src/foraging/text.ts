@@ -3,11 +3,11 @@ import type { Board } from "./board.ts";
 import type { Forager } from "./roster.ts";
 
 /**
- * Draws the board in the notation of a layout, a row a line, without a last line break.
+ * Draws the board in the notation of a layout, one line per row, without a last line break.
  *
- * Levels the notation has no character for are `@` (an agent above 26) and `+` (food above
- * 9); otherwise a layout made of it stands as the board does. Of two agents on one cell
- * the one who joined later shows.
+ * Levels that the notation cannot express are `@` (an agent above 26) and `+` (food above 9);
+ * otherwise the text is a layout of the same board. If two agents share a cell, the one that joined
+ * later is drawn.
  */
 export function drawText(board: Board, foragers: readonly Forager[]): string {
   const rows = Array.from({ length: board.height }, () => Array<string>(board.width).fill("."));

@@ -115,7 +115,7 @@ describe("the origin of an error", () => {
     await scene.connection.close({ timeoutMs: 0 });
   });
 
-  test("tells a server where nobody listens, with the cause", async () => {
+  test("tells a server where no server listens, with the cause", async () => {
     const gone = await listen({ onStream: () => {} });
     await gone.close();
     const error: unknown = await connect(gone.url).catch((thrown: unknown) => thrown);

@@ -291,7 +291,7 @@ describe("closing", () => {
     const closing = server.listener.close({ graceMs: 30_000 });
     await goaway;
     const error = await openStream(server.address).catch((thrown) => thrown);
-    expect(errorOf(error).message).toContain("nobody listens");
+    expect(errorOf(error).message).toContain("no server listens");
     call.http2.write(frame(bytesOf(named("last"))));
     await served.seen("message");
     call.http2.end();

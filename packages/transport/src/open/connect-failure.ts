@@ -38,9 +38,9 @@ function reasonOf(address: Address, cause: Error | undefined): string {
   const code = codeOf(cause);
   switch (code) {
     case "ECONNREFUSED":
-      return `nobody listens on ${at}; start the server or check the address`;
+      return `no server listens on ${at}; start the server or check the address`;
     case "ENOENT":
-      return `nobody listens on ${at}: there is no such file; start the server or check the path`;
+      return `no server listens on ${at}: there is no such file; start the server or check the path`;
     case "EACCES":
       return `${at} cannot be opened: expected a file that this user may write; change its permissions or those of its folder`;
     case "ENOTFOUND":
@@ -54,7 +54,7 @@ function reasonOf(address: Address, cause: Error | undefined): string {
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
       return `expected TLS on ${at}, received plain text; use http://${at} if the server has no TLS`;
     case "ERR_TLS_CERT_ALTNAME_INVALID":
-      return `the certificate of ${at} is for another name; use that name, or say tls.serverName (${cause?.message})`;
+      return `the certificate of ${at} is for another name; use that name, or set tls.serverName (${cause?.message})`;
     default:
   }
   if (isCertificateError(code)) {

@@ -53,7 +53,7 @@ describe.each([
     const error = await failureOf(open(closed.address));
     expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
     expect(error.message).toBe(
-      `nobody listens on ${closed.address}; start the server or check the address`,
+      `no server listens on ${closed.address}; start the server or check the address`,
     );
   });
 

@@ -46,7 +46,7 @@ test("a close removes the socket's file", async () => {
   expect(existsSync(path)).toBe(false);
   const error = await openStream(`unix:${path}`).catch(errorOf);
   expect(error).toMatchObject({ code: "UNAVAILABLE" });
-  expect(String(error)).toContain(`nobody listens on unix:${path}`);
+  expect(String(error)).toContain(`no server listens on unix:${path}`);
 });
 
 test("the file that a killed server left behind is replaced", async () => {

@@ -207,7 +207,9 @@ describe("the origins that may open a WebSocket", () => {
   });
 
   test("the error of an address without WebSockets names the cause", async () => {
-    await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(/nobody listens on 127.0.0.1:1/);
+    await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(
+      /no server listens on 127.0.0.1:1/,
+    );
   });
 });
 

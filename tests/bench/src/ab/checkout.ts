@@ -18,10 +18,10 @@ const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const run = promisify(execFile);
 
 /**
- * Returns the checkout to compare with: a folder that is built already, or a commit, which is checked out and built
- * in a temporary worktree that later runs use again.
+ * Returns the checkout to compare with: a folder that is built already, or a commit, which is
+ * checked out and built in a temporary worktree that later runs reuse.
  *
- * @throws Error when BASE is neither, or the build fails.
+ * @throws Error if BASE is neither, or the build fails.
  */
 export async function checkoutOf(
   base: string,

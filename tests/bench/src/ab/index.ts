@@ -44,10 +44,10 @@ interface Row {
 }
 
 /**
- * Compares this tree with a commit before it, table by table: both play in turns, and what counts are the ratios
- * of turns that follow each other.
+ * Compares this tree with an earlier commit, table by table: both play in turns, and the figures
+ * are ratios of adjacent turns.
  *
- * @throws Error when the base is not found or does not build.
+ * @throws Error if the base is not found or does not build.
  */
 export async function* runAb(
   base: string,
@@ -182,7 +182,7 @@ function rowOf(
 const cpuOf = ({ serverCpuMicros, clientCpuMicros }: Sample): number =>
   (serverCpuMicros ?? 0) + clientCpuMicros;
 
-/** Each side's own bench of the codec, a process of its own for every turn. */
+/** Runs each side's own bench of the codec, in a new process for every turn. */
 async function compareCodec(
   { name: base, folder }: Checkout,
   isQuick: boolean,

@@ -11,10 +11,10 @@ export interface StepRows {
   readonly modes: readonly Mode[];
 }
 
-/** Contenders of those tables that are this repository's. */
+/** Contenders of those tables that this repository implements. */
 const own = ["ours", "ours-each", "ours-reuse", "reuse", "environments"];
 
-/** The tables of steps, without the contenders of others. */
+/** Tables of steps without the other contenders. */
 export const stepRows: ReadonlyMap<string, StepRows> = new Map(
   [smallSteps, largeSteps, clientSteps].map((table) => [table.name, rowsOf(table)]),
 );

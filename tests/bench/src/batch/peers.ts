@@ -8,7 +8,7 @@ import { cartPole, cartPoles, frames } from "./worlds.ts";
 /** As many slots as steps are in flight, on one stream. */
 export const batchSlots: Peer = batched(cartPole);
 
-/** The same, simulated in arrays. */
+/** The same environments, simulated in arrays. */
 export const batchArrays: Peer = batched(cartPoles);
 
 /** The same, with large observations. */
@@ -51,7 +51,7 @@ async function served(world: WorldDefinition) {
   return { port: server.port, close: () => server.close() };
 }
 
-/** Steps a vector; each slot of each step counts. */
+/** Steps a vector; each slot counts as one step. */
 async function stepping(vector: Vector) {
   const { size } = vector;
   const push = new Int32Array(size);

@@ -121,13 +121,16 @@ const tables: readonly RpcTable[] = [
   },
 ];
 
-/** Steps a second that a contender has to reach, on a machine with nothing else to do. */
+/** Steps per second that a contender must reach on an idle machine. */
 const floors = [
   { contender: "slots", mode: "slots256", least: 1e6 },
   { contender: "arrays", mode: "slots1024", least: 5e6 },
 ] as const;
 
-/** Measures batches on one stream against streams, and against vectors in the learner's own process. */
+/**
+ * Measures batches on one stream against several streams, and against vectors in the learner's own
+ * process.
+ */
 export async function runBatch(
   options: Options,
   onProgress: (text: string) => void,

@@ -3,7 +3,7 @@ import { CartPole, CartPoles } from "@dm-env-rpc/example-environment";
 import { defineEnvironment } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** CartPole as Gymnasium has it: four floats, 500 steps at most. */
+/** CartPole as in Gymnasium: four floats, 500 steps at most. */
 const specs = {
   actions: { push: t.discrete(2) },
   observations: { state: t.float32([4]) },

@@ -12,20 +12,20 @@ type Progress = (text: string) => void;
 const viewerCount = 50;
 const frameRate = 30;
 
-/** Of the agents' steps/s, with viewers to without, at least. */
+/** Least ratio of the agents' steps/s with viewers to those without. */
 const leastShare = 0.95;
-/** Of the CPU of a step, WebSocket to HTTP/2, at most. */
+/** Largest ratio of a step's CPU over WebSocket to that over HTTP/2. */
 const mostCpu = 1.15;
 
 /** One turn with viewers, and one without. */
 interface Watched {
   readonly steps: number;
   readonly watchedSteps: number;
-  /** Frames that the viewers received, a second and viewer. */
+  /** Frames per second that each viewer received. */
   readonly frames: number;
 }
 
-/** Measures what pages cost: viewers of a world, and WebSocket in place of HTTP/2. */
+/** Measures the cost of pages: viewers of a world, and WebSocket instead of HTTP/2. */
 export async function runBrowser(options: Options, onProgress: Progress): Promise<TableResult> {
   const watched = await measureViewers(options, onProgress);
   const share = summarize(watched.map(({ steps, watchedSteps }) => watchedSteps / steps));
@@ -105,7 +105,7 @@ async function measureViewers(options: Options, onProgress: Progress): Promise<r
         watching.ask("play", { ...play, group: "viewers" }),
       ]);
       await watching.ask("close", { group: "viewers" });
-      // The first turn is what the viewers' process takes to warm up.
+      // In the first turn the viewers' process warms up.
       if (turn > 0) {
         watched.push({
           steps: (alone.steps * 1_000) / alone.elapsedMs,

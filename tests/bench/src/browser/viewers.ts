@@ -4,7 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 import type { Peer } from "../peers/peer.ts";
 
-/** Viewers of the first world of a server, each over HTTP/1.1 as a page is; their steps are frames. */
+/** Viewers of a server's first world, each over HTTP/1.1 like a page; their steps are frames. */
 export const viewers: Peer = {
   async connect(load, port) {
     const transport = createConnectTransport({

@@ -9,7 +9,10 @@ import type { Load, Played } from "../loads/load.ts";
 import { moveAt, type Peer } from "../peers/peer.ts";
 import { type Agent, inLoops, inRounds } from "./turns.ts";
 
-/** As many connections as steps are in flight, with no environments: StepRequests on all of them before the next. */
+/**
+ * As many connections as steps are in flight, without environments: each round sends StepRequests
+ * on all of them.
+ */
 export const connectionsInRounds: Peer = inRounds(join);
 
 /** The same connections, each in a loop of its own. */
@@ -40,7 +43,7 @@ async function join(load: Load, port: number): Promise<Agent> {
   return agent;
 }
 
-/** What came, by name. */
+/** Observations of a response, by name. */
 function played({ observations }: StepResponse, table: SpecTable): Played {
   const step = { reward: 0, discount: 0, observation: {} as Record<string, unknown> };
   for (const { uid, tensor } of observations) {

@@ -23,7 +23,7 @@ const contenders: readonly Contender[] = [
 const modes: readonly Mode[] = [1, 8, 64, 256].map((slots) => ({
   id: `slots${slots}`,
   label: `${slots} ${slots === 1 ? "slot" : "slots"}`,
-  // One agent, who makes as many connections as it has slots.
+  // One agent, with one connection per slot.
   connections: 1,
   inFlight: slots,
 }));
@@ -40,7 +40,10 @@ const bars: readonly Bar[] = modes.flatMap(({ id: mode }) =>
   ]),
 );
 
-/** Vectors against as many connections without environments: the small step, each slot on a connection of its own. */
+/**
+ * Vectors against as many connections without environments: the small step, each slot on a
+ * connection of its own.
+ */
 export const clientSteps: RpcTable = {
   name: "client",
   title: "Vectors against bare connections (int8 in; two float32 and a uint8 [10,5] out)",

@@ -5,7 +5,7 @@ import { served } from "./served.ts";
 
 /** An agent on a connection of its own, in a world of its own. */
 export interface Agent {
-  /** Sends the action of a tick; resolves to what came. */
+  /** Sends the action of a tick; resolves with the time step. */
   step(tick: number): Promise<Played>;
   close(): Promise<void>;
 }

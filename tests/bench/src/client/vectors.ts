@@ -19,10 +19,10 @@ type Batch = VectorBatch<DynamicObservation>;
 /** As many slots as steps are in flight, all of them stepped at once; each batch has arrays of its own. */
 export const vectorSteps: Peer = stepping({});
 
-/** The same, where the next batch overwrites the last. */
+/** The same vector, where each batch overwrites the last. */
 export const vectorReuses: Peer = stepping({ buffers: "reuse" });
 
-/** The same slots, of which half are given as soon as they are ready, whichever they are. */
+/** The same slots, of which `recv` returns the half that is ready first. */
 export const vectorSends: Peer = {
   serve: served,
   async connect(load, port, count) {
@@ -109,7 +109,7 @@ async function makeVector(
   return await vectorize(count, slots, { ...options, batch: false, restart: "never" });
 }
 
-/** @throws Error when a row is not what the load shows at a tick. */
+/** @throws Error if a row is not what the load shows at a tick. */
 function checkRow(load: Load, tick: number, batch: Batch, row: number): void {
   const { data, shape } = tensorOf(batch.observation["board"]);
   const size = data.length / (shape[0] ?? 1);

@@ -3,7 +3,7 @@ import { type Effort, measure } from "./measure.ts";
 import { stepRaces } from "./step-rows.ts";
 import { type Goal, type Race, tensorRaces } from "./tensor-rows.ts";
 
-/** One row of the codec's table: microseconds, and how ours stands to its goals. */
+/** One row of the codec's table, in microseconds, with our ratios to the goals. */
 export interface CodecRow {
   readonly what: string;
   readonly generated: number | undefined;
@@ -13,7 +13,7 @@ export interface CodecRow {
   readonly goals: readonly CodecGoal[];
 }
 
-/** A goal with the speed that ours had. */
+/** A goal with our measured speed. */
 export interface CodecGoal extends Goal {
   readonly reached: number;
   readonly met: boolean;

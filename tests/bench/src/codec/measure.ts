@@ -7,20 +7,20 @@ export interface Contestant {
   readonly run: () => unknown;
 }
 
-/** How long to measure. */
+/** Number and duration of repetitions. */
 export interface Effort {
   readonly repetitions: number;
-  /** What one repetition of one contestant takes, at least. */
+  /** Least duration of one repetition of one contestant, in ms. */
   readonly batchMs: number;
 }
 
-/** Where results go, so that no run is optimized away. */
+/** Receives results, so that the engine cannot optimize a run away. */
 let sink: unknown;
 
 /**
- * Microseconds of one run of each contestant of each race: the median of
- * repetitions. Each repetition goes through all races, so that a slow spell of the
- * machine hits one repetition of everybody and not all of one race.
+ * Microseconds of one run of each contestant of each race: the median of repetitions. Each
+ * repetition goes through all races, so that a slow spell of the machine affects one repetition of
+ * every race rather than all of one race.
  */
 export function measure(
   races: readonly (readonly Contestant[])[],
@@ -37,7 +37,7 @@ export function measure(
   for (let repetition = 0; repetition < effort.repetitions; repetition++) {
     for (const contestants of entries) {
       for (const { run, batch, samples } of shuffled(contestants, repetition)) {
-        // Not timed: it pays for the garbage that the one before left.
+        // Not timed: it pays for the garbage of the previous contestant.
         time(run, Math.ceil(batch / 4));
         samples.push(time(run, batch) / batch);
       }
@@ -49,7 +49,7 @@ export function measure(
   );
 }
 
-/** Another order in each repetition, so that nobody always comes behind the same one. */
+/** Returns another order for each repetition, so that no contestant always follows the same one. */
 function shuffled<T>(entries: readonly T[], repetition: number): T[] {
   const random = seeded(repetition + 1);
   return entries
@@ -64,7 +64,7 @@ function calibrate(run: () => unknown, batchMs: number): number {
   for (;;) {
     const elapsed = time(run, batch);
     if (elapsed >= batchMs) {
-      // Once more, with what the compiler made of it meanwhile.
+      // Once more, with the compiled code.
       const again = time(run, batch);
       return Math.max(1, Math.ceil((batch * batchMs) / Math.max(again, 0.001)));
     }
@@ -85,7 +85,7 @@ function median(samples: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] as number;
 }
 
-/** The last result: an engine may not drop what somebody could read. @public */
+/** Returns the last result: an engine must keep a value that can be read. @public */
 export function lastResult(): unknown {
   return sink;
 }

@@ -6,15 +6,15 @@ import protobuf from "protobufjs";
 export interface Protobufjs {
   encode(message: object): Uint8Array;
   decode(bytes: Uint8Array): object;
-  /** The form of a message that `encode` takes, out of bytes. */
+  /** Converts bytes to the form of a message that `encode` accepts. */
   readonly type: protobuf.Type;
 }
 
 const protoRoot = new URL("../../../../proto/", import.meta.url);
 
 /**
- * The types of the protocol in protobufjs, whose encode and decode are the functions that
- * `pbjs -t static` would write to a file, compiled as they are first used.
+ * Returns protobufjs's type of a message, whose encode and decode are the functions that `pbjs -t
+ * static` would generate, compiled at first use.
  */
 export function loadProtobufjs(typeName: string): Protobufjs {
   const root = new protobuf.Root();

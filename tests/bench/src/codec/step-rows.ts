@@ -21,9 +21,9 @@ const reward = 0.5;
 const discount = 1;
 
 /**
- * The two small step messages: one action and three requested UIDs out, two float
- * scalars and a board of 10 × 5 bytes back. `ready` starts from tensors, `packing` from
- * plain values; what the generated code is given to encode it must put into messages both times.
+ * The two small step messages: one action and three requested UIDs out, two float scalars and a
+ * board of 10 × 5 bytes back. `ready` starts from tensors, `packing` from plain values; the
+ * generated code has to build messages from its input in both cases.
  */
 export function stepRaces(): readonly Race[] {
   const board = Uint8Array.from({ length: 50 }, (_, i) => i % 3);
@@ -66,7 +66,7 @@ function racesOf<T>(
 ): readonly Race[] {
   const protobufjs = loadProtobufjs(`dm_env_rpc.v1.${typeName}`);
   const ready = make();
-  // As in the transport: one buffer that many messages go into.
+  // As in the transport: many messages share one buffer.
   const target = new Uint8Array(1024);
   const encode = (message: T) => {
     codec.size(message);

@@ -8,13 +8,13 @@ import type { Contestant } from "./measure.ts";
 import { loadProtobufjs } from "./protobufjs.ts";
 import { tensorCases } from "./tensors.ts";
 
-/** What ours must reach against another contestant: so many times its speed. */
+/** Least speed of our codec, as a multiple of another contestant's. */
 export interface Goal {
   readonly against: "generated" | "protobufjs" | "memcpy";
   readonly speed: number;
 }
 
-/** One row of the table, still to be measured. */
+/** One row of the table before it is measured. */
 export interface Race {
   readonly what: string;
   readonly contestants: readonly Contestant[];
@@ -43,7 +43,7 @@ export function tensorRaces(): readonly Race[] {
     const bytes = encodeTensor(tensor);
     const foreign = protobufjs.decode(bytes);
     const goals = goalsOf(tensor);
-    // A typed array; memcpy of strings would say nothing.
+    // A typed array; memcpy of strings would be meaningless.
     const memory = ArrayBuffer.isView(tensor.data)
       ? new Uint8Array(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength)
       : undefined;
@@ -82,7 +82,7 @@ export function tensorRaces(): readonly Race[] {
   });
 }
 
-/** Where the first float of an encoded tensor is: behind two tags and two lengths. */
+/** Offset of the first float in an encoded tensor, after two tags and two lengths. */
 function firstFloat(bytes: Uint8Array): number {
   let at = 1;
   while ((bytes[at] as number) > 0x7f) {

@@ -5,7 +5,7 @@ import { type PackedTensor, tensor } from "@dm-env-rpc/tensor-codec";
 export interface TensorCase {
   readonly name: string;
   readonly tensor: PackedTensor;
-  /** Fewer repetitions will do: one run takes milliseconds. */
+  /** True if one run takes milliseconds, so that fewer repetitions suffice. */
   readonly large?: boolean;
 }
 

@@ -41,6 +41,6 @@ it("a speed has to be at least so many times another, a CPU time at most", () =>
   ]);
 });
 
-it("a bar against somebody who was not measured is not judged", () => {
+it("a bar against a contender that was not measured is not judged", () => {
   expect(judge([{ ...bar, against: "nobody" }], rows)).toEqual([]);
 });

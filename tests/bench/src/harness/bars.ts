@@ -2,25 +2,28 @@
 import type { Measured } from "./compare.ts";
 import type { Summary } from "./statistics.ts";
 
-/** What a contender has to reach against another one. */
+/** Least ratio of a contender to another one. */
 export interface Bar {
   readonly mode: string;
   readonly contender: string;
   readonly against: string;
   readonly figure: "stepsPerSecond" | "cpu";
-  /** The ratio of the medians: at least so much of the speed, or at most so much of the CPU time. */
+  /**
+   * Bound of the ratio of the medians: a least ratio of the speed, or a largest ratio of the CPU
+   * time.
+   */
   readonly bound: number;
-  /** What lies beyond, where something does. */
+  /** A more ambitious bound, if any. */
   readonly aim?: number;
 }
 
-/** A bar and where it was found to stand. */
+/** A bar with its measured ratio. */
 export interface Verdict extends Bar {
   readonly ratio: number;
   readonly met: boolean;
 }
 
-/** Judges the bars whose both sides were measured. */
+/** Judges the bars whose sides were both measured. */
 export function judge(bars: readonly Bar[], measured: readonly Measured[]): Verdict[] {
   const find = (contender: string, mode: string): Measured | undefined =>
     measured.find((row) => row.contender === contender && row.mode === mode);

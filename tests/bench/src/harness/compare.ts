@@ -16,7 +16,7 @@ export interface Contender {
   readonly id: string;
   /** The name to print. */
   readonly label: string;
-  /** Absent where the client needs none. */
+  /** Undefined if the client needs no server. */
   readonly server: Side | undefined;
   readonly client: Side;
 }
@@ -31,7 +31,10 @@ export interface Mode {
 
 /** Duration and number of turns. */
 export interface Effort {
-  /** How often all processes are restarted: two of the same program can differ by a tenth for as long as they run. */
+  /**
+   * Number of restarts of all processes: two processes of the same program can differ by a tenth
+   * for as long as they run.
+   */
   readonly launches: number;
   /** Turns in each launch. */
   readonly repetitions: number;
@@ -63,8 +66,9 @@ export interface Measured {
 export interface Comparison extends ChildOptions {
   readonly load: string;
   /**
-   * True if all contenders play in the same two processes, on the server of the first. For contenders that
-   * differ by less than two processes of the same program do. Default false.
+   * True if all contenders play in the same two processes, on the server of the first. For
+   * contenders whose difference is smaller than that of two processes of the same program. Default
+   * false.
    */
   readonly sharesProcesses?: boolean | undefined;
   readonly contenders: readonly Contender[];
@@ -182,7 +186,7 @@ async function takeTurns(
     if (countsInstructions !== true) {
       continue;
     }
-    // In a turn of its own: counting makes each switch between processes dearer.
+    // In a turn of its own, because counting makes each switch between processes more expensive.
     for (const entrant of entrants) {
       const { instructions } = takenOf(samples, entrant.contender, mode);
       const count = await instructionsOfStep(entrant, mode, turnMs);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Buckets a doubling: values are kept to within about 2 %. */
+/** Buckets per doubling: values are accurate to about 2 %. */
 const perDoubling = 32;
 const doublings = 40;
 
-/** Counts durations in buckets that grow with them: no memory per sample. */
+/** Counts durations in buckets of growing width, without memory per sample. */
 export interface Histogram {
   /** Adds a duration of any unit, as long as it is at least 2^-10 of it. */
   record(value: number): void;
-  /** The duration below which a share `p` (0 to 1) of all lies; NaN when there are none. */
+  /** Duration below which a share `p` (0 to 1) of the samples lies; NaN without samples. */
   quantile(p: number): number;
   clear(): void;
   readonly count: number;
 }
 
-/** Makes an empty histogram. */
+/** Creates an empty histogram. */
 export function histogram(): Histogram {
   const counts = new Uint32Array(perDoubling * doublings);
   let count = 0;
@@ -33,7 +33,7 @@ export function histogram(): Histogram {
       let seen = 0;
       for (let place = 0; place < counts.length; place++) {
         seen += counts[place] ?? 0;
-        // The middle of the bucket, on the scale that the buckets are made on.
+        // The middle of the bucket, on the logarithmic scale of the buckets.
         if (seen >= rank) {
           return 2 ** ((place + 0.5) / perDoubling - 10);
         }

@@ -13,11 +13,12 @@ export function canCountInstructions(): boolean {
 }
 
 /**
- * Runs `work` and counts the user-space instructions that a process, all its threads included, executes meanwhile.
+ * Runs `work` and counts the user-space instructions that a process, all its threads included,
+ * executes in that time.
  *
  * Unlike CPU time the count does not depend on what else the machine does.
  *
- * @returns the result of `work`, and undefined instructions where `perf` failed.
+ * @returns the result of `work`, and its instructions, which are undefined if `perf` failed.
  */
 export async function withInstructions<T>(
   pids: readonly number[],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cpus, release, totalmem, type } from "node:os";
 
-/** What a run was measured on. */
+/** The machine of a run. */
 export interface Machine {
   readonly cores: number;
   readonly cpu: string;
@@ -9,7 +9,7 @@ export interface Machine {
   readonly system: string;
 }
 
-/** This machine. */
+/** Returns this machine. */
 export function machine(): Machine {
   const cores = cpus();
   return {

@@ -33,7 +33,7 @@ describe("statistics", () => {
 });
 
 describe("a histogram", () => {
-  it("tells quantiles to within three percent, over six orders of magnitude", () => {
+  it("reports quantiles to within three percent, over six orders of magnitude", () => {
     const all = histogram();
     for (let i = 1; i <= 1000; i++) {
       all.record(i / 10);
@@ -54,7 +54,7 @@ describe("a histogram", () => {
     expect(all.quantile(0.5)).toBeNaN();
   });
 
-  it("takes what is beyond its range", () => {
+  it("accepts values beyond its range", () => {
     const all = histogram();
     all.record(0);
     all.record(1e30);

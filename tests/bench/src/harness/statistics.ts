@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What repetitions of one measurement gave. */
+/** Summary of repeated measurements. */
 export interface Summary {
   readonly median: number;
   readonly min: number;

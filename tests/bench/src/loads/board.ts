@@ -6,13 +6,13 @@ const cells = 50;
 const columns = 5;
 
 /**
- * The simulation of the small step: a paddle that moves, a ball that falls, and a
- * reward that counts the ticks, so that whoever plays can tell that no answer is missing.
+ * The simulation of the small step: a paddle that moves, a ball that falls, and a reward that
+ * counts the ticks, so that a player detects a missing response.
  */
 export interface BoardGame {
-  /** One tick; 0 and 2 move the paddle, 1 does not. */
+  /** Plays one tick; 0 and 2 move the paddle, 1 does not. */
   step(move: number): void;
-  /** The board as it is, in memory of its own. */
+  /** Returns the board in memory of its own. */
   board(): Uint8Array<ArrayBuffer>;
   reward(): number;
   discount(): number;
@@ -39,9 +39,9 @@ export function boardGame(): BoardGame {
 }
 
 /**
- * Checks what was observed at a tick.
+ * Checks the observations of a tick.
  *
- * @throws Error when it is not what the game shows then.
+ * @throws Error if they differ from the game's.
  */
 export function checkBoard(
   tick: number,

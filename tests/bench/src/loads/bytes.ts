@@ -26,9 +26,9 @@ export function bytesGame(size: number): BytesGame {
 }
 
 /**
- * Checks what was observed at a tick.
+ * Checks the observations of a tick.
  *
- * @throws Error when it is not what the game shows then.
+ * @throws Error if they differ from the game's.
  */
 export function checkBytes(tick: number, size: number, data: ArrayLike<unknown>): void {
   if (data.length !== size || data[0] !== (tick & 0xff) || data[size - 1] !== (tick & 0xff)) {

@@ -5,7 +5,7 @@ import { frame } from "./framing.ts";
 import { answerGenerated, generatedRequest } from "./generated.ts";
 import type { Load } from "./load.ts";
 
-/** The bytes of one step, with the five that gRPC puts in front, for the floors to carry. */
+/** The bytes of one step, each with gRPC's prefix of five bytes, for the floors to carry. */
 export function framesOf(load: Load): { readonly request: Buffer; readonly response: Buffer } {
   const request = generatedRequest(1, load.observations);
   const response = answerGenerated(load.generatedGame(), request);

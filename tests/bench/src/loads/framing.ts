@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A message with the five bytes that gRPC puts in front. */
+/** Prefixes a message with gRPC's five bytes. */
 export function frame(message: Uint8Array): Buffer {
   const framed = Buffer.alloc(5 + message.length);
   framed.writeUInt32BE(message.length, 1);

@@ -12,7 +12,7 @@ import {
 
 type TensorInit = MessageInitShape<typeof TensorSchema>;
 
-/** How a game is played through generated messages: what a server and a client would write by hand. */
+/** A game played through generated messages, as a server and a client would by hand. */
 export interface GeneratedGame {
   /** Takes the action of a step. */
   step(move: number): void;
@@ -20,7 +20,7 @@ export interface GeneratedGame {
   pack(uid: number): TensorInit;
 }
 
-/** Answers one request: advances the game, packs what was asked for. */
+/** Answers one request: advances the game and packs the requested observations. */
 export function answerGenerated(
   game: GeneratedGame,
   { payload }: EnvironmentRequest,
@@ -43,7 +43,7 @@ export function answerGenerated(
   });
 }
 
-/** Makes a step request that asks for `count` observations. */
+/** Creates a step request for `count` observations. */
 export function generatedRequest(move: number, count: number): EnvironmentRequest {
   return create(EnvironmentRequestSchema, {
     payload: {
@@ -83,12 +83,12 @@ export const packFloats = (shape: readonly number[], array: Float32Array): Tenso
   shape: [...shape],
 });
 
-/** The one number of a float32 tensor. */
+/** Returns the number in a float32 tensor. */
 export function unpackFloat(tensor: Tensor | undefined): number | undefined {
   return tensor?.payload.case === "floats" ? tensor.payload.value.array[0] : undefined;
 }
 
-/** The bytes of a uint8 tensor, checked against its shape. */
+/** Returns the bytes of a uint8 tensor, checked against its shape. */
 export function unpackBytes(tensor: Tensor | undefined, shape: readonly number[]): Uint8Array {
   if (tensor?.payload.case !== "uint8s") {
     throw new Error("expected a uint8 tensor");

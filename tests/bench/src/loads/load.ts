@@ -17,31 +17,31 @@ import { checkScreen, screenGame, screenShape, stackShape } from "./screen.ts";
 import { boardWorld, bytesWorld, screenWorld, sharedWorld } from "./worlds.ts";
 
 /**
- * What is played: the small step, the small step in one world for all, the large one, or one
- * whose observation has so many bytes.
+ * Name of a load: the small step, the small step in one shared world, the large step, or one with
+ * an observation of the given number of bytes.
  */
 export type LoadName = "board" | "shared" | "screen" | `bytes:${number}`;
 
-/** The part of a time step that a load looks at. */
+/** The part of a time step that a load checks. */
 export interface Played {
   readonly reward: number | null;
   readonly discount: number | null;
   readonly observation: { readonly [name: string]: unknown };
 }
 
-/** What is played, and how an answer is checked; all contenders play the same. */
+/** A world to play and a check of its responses, the same for all contenders. */
 export interface Load {
-  /** Observations that a step asks for. */
+  /** Number of observations that a step requests. */
   readonly observations: number;
   /** The world as our own server serves it. */
   readonly world: WorldDefinition;
-  /** Whether all connections join one world, which moves when all of them have stepped. */
+  /** True if all connections join one world, which advances when all of them have stepped. */
   readonly shared?: boolean;
-  /** Checks a time step of our own client; throws when it is wrong. */
+  /** Checks a time step of our own client; throws if it is wrong. */
   check(tick: number, step: Played): void;
   /** Starts a game that is played through generated messages. */
   generatedGame(): GeneratedGame;
-  /** Unpacks and checks a generated response; throws when it is wrong. */
+  /** Unpacks and checks a generated response; throws if it is wrong. */
   checkGenerated(tick: number, response: EnvironmentResponse): void;
 }
 
@@ -82,7 +82,7 @@ const board: Load = {
   },
 };
 
-/** Only our own server has worlds that are shared; in others everybody plays alone. */
+/** Only our own server has shared worlds; in others every connection plays alone. */
 const shared: Load = {
   ...board,
   world: sharedWorld as unknown as WorldDefinition,

@@ -12,7 +12,7 @@ interface Row extends MatchmakingRun {
   readonly arrival: Arrival;
 }
 
-/** Tickets, and how they come. */
+/** Numbers of tickets and how they arrive. */
 type Plan = readonly (readonly [number, Arrival])[];
 
 const full: Plan = [
@@ -30,8 +30,9 @@ const quickly: Plan = [
 ];
 
 /**
- * Measures the matchmaker with its state in memory and, where there is a redis-server, in Redis: 10,000
- * tickets that arrive, and how it takes from 1,000 to 100,000 that wait, in groups of 4 over 20 simulated servers.
+ * Measures the matchmaker with its state in memory and, where there is a redis-server, in Redis:
+ * 10,000 tickets that arrive, and the assignment of 1,000 to 100,000 waiting tickets, in groups of
+ * 4 on 20 simulated servers.
  */
 export async function runMatchmaker(
   { quick }: { readonly quick: boolean },
@@ -39,7 +40,7 @@ export async function runMatchmaker(
 ): Promise<TableResult> {
   const rows: Row[] = [];
   const runAll = async (store: Row["store"], open: () => Promise<Store>): Promise<void> => {
-    // Until the compiler has seen enough.
+    // Warms up the compiler.
     await matchmake(await open(), 1_000, "at once");
     for (const [tickets, arrival] of quick ? quickly : full) {
       onProgress(`${store}: ${tickets.toLocaleString("en")} tickets, ${arrival}`);
@@ -81,7 +82,10 @@ function tableOf(rows: readonly Row[]): string {
   );
 }
 
-/** The power of the number of waiting tickets that the time to assign them all grows with: 1 is linear. */
+/**
+ * Returns the exponent with which the time to assign all waiting tickets grows with their number: 1
+ * is linear.
+ */
 function growthOf(rows: readonly Row[]): string[] {
   return (["memory", "Redis"] as const).flatMap((store) => {
     const waiting = rows.filter((row) => row.store === store && row.arrival === "waiting");

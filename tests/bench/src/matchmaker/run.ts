@@ -12,25 +12,28 @@ import { quantile } from "../harness/statistics.ts";
 
 const groupSize = 4;
 const serverCount = 20;
-/** Calls that are made at a time, as many agents do. */
+/** Concurrent calls, as from many agents. */
 const concurrency = 256;
 const steadyPerSecond = 1_000;
 
-/** How tickets come: as fast as they can, at a rate, or before the servers, so that all of them wait. */
+/**
+ * Arrival of tickets: as fast as possible, at a rate, or before the servers, so that all of them
+ * wait.
+ */
 export type Arrival = "at once" | "1,000/s" | "waiting";
 
-/** What one run was like. */
+/** Figures of one run. */
 export interface MatchmakingRun {
   readonly tickets: number;
   readonly ticketsPerSecond: number;
   /** From the creation of a ticket to its assignment, in milliseconds. */
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The longest look of the director, in milliseconds. */
+  /** Longest tick of the director, in milliseconds. */
   readonly largestTickMs: number;
 }
 
-/** Servers that do at once what they are asked. */
+/** Servers that answer every request at once. */
 function instantServers(): WorldServers {
   let worlds = 0;
   return {
@@ -46,9 +49,9 @@ function instantServers(): WorldServers {
 }
 
 /**
- * Lets tickets in and waits until all are assigned, in groups of 4, over 20 simulated servers.
+ * Creates tickets and waits until all are assigned, in groups of 4, on 20 simulated servers.
  *
- * @param arrival With `waiting` the clock starts when the servers come.
+ * @param arrival With `waiting` the clock starts when the servers register.
  */
 export async function matchmake(
   store: Store,
@@ -133,7 +136,7 @@ export async function matchmake(
   await (arrival === "waiting" ? register() : arrive());
   await finished;
   const seconds = ((assignedAt.at(-1) ?? began) - began) / 1_000;
-  // Of tickets that waited for servers only what came after counts.
+  // For waiting tickets only the time after the servers registered counts.
   const counted =
     arrival === "waiting"
       ? assignedAt.flatMap((at) => Array.from({ length: groupSize }, () => at - began))

@@ -17,7 +17,7 @@ import { listenOn } from "./sockets.ts";
 /** connect-node on both sides, gRPC, without compression. */
 export const connectPlain: Peer = connectPeer({ acceptCompression: [] });
 
-/** connect-node on both sides, gRPC, as it comes: gzip for a message of 1 KiB and more. */
+/** connect-node on both sides, gRPC, with its defaults: gzip for messages of 1 KiB and more. */
 export const connectDefaults: Peer = connectPeer({});
 
 function connectPeer(compression: {

@@ -9,7 +9,10 @@ import { listenOn, messageCounter, repeated } from "./sockets.ts";
 
 const windowBytes = 4 * 1024 * 1024;
 
-/** The bytes of a step echoed over bare node:http2 with windows of 4 MiB: no messages, one write a chunk. */
+/**
+ * The bytes of a step echoed over bare node:http2 with windows of 4 MiB: no messages, one write per
+ * chunk.
+ */
 export const http2Echo: Peer = {
   async serve(load) {
     const { request, response } = framesOf(load);
@@ -64,7 +67,7 @@ export const http2Echo: Peer = {
   },
 };
 
-/** The bytes of a step back and forth over TCP: no HTTP/2 either. */
+/** The bytes of a step echoed over TCP, without HTTP/2. */
 export const tcpEcho: Peer = {
   async serve(load) {
     const { request, response } = framesOf(load);

@@ -74,7 +74,7 @@ export const grpcJs: Peer = {
 function agent(load: Load, port: number): Agent {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
     ...unlimited,
-    // Connections of their own, as the others have.
+    // Connections of its own, like the other contenders.
     "grpc.use_local_subchannel_pool": 1,
   });
   const call = client.makeBidiStreamRequest(path, fromRequest, toResponse);

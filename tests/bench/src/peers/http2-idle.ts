@@ -7,7 +7,9 @@ import { listenOn } from "./sockets.ts";
 
 const windowBytes = 4 * 1024 * 1024;
 
-/** Connections with one open stream each, on bare node:http2: what no server on it can do without. */
+/**
+ * Connections with one open stream each, on bare node:http2: the least that a server on it needs.
+ */
 export const http2Idle: Peer = {
   async serve() {
     const server = createServer({ settings: { initialWindowSize: windowBytes } });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Peer } from "./peer.ts";
 
-/** How each peer that runs in Node is loaded: a process holds in memory what it plays with alone. */
+/** Loaders of the peers that run in Node: a process loads only the peer that it plays. */
 const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   ours: async () => (await import("./ours.ts")).ours,
   "ours-each": async () => (await import("./ours.ts")).oursEach,
@@ -36,7 +36,7 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
 /**
  * Loads a peer.
  *
- * @throws Error when there is none of the name.
+ * @throws Error if the name is unknown.
  */
 export async function peerOf(name: string): Promise<Peer> {
   const load = peers[name];

@@ -13,8 +13,8 @@ import { repeated } from "./sockets.ts";
 const steps = 2_048;
 
 /**
- * A client that joins, then asks for steps for as long as the server takes requests,
- * and never reads an answer: `play` says how many it asked for.
+ * A client that joins, then requests steps for as long as the server accepts requests. It never
+ * reads a response; `play` resolves with the number of requests.
  */
 export const neverReads: Peer = {
   ...ours,

@@ -32,7 +32,7 @@ function* movesFrom(tick: number): Generator<{ move: number }> {
   }
 }
 
-/** `stepMany` after `stepMany`; how many are in flight is up to the connection. */
+/** `stepMany` after `stepMany`; the connection decides how many are in flight. */
 export async function stepsInBatches(
   env: Environment,
   load: Load,
@@ -57,7 +57,7 @@ export async function stepsInBatches(
   return tick - before;
 }
 
-/** A promise for each step, as many at a time as the turn says. */
+/** A promise for each step, as many at a time as the turn allows. */
 export async function overlapping(
   env: Environment,
   load: Load,
@@ -83,7 +83,7 @@ export async function overlapping(
   return tick - before;
 }
 
-/** The tick at which the agents of a shared world stop, or some would wait for others forever. */
+/** The tick at which the agents of a shared world stop, so that none waits for others forever. */
 const lastTicks = new WeakMap<Turn, number>();
 
 /** One step after the other, in a world that waits for all of its agents; they share a turn. */

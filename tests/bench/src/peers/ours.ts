@@ -6,7 +6,7 @@ import type { Load } from "../loads/load.ts";
 import { inStep, lockStep, overlapping, stepsInBatches } from "./our-turns.ts";
 import type { Agent, Peer, Turn } from "./peer.ts";
 
-/** More worlds than a server has by default: each connection makes its own. */
+/** More worlds than a server allows by default: each connection creates its own. */
 const limits = { maxWorlds: 10_000 };
 
 type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<number>;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Agent, Turn } from "./peer.ts";
 
-/** A connection whose answers come as events. */
+/** A connection whose responses arrive as events. */
 export interface PacedAgent extends Agent {
-  /** So many answers came. */
+  /** Reports `count` responses. */
   answered(count: number): void;
-  /** The connection is lost, or an answer is wrong: whoever plays is told. */
+  /** Reports a lost connection or a wrong response, which rejects `play`. */
   failed(error: Error): void;
 }
 
-/** Keeps steps in flight on a connection whose answers come as events; no promise per step. */
+/**
+ * Keeps steps in flight on a connection whose responses arrive as events, without a promise per
+ * step.
+ */
 export function pacedAgent(send: (count: number) => void, close: () => Promise<void>): PacedAgent {
   let turn: Turn | undefined;
   let open = 0;
@@ -40,7 +43,7 @@ export function pacedAgent(send: (count: number) => void, close: () => Promise<v
       open -= count;
       steps += count;
       if (turn === undefined || open < 0) {
-        reject(new Error("an answer came that nobody asked for"));
+        reject(new Error("expected no response without a request, received one"));
         return;
       }
       const now = performance.now();

@@ -2,15 +2,15 @@
 import type { Histogram } from "../harness/histogram.ts";
 import type { Load } from "../loads/load.ts";
 
-/** One way to serve a load and to play it: a stack to be compared. */
+/** One stack to compare: serves a load and plays it. */
 export interface Peer {
-  /** Serves; absent where there is no network. */
+  /** Serves a load; undefined if the peer has no network. */
   serve?(load: Load): Promise<Served>;
   /** Opens one connection with one stream, ready to step with up to `inFlight` steps at a time. */
   connect(load: Load, port: number, inFlight: number): Promise<Agent>;
 }
 
-/** A server that runs. */
+/** A running server. */
 export interface Served {
   readonly port: number;
   close(): Promise<void>;
@@ -20,18 +20,18 @@ export interface Served {
 export interface Turn {
   /** Steps that are kept in flight. */
   readonly inFlight: number;
-  /** When to stop, as `performance.now()` tells time. */
+  /** Time to stop, on the clock of `performance.now()`. */
   readonly until: number;
-  /** Takes microseconds of steps: of each, where one is in flight at a time. */
+  /** Receives microseconds of steps: of each step, if one is in flight at a time. */
   readonly latencies: Histogram;
 }
 
 /** One connection that steps. */
 export interface Agent {
-  /** Plays until the turn is over; resolves to the number of steps that were answered, each of them checked. */
+  /** Plays until the turn is over; resolves with the number of responses, all of them checked. */
   play(turn: Turn): Promise<number>;
   close(): Promise<void>;
 }
 
-/** The action of a tick, the same for everybody. */
+/** The action of a tick, the same for all contenders. */
 export const moveAt = (tick: number): number => tick % 3;

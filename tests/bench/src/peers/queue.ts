@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Messages to send, given one by one to whoever iterates. */
+/** Messages to send, one by one, to its one iterator. */
 export interface RequestQueue<T> extends AsyncIterable<T> {
   push(message: T): void;
   end(): void;
 }
 
-/** Makes an empty queue, for one iteration. */
+/** Creates an empty queue, for one iteration. */
 export function requestQueue<T>(): RequestQueue<T> {
   const waiting: T[] = [];
   let ended = false;

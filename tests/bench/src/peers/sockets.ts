@@ -28,7 +28,7 @@ export function messageCounter(size: number): (chunkBytes: number) => number {
   };
 }
 
-/** Writes one message several times in one go; what was put together for a count is kept. */
+/** Writes one message several times in one write; the buffer of each count is cached. */
 export function repeated(message: Buffer): (count: number) => Buffer {
   const kept = new Map<number, Buffer>([[1, message]]);
   return (count) => {

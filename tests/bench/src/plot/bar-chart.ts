@@ -7,7 +7,7 @@ export interface PlottedBar {
   readonly value: number;
   readonly min: number;
   readonly max: number;
-  /** What is said of it, behind the bar. */
+  /** Label after the bar. */
   readonly text: string;
   readonly highlighted: boolean;
 }

@@ -5,7 +5,7 @@ import { lineChart } from "./line-chart.ts";
 
 const tags = (svg: string, tag: string): number => svg.split(`<${tag} `).length - 1;
 
-it("a bar chart has a bar for each value, and what is said of it as text", () => {
+it("a bar chart has a bar and a label for each value", () => {
   const bar = { value: 2, min: 1, max: 3, text: "2 < 3", highlighted: false };
   const svg = barChart("t", [
     {

@@ -11,7 +11,7 @@ const both = (id: string, label: string): Contender => ({
   client: node(id),
 });
 
-/** Those of the small step. */
+/** Contenders of the small step. */
 export const smallContenders: readonly Contender[] = [
   both("ours", "dm-env-rpc for TypeScript"),
   {
@@ -37,7 +37,7 @@ export const smallContenders: readonly Contender[] = [
   },
 ];
 
-/** Those of the large step. */
+/** Contenders of the large step. */
 export const largeContenders: readonly Contender[] = [
   both("ours", "dm-env-rpc for TypeScript"),
   { ...both("ours-reuse", "… tensors reused"), server: node("ours") },

@@ -6,11 +6,11 @@ import { lineChart, type Panel } from "../plot/line-chart.ts";
 import { measureProcesses } from "./processes.ts";
 import type { TableResult } from "./table-result.ts";
 
-/** Something that grows, everything else as it is. */
+/** One quantity that grows while everything else stays the same. */
 interface Series {
   readonly name: string;
   readonly title: string;
-  /** What is counted. */
+  /** Unit of that quantity. */
   readonly unit: string;
   readonly sizes: readonly number[];
   readonly setUp: (size: number) => {
@@ -69,7 +69,7 @@ const contenders = [both("ours", "ours-each"), both("floor", "http2-echo")];
 const quick: Effort = { launches: 1, repetitions: 5, turnMs: 100, warmUpMs: 1000 };
 const thorough: Effort = { launches: 1, repetitions: 15, turnMs: 130, warmUpMs: 2000 };
 
-/** Measures how speed, latency and memory go as things grow; every size in processes of its own. */
+/** Measures speed, latency and memory as things grow; every size in processes of its own. */
 export async function runGrowth(
   options: Options,
   onProgress: (text: string) => void,
@@ -116,7 +116,7 @@ async function measure(each: Series, size: number, options: Options): Promise<Po
   const { load, connections, inFlight } = each.setUp(size);
   const rows = await compare({
     load,
-    // The floor knows no worlds that are shared.
+    // The floor has no shared worlds.
     contenders: load === "shared" ? contenders.slice(0, 1) : contenders,
     modes: [{ id: `${each.name}-${size}`, label: each.title, connections, inFlight }],
     effort: options.quick ? quick : thorough,
@@ -160,7 +160,7 @@ function section({ title, unit, name }: Series, points: readonly Point[]): strin
   return [textTable(head, rows), `  ${steepest(name, unit, points)}`].join("\n");
 }
 
-/** The largest loss from one size to the next, in what should not get worse: a cliff would be seen here. */
+/** Returns the largest loss from one size to the next, which would reveal a cliff. */
 function steepest(name: string, unit: string, points: readonly Point[]): string {
   const speed = ({ size, ours }: Point): number =>
     ours.stepsPerSecond.median * (name === "bytes" ? size : 1);

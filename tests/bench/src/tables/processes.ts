@@ -5,7 +5,7 @@ import { type Summary, summarize } from "../harness/statistics.ts";
 import { short, textTable } from "../harness/table.ts";
 import type { Panel } from "../plot/line-chart.ts";
 
-/** How many servers there are, each a process, and each with agents in a process of their own. */
+/** Numbers of servers; each is a process, with agents in a process of their own. */
 const sizes: readonly number[] = [1, 2, 4];
 
 const modes: readonly Mode[] = [
@@ -22,19 +22,19 @@ interface Sample {
 interface Row {
   readonly mode: string;
   readonly processes: number;
-  /** Of all servers together. */
+  /** Total of all servers. */
   readonly stepsPerSecond: Summary;
   readonly cpuMicros: Summary;
 }
 
-/** How the throughput of several server processes adds up. */
+/** Throughput of one and of several server processes. */
 export interface ProcessesResult {
   readonly text: string;
   readonly rows: readonly Row[];
   readonly panels: readonly Panel[];
 }
 
-/** Measures servers that are played on at the same time; all sizes in turns, there and back. */
+/** Measures servers that are played at the same time; all sizes in turns, forward and backward. */
 export async function measureProcesses(
   { repetitions, turnMs, warmUpMs }: Effort,
   onProgress: (text: string) => void,
@@ -69,7 +69,7 @@ export async function measureProcesses(
   };
 }
 
-/** All of them at once. */
+/** Plays all of them at once. */
 async function play(
   pairs: readonly Pair[],
   group: string,

@@ -50,8 +50,8 @@ const largeBars: readonly Bar[] = [
 ].flatMap((bar) => [bar, { ...bar, contender: "ours-reuse" }]);
 
 const quick: Effort = { launches: 1, repetitions: 5, turnMs: 70, warmUpMs: 1000 };
-// Many turns: what slows the machine for a while then slows every contender alike. Yet long enough that it does not
-// count for much how they begin, with the processor's caches full of what somebody else did.
+// Many turns, so that a slow spell of the machine affects every contender alike. Yet each is long
+// enough that starting with the processor's caches full of another contender's data hardly counts.
 const thorough: Effort = { launches: 3, repetitions: 8, turnMs: 200, warmUpMs: 2500 };
 
 /** Small steps: one int8 in, two float32 scalars and a uint8 [10,5] board out. */

@@ -114,7 +114,7 @@ function section(
   return [textTable(head, lines), ...judged].join("\n");
 }
 
-/** On both sides. */
+/** Garbage collection on both sides. */
 function gcOf({ serverGcMicros, clientGcMicros }: Measured): string {
   if (clientGcMicros === undefined) {
     return "";

@@ -12,7 +12,7 @@ type Progress = (text: string) => void;
 
 const idleConnections = 2_000;
 
-/** What holds memory on a server, each connection the same. */
+/** Kinds of connections that hold memory on a server, all equal within a kind. */
 const holders = [
   { id: "http2-idle", label: "bare node:http2, one stream", server: "http2-idle", load: "board" },
   { id: "idle", label: "idle connection", server: "ours", load: "board" },
@@ -32,7 +32,7 @@ interface Growth {
   readonly grownBytes: Summary;
 }
 
-/** Measures what a server costs beside its steps: memory, and the tail of latency. */
+/** Measures the costs of a server besides its steps: memory, and the tail of latency. */
 export async function runServer(options: Options, onProgress: Progress): Promise<TableResult> {
   const repetitions = options.quick ? 3 : 5;
   const held = await measureHeld(options, repetitions, onProgress);
@@ -92,7 +92,7 @@ async function measureHeld(
     for (const [index, { id, label, server, load }] of holders.entries()) {
       onProgress(`repetition ${repetition} of ${repetitions}: memory, ${label}`);
       await using pair = await startPair(options, { server, client: id }, load);
-      // What the first connections bring along is not theirs.
+      // The first connections also allocate memory of the process, so they do not count.
       await pair.connect("first", 20);
       const before = await pair.server.ask("usage", { collect: true });
       await pair.connect("idle", idleConnections);
@@ -124,7 +124,7 @@ async function measureGrown(
     for (let repetition = 1; repetition <= repetitions; repetition++) {
       onProgress(`repetition ${repetition} of ${repetitions}: ${label}`);
       await using pair = await startPair(options, { server: "ours", client: "ours" }, load);
-      // A server that is warm, so that it grows for this client alone.
+      // A warm server, so that it grows for this client alone.
       await pair.connect("reader", 1);
       await pair.client.ask("play", { group: "reader", inFlight: 1, durationMs: playMs });
       await pair.client.ask("close", { group: "reader" });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a table came to. */
+/** Result of a table. */
 export interface TableResult {
   readonly name: string;
   readonly title: string;
@@ -9,6 +9,6 @@ export interface TableResult {
   /** For the JSON on disk. */
   readonly data: unknown;
   readonly plots: readonly { readonly name: string; readonly svg: string }[];
-  /** How many of its bars were missed. */
+  /** Number of missed bars. */
   readonly missed: number;
 }

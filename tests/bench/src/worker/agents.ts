@@ -12,10 +12,10 @@ export interface Agents {
   close(group: string): Promise<void>;
 }
 
-/** How many connections are made at a time. */
+/** Connections to open at a time. */
 const atOnce = 64;
 
-/** Makes an empty set of groups. */
+/** Creates an empty set of groups. */
 export function createAgents(gcMs: () => number): Agents {
   const groups = new Map<string, Agent[]>();
   const latencies = histogram();

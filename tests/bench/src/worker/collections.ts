@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PerformanceObserver } from "node:perf_hooks";
 
-/** Counts what garbage collection takes of this process from now on; returns how to read it. */
+/**
+ * Starts counting the time of this process's garbage collections; returns a function that reads it.
+ */
 export function countCollections(): () => number {
   let totalMs = 0;
   const add = (entries: readonly { readonly duration: number }[]): void => {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a worker can be told, one JSON text a line on its stdin; each is answered by one line on stdout. */
+/**
+ * Commands of a worker, one JSON text per line on its stdin; each is answered by one line on
+ * stdout.
+ */
 export interface Commands {
   /** Serves a load. */
   serve: { ask: { peer: string; load: string }; answer: { port: number } };
-  /** Opens connections that step, kept under a name. */
+  /** Opens connections that step, as a named group. */
   connect: {
     ask: {
       group: string;
@@ -20,26 +23,26 @@ export interface Commands {
   play: { ask: { group: string; inFlight: number; durationMs: number }; answer: PlayResult };
   /** Closes the connections of a group. */
   close: { ask: { group: string }; answer: Record<never, never> };
-  /** What the process has used so far. */
+  /** Resource use of the process so far. */
   usage: { ask: { collect?: boolean }; answer: Usage };
-  /** Versions of what it runs on. */
+  /** Versions of its runtime and libraries. */
   versions: { ask: Record<never, never>; answer: { versions: Record<string, string> } };
 }
 
-/** What came of playing. */
+/** Result of playing. */
 export interface PlayResult {
   readonly steps: number;
   readonly elapsedMs: number;
-  /** Of the whole process. */
+  /** CPU time of the whole process. */
   readonly cpuMs: number;
-  /** Of it, the time in which garbage collection stopped everything; null where nobody counts it. */
+  /** The part of it in which garbage collection stopped the process; null if not counted. */
   readonly gcMs: number | null;
-  /** Microseconds; of one step, where they were measured. */
+  /** Microseconds of one step, if measured. */
   readonly p50Micros: number | null;
   readonly p99Micros: number | null;
 }
 
-/** What a process has used. */
+/** Resource use of a process. */
 export interface Usage {
   readonly cpuMs: number;
   readonly gcMs: number | null;
