@@ -174,6 +174,7 @@ export class Engine {
       const own = key === undefined ? undefined : this.#seatOf(key);
       if (own !== undefined) {
         finish(this.#takeAgain(own, onLeft));
+        this.#finishResetIfTold();
         this.#changed();
         return;
       }
@@ -323,13 +324,12 @@ export class Engine {
 
   /** Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. */
   #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
-    const wasHeld = seat.held !== undefined;
-    if (!wasHeld) {
+    if (seat.held === undefined) {
       seat.onLeft(takenAgain());
       this.#withdraw(seat, takenAgain());
     }
     this.#release(seat);
-    // What the old connection asked for and is not taken yet is not the agent's any more.
+    // A copy: requests of the old connection that the turnstile has queued are for the old seat, which is gone.
     const again: Seat = { ...seat, onLeft };
     seat.state = { kind: "gone", reason: takenAgain() };
     this.#state.seats.set(again.agent, again);
@@ -337,10 +337,6 @@ export class Engine {
       again.state.seat = again;
     } else {
       this.#become(again, idle);
-    }
-    if (!wasHeld) {
-      // The sequence that the reset begins takes in the agent's new seat, not the old one.
-      this.#finishResetIfTold();
     }
     return again;
   }
@@ -362,9 +358,10 @@ export class Engine {
     const state = this.#state;
     const { onLeave } = this.#definition;
     const { world } = made(this.#play);
-    if (!state.seats.delete(seat.agent)) {
-      return;
+    if (state.seats.get(seat.agent) !== seat) {
+      return; // Out already, or another connection has taken the seat.
     }
+    state.seats.delete(seat.agent);
     this.#release(seat);
     this.#left(seat, reason);
     if (seat.state.kind !== "gone") {

@@ -8,6 +8,7 @@ import { lockstep } from "../clocks/lockstep.ts";
 import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import { checkDefinitions } from "../definition/definition-checks.ts";
+import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { TakenSeat } from "../session/seat-tokens.ts";
 
@@ -177,6 +178,53 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     await again.step();
     await Promise.all([again.step({ add: 1 }), two.step({ add: 2 })]);
     expect(log).not.toContain("leave 1");
+  });
+
+  it("keeps its seat when its old connection ends while the world has yet to take the join", async () => {
+    const log: TallyEvent[] = [];
+    const definition: UntypedWorldDefinition = tally({ log, onDrop: block });
+    const step = { finish: (): void => {} };
+    const pending = new Promise<void>((resolve) => {
+      step.finish = resolve;
+    });
+    const slow: UntypedWorldDefinition = {
+      ...definition,
+      create: async (context) => {
+        const world: UntypedWorld = await definition.create(context);
+        return { ...world, step: (actions) => pending.then(() => world.step(actions)) };
+      },
+    };
+    const server = createEnvironmentServer({ worlds: [slow], time: manualTime() });
+    const world = await connectPeer(server).createWorld({ length: 100 });
+    const [one, two, again] = [connectPeer(server), connectPeer(server), connectPeer(server)];
+    await one.join(world, { seat_key: keys[0] });
+    await two.join(world, { seat_key: keys[1] });
+    await Promise.all([one.step(), two.step()]);
+    void one.step({ add: 1 });
+    const stepped = two.step({ add: 2 });
+    await quiet();
+    const joined = again.join(world, { seat_key: keys[0] });
+    await quiet();
+    one.drop();
+    await quiet();
+    step.finish();
+    await Promise.all([joined, stepped]);
+    await again.step();
+    await Promise.all([again.step({ add: 4 }), two.step({ add: 8 })]);
+    expect(log.slice(4)).toEqual(["tick 1:1 2:2", "tick 1:4 2:8"]);
+    await again.leave();
+    expect(log.filter((event) => event.startsWith("leave"))).toEqual(["leave 1"]);
+  });
+
+  it("is back in its seat before the reset of the world that waited for it is over", async () => {
+    const { two, server, host, world } = await setUp({ onDrop: block });
+    const again = connectPeer(server);
+    const answered: string[] = [];
+    const reset = host.resetWorld(world).then(() => answered.push("reset"));
+    await two.step();
+    const joined = again.join(world, { seat_key: keys[0] }).then(() => answered.push("join"));
+    await Promise.all([reset, joined]);
+    expect(answered).toEqual(["join", "reset"]);
   });
 
   it("leaves at once that has no key, ends its stream in good order, or is in a world without onDrop", async () => {

@@ -3,7 +3,16 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
-import { mishaps, type Scenario, scenarios, seatKeys } from "../../testing/model/operations.ts";
+import type { ClockOptions } from "../../testing/model/clock-models.ts";
+import {
+  type Draft,
+  mishaps,
+  type Operation,
+  type Scenario,
+  scenarios,
+  seatKeys,
+} from "../../testing/model/operations.ts";
+import type { ObservationName } from "../../testing/model/requests.ts";
 import { clockOf, runScenario } from "../../testing/model/run.ts";
 import { callMs } from "../../testing/model/turns.ts";
 import { oraclesOf, patient } from "../../testing/patient.ts";
@@ -83,91 +92,93 @@ function check(
   return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
 }
 
+/** A scenario of two agents, which have a seat key each, in sequences of one tick. */
+function scenarioOf(clock: ClockOptions, ...operations: readonly Operation[]): Scenario {
+  return {
+    policies: {
+      clock,
+      onLeave: "continue",
+      onDrop: undefined,
+      onReset: "respawn",
+      lateEntry: "now",
+      onDestroy: "refuse",
+      resetDeadlineMs: 1009,
+      drainDeadlineMs: 3023,
+    },
+    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
+    agents: 2,
+    operations,
+  };
+}
+
+function send(connection: number, ...requests: readonly Draft[]): Operation {
+  return { do: "send", connection, requests };
+}
+
+function stepFor(...requested: readonly ObservationName[]): Draft {
+  return { kind: "step", action: 1, sleep: 0, requested };
+}
+
+function joinWith(key: (typeof seatKeys)[number]): Draft {
+  return { kind: "join", world: 0, width: 2, key };
+}
+
+const step = stepFor();
+const resetWorld: Draft = { kind: "resetWorld", world: 0, start: "none" };
+
 it("looks for answers to the agents of a world alone, not to one that it took out", async () => {
-  const requested: readonly never[] = [];
   // Agent 0 misses its deadline and is taken out; then the step hangs, and agent 1 goes while it does.
-  await withPatience({
-    policies: {
-      clock: { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
-      onLeave: "continue",
-      onDrop: undefined,
-      onReset: "respawn",
-      lateEntry: "now",
-      onDestroy: "refuse",
-      resetDeadlineMs: 1009,
-      drainDeadlineMs: 3023,
-    },
-    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
-    agents: 2,
-    operations: [
-      { do: "send", connection: 0, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
-      { do: "send", connection: 1, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
-      { do: "send", connection: 1, requests: [{ kind: "step", action: 1, sleep: 0, requested }] },
-      { do: "pass", ms: 150 },
-      { do: "drop", connection: 1 },
-    ],
-    mishap: { call: "step", number: 1, fate: "hangs" },
-  });
+  const scenario = scenarioOf(
+    { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
+    send(0, step),
+    send(1, step),
+    send(1, step),
+    { do: "pass", ms: 150 },
+    { do: "drop", connection: 1 },
+  );
+  await withPatience({ ...scenario, mishap: { call: "step", number: 1, fate: "hangs" } });
 });
 
-it("behaviour 77: does not repeat a step that was taken back when another connection took the seat", async () => {
-  const requested = ["total", "tick"] as const;
-  const step = { kind: "step", action: 1, sleep: 0, requested } as const;
-  await overMemory({
-    policies: {
-      clock: { kind: "lockstep", deadlineMs: 71, policy: "repeat-last" },
-      onLeave: "continue",
-      onDrop: undefined,
-      onReset: "respawn",
-      lateEntry: "now",
-      onDestroy: "refuse",
-      resetDeadlineMs: 1009,
-      drainDeadlineMs: 3023,
-    },
-    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
-    agents: 2,
-    operations: [
-      { do: "send", connection: 0, requests: [step] },
-      { do: "send", connection: 1, requests: [step] },
-      { do: "send", connection: 0, requests: [step] },
-      {
-        do: "send",
-        connection: 2,
-        requests: [{ kind: "join", world: 0, width: 2, key: seatKeys[0] }],
-      },
-    ],
+describe("behaviour 77: when another connection takes the seat of an agent, the model agrees that", () => {
+  it("a step that was taken back is not repeated", async () => {
+    const acting = stepFor("total", "tick");
+    await overMemory(
+      scenarioOf(
+        { kind: "lockstep", deadlineMs: 71, policy: "repeat-last" },
+        send(0, acting),
+        send(1, acting),
+        send(0, acting),
+        send(2, joinWith(seatKeys[0])),
+      ),
+    );
   });
-});
 
-it("behaviour 77: begins the sequence of a reset with the seat that another connection took", async () => {
-  const step = { kind: "step", action: 1, sleep: 0, requested: [] } as const;
-  await withPatience({
-    policies: {
-      clock: { kind: "realtime", periodMs: 50, newest: false, policy: "repeat-last" },
-      onLeave: "continue",
-      onDrop: undefined,
-      onReset: "respawn",
-      lateEntry: "now",
-      onDestroy: "refuse",
-      resetDeadlineMs: 1009,
-      drainDeadlineMs: 3023,
-    },
-    settings: { length: 1, cut: false, start: 0, min_agents: 1, max_agents: 2 },
-    agents: 2,
-    operations: [
-      { do: "send", connection: 1, requests: [step] },
-      { do: "drop", connection: 0 },
-      {
-        do: "send",
-        connection: 2,
-        requests: [{ kind: "resetWorld", world: 0, start: "none" }],
-      },
-      {
-        do: "send",
-        connection: 0,
-        requests: [{ kind: "join", world: 0, width: 2, key: seatKeys[1] }, step],
-      },
-    ],
+  it("the sequence of a reset begins with the seat that was taken", async () => {
+    await withPatience(
+      scenarioOf(
+        { kind: "realtime", periodMs: 50, newest: false, policy: "repeat-last" },
+        send(1, step),
+        { do: "drop", connection: 0 },
+        send(2, resetWorld),
+        send(0, joinWith(seatKeys[1]), step),
+      ),
+    );
+  });
+
+  it("the seat is kept when the first connection leaves at the same moment", async () => {
+    await overMemory(
+      scenarioOf(
+        { kind: "freeRunning" },
+        send(0, step),
+        send(1, step),
+        send(2, resetWorld, joinWith(seatKeys[0])),
+        send(0, step, step),
+        { do: "half-close", connection: 0 },
+        // The reset waits for agent 2 until its deadline; then the join and the leave of agent 1 come together.
+        { do: "pass", ms: 1009 },
+        send(2, step),
+      ),
+    );
   });
 });
 

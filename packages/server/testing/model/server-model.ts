@@ -106,12 +106,14 @@ export class ServerModel {
     if (!busy || !queue.some(({ kind }) => kind === "leave")) {
       return;
     }
-    world.turn(() =>
-      world.letOut(agent, () => {
-        connection.agent = undefined;
-        connection.world = undefined;
-      }),
-    );
+    world.turn(() => {
+      if (agent.asker === connection) {
+        world.letOut(agent, () => {
+          connection.agent = undefined;
+          connection.world = undefined;
+        });
+      }
+    });
   }
 
   halfClose(connection: ConnectionModel): void {
@@ -181,7 +183,14 @@ export class ServerModel {
         }
         left = true;
       };
-      world.turn(() => world[how](agent, leave), leave);
+      const depart = (): void => {
+        if (agent.asker === connection) {
+          world[how](agent, leave);
+        } else {
+          leave(); // Another connection has taken the agent's seat meanwhile.
+        }
+      };
+      world.turn(depart, leave);
     }
   }
 
@@ -212,8 +221,10 @@ export class ServerModel {
         if (target === undefined || target.gone !== undefined) {
           connection.fail(codes.notFound);
         } else {
-          const caller = joined && target === world ? agent : undefined;
-          const reset = (): void => target.resetWorld(connection, caller, request.start);
+          const reset = (): void => {
+            const isCaller = joined && target === world && agent.asker === connection;
+            target.resetWorld(connection, isCaller ? agent : undefined, request.start);
+          };
           target.turn(reset, once(connection));
         }
         return;
