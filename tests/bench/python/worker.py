@@ -5,12 +5,12 @@ import json
 import os
 import platform
 import resource
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from importlib import metadata
-from importlib.util import find_spec
 
 from batches import AGENTS
 from games import GAMES
@@ -95,9 +95,38 @@ class Worker:
         'versions': {
             'python': platform.python_version(),
             **{name: metadata.version(name) for name in ('dm-env-rpc', 'grpcio', 'protobuf')},
-            **{name: metadata.version(name) for name in ('gymnasium', 'envpool') if find_spec(name)},
+            **_versions_of('gymnasium', 'envpool'),
         }
     }
+
+
+  def missing(self, peers):
+    """Tries each in a process of its own: a package that is installed in part may end it."""
+    reasons = {peer: _reason([sys.executable, __file__, 'try', peer]) for peer in peers}
+    return {'missing': {peer: reason for peer, reason in reasons.items() if reason is not None}}
+
+
+def _versions_of(*names):
+  """The versions of the packages that are installed."""
+  versions = {}
+  for name in names:
+    try:
+      versions[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+      pass
+  return versions
+
+
+def _reason(command):
+  """Why a command fails; None if it does not."""
+  try:
+    tried = subprocess.run(command, capture_output=True, text=True, timeout=90)
+  except subprocess.TimeoutExpired:
+    return 'it did not start within 90 s'
+  if tried.returncode == 0:
+    return None
+  lines = tried.stderr.strip().splitlines()
+  return lines[-1].strip() if lines else f'it ended with {tried.returncode}'
 
 
 def main():
@@ -113,4 +142,7 @@ def main():
   os._exit(0)
 
 
+if sys.argv[1:2] == ['try']:
+  AGENTS[sys.argv[2]](0, 2).play(1, time.perf_counter() + 0.01, [])
+  os._exit(0)
 main()

@@ -2,8 +2,8 @@
 import { connect, type VectorEnvironment } from "@dm-env-rpc/client";
 import { remoteSlots, vectorize } from "@dm-env-rpc/client/vector";
 import { serve, type WorldDefinition } from "@dm-env-rpc/server";
-import type { Peer, Turn } from "../peers/peer.ts";
-import { cartPole, cartPoles, frames } from "./worlds.ts";
+import type { Agent, Peer, Turn } from "../peers/peer.ts";
+import { busy, cartPole, cartPoles, frames, pixels } from "./worlds.ts";
 
 /** As many slots as steps are in flight, on one stream. */
 export const batchSlots: Peer = batched(cartPole);
@@ -14,6 +14,12 @@ export const batchArrays: Peer = batched(cartPoles);
 /** The same, with large observations. */
 export const batchFrames: Peer = batched(frames);
 
+/** The same, with observations of 1 kB. */
+export const batchPixels: Peer = batched(pixels);
+
+/** The same, with steps that take about 1 ms of CPU. */
+export const batchBusy: Peer = batched(busy);
+
 /** The same slots on a stream each. */
 export const batchStreams: Peer = {
   serve: () => served(cartPole),
@@ -21,13 +27,14 @@ export const batchStreams: Peer = {
     const slots = remoteSlots(`127.0.0.1:${port}`, { as: cartPole });
     const vector = await vectorize(
       Array.from({ length: count }, () => slots),
-      { buffers: "reuse" },
+      { buffers: "reuse", batch: false },
     );
-    return stepping(vector as Vector);
+    return steppingAgent(vector as Vector);
   },
 };
 
-type Vector = VectorEnvironment<{ push?: number | Int32Array }, unknown, unknown>;
+/** A vector whose environments have the action `push`. */
+export type Vector = VectorEnvironment<{ push?: number | Int32Array }, unknown, unknown>;
 
 function batched(world: WorldDefinition): Peer {
   return {
@@ -38,7 +45,7 @@ function batched(world: WorldDefinition): Peer {
       const { actions, observations } = world;
       const as = { actions: actions as never, observations: observations as never };
       const vector = await connection.join(name, { as, batch: count, buffers: "reuse" });
-      return stepping(vector as Vector);
+      return steppingAgent(vector as Vector);
     },
   };
 }
@@ -52,7 +59,7 @@ async function served(world: WorldDefinition) {
 }
 
 /** Steps a vector; each slot counts as one step. */
-async function stepping(vector: Vector) {
+export async function steppingAgent(vector: Vector): Promise<Agent> {
   const { size } = vector;
   const push = new Int32Array(size);
   let tick = 0;

@@ -79,20 +79,51 @@ export const cartPoles = defineEnvironment({
   },
 });
 
-/** Frames as Atari's agents see them, of which each step changes a few pixels. */
-export const frames = defineEnvironment({
-  name: "frames",
-  actions: { push: t.discrete(2) },
-  observations: { state: t.uint8([84, 84, 4]) },
+/** Frames as Atari's agents see them, of which each step changes a pixel. */
+export const frames = images([84, 84, 4]);
+
+/** The same, of 1 kB. */
+export const pixels = images([16, 16, 4]);
+
+function images(shape: readonly [number, number, number]) {
+  return defineEnvironment({
+    name: "images",
+    actions: specs.actions,
+    observations: { state: t.uint8(shape) },
+    create() {
+      const state = new Uint8Array(shape[0] * shape[1] * shape[2]);
+      let tick = 0;
+      return {
+        reset: () => ({ state }),
+        step() {
+          tick += 1;
+          state[(tick * 13) % state.length] = tick & 255;
+          return { observation: { state } };
+        },
+      };
+    },
+  });
+}
+
+/** Random numbers that take about 1 ms of CPU; the same number everywhere, however fast the machine is. */
+const busyRounds = 600_000;
+
+/** An environment that computes. */
+export const busy = defineEnvironment({
+  name: "busy",
+  ...specs,
   create() {
-    const state = new Uint8Array(84 * 84 * 4);
-    let tick = 0;
+    let seed = 1;
+    const observe = () => ({ state: [seed, 0, 0, 0] });
     return {
-      reset: () => ({ state }),
+      reset: observe,
       step() {
-        tick += 1;
-        state[(tick * 13) % state.length] = tick & 255;
-        return { observation: { state } };
+        for (let round = 0; round < busyRounds; round++) {
+          seed ^= seed << 13;
+          seed ^= seed >>> 17;
+          seed ^= seed << 5;
+        }
+        return { observation: observe() };
       },
     };
   },

@@ -118,6 +118,22 @@ function start(program: string, args: readonly string[], role: string): Child {
   };
 }
 
+/** Returns why peers of Python that need packages of their own cannot run, by name. */
+export async function missingPeers(
+  options: ChildOptions,
+  peers: readonly string[],
+): Promise<Record<string, string>> {
+  if (options.python === undefined) {
+    return Object.fromEntries(peers.map((peer) => [peer, "there is no Python with dm-env-rpc"]));
+  }
+  const child = startPython(options, "missing");
+  try {
+    return (await child.ask("missing", { peers })).missing;
+  } finally {
+    await child.close();
+  }
+}
+
 /** Returns the versions of the runtimes and libraries of children. */
 export async function versionsOf(options: ChildOptions): Promise<Record<string, string>> {
   const found: Record<string, string> = {};

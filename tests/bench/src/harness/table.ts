@@ -16,6 +16,15 @@ export function textTable(head: readonly string[], rows: readonly (readonly stri
   return [lines[0], rule, ...lines.slice(1)].join("\n");
 }
 
+/** A table in Markdown. */
+export function markdownTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  return [line(head), `|${"---|".repeat(head.length)}`, ...rows.map(line)].join("\n");
+}
+
 /** A number in three digits: `1.21M`, `299k`, `12.1k`, `963`, `4.06`. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) {

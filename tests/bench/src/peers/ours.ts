@@ -15,7 +15,7 @@ type Play = (env: Environment, load: Load, turn: Turn, tick: number) => Promise<
 export const ours: Peer = networked(stepsInBatches);
 
 /** The same over WebSocket. */
-export const oursWebSocket: Peer = networked(stepsInBatches, "view", "ws://");
+export const oursWebSocket: Peer = oursAt((port) => `ws://127.0.0.1:${port}`);
 
 /** The same with an agent that reuses the memory of its observations at each step. */
 export const oursReusing: Peer = networked(stepsInBatches, "reuse");
@@ -34,7 +34,16 @@ export const inProcess: Peer = {
   },
 };
 
-function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view", scheme = ""): Peer {
+/** The product under another address, which the server's port determines. */
+export function oursAt(addressOf: (port: number) => string): Peer {
+  return networked(stepsInBatches, "view", addressOf);
+}
+
+function networked(
+  pipelined: Play,
+  tensors: JoinOptions["tensors"] = "view",
+  addressOf = (port: number): string => `127.0.0.1:${port}`,
+): Peer {
   return {
     async serve(load) {
       const server = await serve({ worlds: [load.world], limits });
@@ -42,13 +51,7 @@ function networked(pipelined: Play, tensors: JoinOptions["tensors"] = "view", sc
     },
     async connect(load, port, inFlight) {
       const options = { maxInFlight: inFlight };
-      return agent(
-        load,
-        await connect(`${scheme}127.0.0.1:${port}`, options),
-        pipelined,
-        port,
-        tensors,
-      );
+      return agent(load, await connect(addressOf(port), options), pipelined, port, tensors);
     },
   };
 }

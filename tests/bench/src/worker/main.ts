@@ -39,6 +39,8 @@ async function run(command: Command): Promise<object> {
     }
     case "versions":
       return { versions: versions() };
+    case "missing":
+      throw new Error("every peer in Node is installed");
   }
 }
 

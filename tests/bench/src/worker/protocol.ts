@@ -27,6 +27,8 @@ export interface Commands {
   usage: { ask: { collect?: boolean }; answer: Usage };
   /** Versions of its runtime and libraries. */
   versions: { ask: Record<never, never>; answer: { versions: Record<string, string> } };
+  /** Why peers that need packages of their own cannot run here, by name; Python workers alone. */
+  missing: { ask: { peers: readonly string[] }; answer: { missing: Record<string, string> } };
 }
 
 /** Result of playing. */
