@@ -136,7 +136,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   };
 
   const accept = (
-    webSocket: WebSocket,
+    webSocket: PatientWebSocket,
     request: IncomingMessage,
     network: Duplex,
     from: HttpPeer,
@@ -167,7 +167,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       uncount();
     });
     const stream = new WebSocketStream({
-      socket: wsSocket(webSocket, network),
+      socket: wsSocket(webSocket, network, "server"),
       side: "server",
       decoder: codecs.request,
       encoder: codecs.response,

@@ -19,7 +19,7 @@ import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /** An open WebSocket and its network connection. */
 interface Opened {
-  readonly webSocket: WebSocket;
+  readonly webSocket: PatientWebSocket;
   readonly network: Duplex;
   /** Resolves when the WebSocket is closed. */
   readonly closed: Promise<void>;
@@ -66,7 +66,7 @@ export async function openWebSocketStream(
   const stop = keepAlive(webSocket, options.pingIntervalMs ?? 0);
   webSocket.once("close", stop);
   const stream = new WebSocketStream({
-    socket: wsSocket(webSocket, network),
+    socket: wsSocket(webSocket, network, "client"),
     side: "client",
     decoder: codecs.response,
     encoder: codecs.request,

@@ -3,8 +3,15 @@ import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
 import { later } from "../internal/later.ts";
 import { goodbyeMs } from "../limits/limits.ts";
+import { BinaryFrames } from "./binary-frames.ts";
 import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
+
+/**
+ * Messages that are sent before they are written. With many requests in flight, the peer then works on the first
+ * answers while this side works on the remaining requests.
+ */
+const messagesPerWrite = 32;
 
 /** Options of the library `ws` for both sides. */
 export const wsOptions = {
@@ -19,8 +26,12 @@ export const wsOptions = {
  * that earlier requests are answered first. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
+  /** Writes what is sent before a close, which may answer the peer's. */
+  flush: () => void = () => {};
+
   override close(code?: number, reason?: string | Buffer): void {
     if (code !== messageTooBig) {
+      this.flush();
       super.close(code, reason);
     }
   }
@@ -42,31 +53,43 @@ export function terminateSoon(webSocket: WebSocket): void {
  *
  * @param webSocket An open WebSocket whose messages were not read yet.
  * @param network Its network connection.
+ * @param side The side that sends.
  */
-export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
+export function wsSocket(
+  webSocket: PatientWebSocket,
+  network: Duplex,
+  side: "client" | "server",
+): Socket {
   webSocket.binaryType = "nodebuffer";
   let partialBytes = 0;
   let messages = 0;
-  let isCorked = false;
-  /** Combines the frames of one turn into one write. */
-  const cork = (): void => {
-    if (isCorked) {
+  const frames = new BinaryFrames(side === "client");
+  let isFlushScheduled = false;
+  const flush = (): void => {
+    const isOpen = webSocket.readyState === WebSocket.OPEN;
+    if (frames.count === 0 || !isOpen) {
+      frames.clear();
       return;
     }
-    isCorked = true;
+    const pieces = frames.take();
+    const last = pieces.length - 1;
     network.cork();
-    process.nextTick(uncork);
-  };
-  const uncork = (): void => {
-    isCorked = false;
+    for (const [index, piece] of pieces.entries()) {
+      network.write(piece, index === last ? onSent : undefined);
+    }
     network.uncork();
+  };
+  webSocket.flush = flush;
+  const flushLater = (): void => {
+    isFlushScheduled = false;
+    flush();
   };
   let events: SocketEvents | undefined;
   const onSent = (): void => events?.onDrain();
 
   return {
     get bufferedBytes() {
-      return webSocket.bufferedAmount;
+      return webSocket.bufferedAmount + frames.bytes;
     },
     get partialBytes() {
       return partialBytes;
@@ -114,11 +137,16 @@ export function wsSocket(webSocket: WebSocket, network: Duplex): Socket {
       });
     },
     sendBinary(bytes) {
-      cork();
-      webSocket.send(bytes, { binary: true }, onSent);
+      frames.add(bytes);
+      if (frames.count === messagesPerWrite) {
+        flush();
+      } else if (!isFlushScheduled) {
+        isFlushScheduled = true;
+        process.nextTick(flushLater);
+      }
     },
     sendText(text) {
-      cork();
+      flush();
       webSocket.send(text, { binary: false }, onSent);
     },
     pause: () => webSocket.pause(),
