@@ -183,10 +183,13 @@ class Run {
     }
   }
 
-  /** The connections of a world's agents; that of one which was taken out has the world still, until it leaves. */
+  /**
+   * The connections of a world's agents. One whose agent was taken out, or has gone to another connection, has the
+   * agent still until it leaves.
+   */
   #linksOf({ agents }: WorldModel): Link[] {
     return this.#all.filter(
-      ({ model: { agent } }) => agent !== undefined && agents.includes(agent),
+      ({ model }) => model.agent?.asker === model && agents.includes(model.agent),
     );
   }
 
