@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests of the package in $MUTATED_PACKAGE, those of $MUTATED_ROOMS first, as the runner of src/main.ts needs them.
 import { join } from "node:path";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+const mutatedRooms = (process.env["MUTATED_ROOMS"] ?? "").split(",");
+
+/**
+ * Tests of the matchmaker that wait for real timeouts or kill processes, seconds each, with the rooms that need them.
+ * A mutant that survives has run every test, so without them a run takes minutes instead of hours.
+ */
+const slowTests: Readonly<Record<string, string>> = {
+  "src/kill.test.ts": "matchmaker/src/redis",
+  "src/redis/faults.test.ts": "matchmaker/src/redis",
+  "src/network.test.ts": "matchmaker/src/client",
+  "src/reconnect.test.ts": "matchmaker/src/client",
+  "src/services/overload.test.ts": "matchmaker/src/client",
+};
+const isMutated = (room: string): boolean => mutatedRooms.includes(room);
 
 /** Runs the tests of the mutated rooms first, then quick ones: most mutants fail there, and nothing runs after a failure. */
 class NearFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rooms = (process.env["MUTATED_ROOMS"] ?? "").split(",");
     const quickFirst = (await super.sort(files)).reverse();
     const isNear = ({ moduleId }: TestSpecification): boolean =>
-      rooms.some((room) => moduleId.includes(`/packages/${room}/`));
+      mutatedRooms.some((room) => moduleId.includes(`/packages/${room}/`));
     return [...quickFirst.filter(isNear), ...quickFirst.filter((file) => !isNear(file))];
   }
 }
@@ -20,10 +34,22 @@ export default defineConfig({
     name: process.env["MUTATED_PACKAGE"] ?? "",
     root: join(import.meta.dirname, "../../packages", process.env["MUTATED_PACKAGE"] ?? ""),
     include: ["src/**/*.test.ts"],
+    exclude: [
+      ...configDefaults.exclude,
+      ...Object.keys(slowTests).filter((test) => !isMutated(slowTests[test] ?? "")),
+    ],
     setupFiles: [join(import.meta.dirname, "src/seed.ts")],
     sequence: { sequencer: NearFirst },
+    // Modules are loaded once, not for each test file: no code under test has state outside of its objects.
+    isolate: false,
     // Few scenarios of the model find what many find, and every mutant of the engine runs them all.
-    env: { MODEL_RUNS: "20", MODEL_HTTP2_RUNS: "1", MODEL_SEED: "1" },
+    env: {
+      MODEL_RUNS: "20",
+      MODEL_HTTP2_RUNS: "1",
+      MODEL_SEED: "1",
+      // The matchmaker's tests of every store repeat with Redis what they found with the store in memory.
+      ...(isMutated("matchmaker/src/redis") ? {} : { STORES: "memory" }),
+    },
     // A mutant that makes a test hang fails it, long before the runner gives up on all tests.
     testTimeout: 10_000,
     hookTimeout: 10_000,

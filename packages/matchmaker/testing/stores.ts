@@ -63,7 +63,7 @@ const deleteAll = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.ca
 
 const redis: StoreKind = {
   name: "Redis",
-  isHere: hasRedis,
+  isHere: hasRedis && process.env["STORES"] !== "memory",
   async place() {
     shared ??= RedisServer.start();
     const { url } = await shared;

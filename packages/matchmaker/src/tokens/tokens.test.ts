@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { importJWK, SignJWT } from "jose";
+import { decodeJwt, decodeProtectedHeader, importJWK, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { createSeats } from "../registration/seats.ts";
 import { issuerName, tokenIssuer } from "./issuer.ts";
-import { algorithm, generateSigningKey, signingKeyFromPem } from "./keys.ts";
+import { algorithm, generateSigningKey, type SigningKey, signingKeyFromPem } from "./keys.ts";
 import { tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
@@ -43,6 +43,16 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
     },
   };
 }
+
+/** A token as another release of the matchmaker could sign it: a claim of `undefined` is not in it. */
+const signed = async (key: SigningKey, claims: object): Promise<string> =>
+  await new SignJWT({
+    ...{ iss: issuerName, aud: "server", sub: "ticket", jti: "seat", exp: nowMs / 1_000 + 60 },
+    ...{ role: "agent", world: "world", address: "server.test:1" },
+    ...claims,
+  })
+    .setProtectedHeader({ alg: algorithm, kid: String(key.kid) })
+    .sign(await importJWK(key, algorithm));
 
 const refused = (code: string, message: RegExp) => (error: unknown) =>
   isDmEnvRpcError(error) && error.code === code && message.test(error.message);
@@ -114,7 +124,10 @@ describe("a join token", () => {
     ["one that nobody signed", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
   ])("is needed: %s is refused", async (_, token) => {
     const { verifier } = await setup();
-    await expect(verifier.join(token, "world")).rejects.toSatisfy(refused("UNAUTHENTICATED", /./));
+    const message = token ? /no token of the matchmaker's/ : /expected a join token, received none/;
+    await expect(verifier.join(token, "world")).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", message),
+    );
   });
 
   it.each([
@@ -124,16 +137,52 @@ describe("a join token", () => {
     "is refused when the matchmaker's key signed it for another %s",
     async (_, claims, code, message) => {
       const { verifier, key } = await setup();
-      const token = await new SignJWT({
-        ...{ iss: issuerName, aud: "server", sub: "ticket", jti: "seat", exp: nowMs / 1_000 + 60 },
-        ...{ role: "agent", world: "world", address: "server.test:1" },
-        ...claims,
-      })
-        .setProtectedHeader({ alg: algorithm, kid: String(key.kid) })
-        .sign(await importJWK(key, algorithm));
+      const token = await signed(key, claims);
       await expect(verifier.join(token, "world")).rejects.toSatisfy(refused(code, message));
     },
   );
+
+  it.each([
+    ["sub", "UNAUTHENTICATED", /missing required "sub"/],
+    ["exp", "UNAUTHENTICATED", /missing required "exp"/],
+    ["role", "UNAUTHENTICATED", /missing required "role"/],
+    ["jti", "PERMISSION_DENIED", /expected an agent's join token/],
+  ] as const)("is refused without the claim %s", async (claim, code, message) => {
+    const { verifier, key } = await setup();
+    const token = await signed(key, { [claim]: undefined });
+    await expect(verifier.join(token, "world")).rejects.toSatisfy(refused(code, message));
+  });
+
+  it("of an earlier release, without a match or a part, lets its agent in", async () => {
+    const { verifier, key } = await setup();
+    expect(await verifier.join(await signed(key, {}), "world")).toMatchObject({
+      matchId: "",
+      part: { team: "", role: "", data: {} },
+    });
+  });
+
+  it("that has expired is good for the agent that had its seat before, and for nobody else", async () => {
+    const { verifier, token, pass } = await setup();
+    const [mine, other] = [await token(), await token()];
+    pass(30_001);
+    const isHeld = (seatId: string): boolean => seatId === "seat-1";
+    expect(await verifier.join(mine, "world", isHeld)).toMatchObject({ seatId: "seat-1" });
+    await expect(verifier.join(other, "world", isHeld)).rejects.toSatisfy(
+      refused("UNAUTHENTICATED", /expired/),
+    );
+  });
+
+  it("names the key that signed it, if the key has a name", async () => {
+    const { issuer, key, token } = await setup();
+    expect(decodeProtectedHeader(await token())).toEqual({ alg: algorithm, kid: key.kid });
+    const operator = await issuer.operatorToken({ id: "s", address: "s:1" }, nowMs, nowMs + 1_000);
+    expect(decodeJwt(operator)).toMatchObject({ sub: "matchmaker", aud: "s", address: "s:1" });
+    const { kid: _, ...nameless } = key;
+    const plain = await tokenIssuer(() => [nameless]);
+    const unnamed = await plain.operatorToken({ id: "s", address: "s:1" }, nowMs, nowMs + 1_000);
+    expect(decodeProtectedHeader(unnamed)).toEqual({ alg: algorithm });
+    await expect(tokenIssuer(() => [])).rejects.toThrow(/expected a key to sign tokens with/);
+  });
 
   it("is no operator's, and the operator's is no agent's", async () => {
     const { verifier, issuer, token } = await setup();

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { generateKeyPairSync } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { put, Replica } from "../replica.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { generateSigningKey, SharedKeys, type SigningKey, signingKeyFromPem } from "./keys.ts";
+
+describe("a key of the operator's own", () => {
+  it("is read from PEM with its private half, and named after its public half", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+    const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+    const { x, d } = privateKey.export({ format: "jwk" });
+    expect(await signingKeyFromPem(pem)).toMatchObject({ x, d, kid: x?.slice(0, 16), use: "sig" });
+    const text = publicKey.export({ format: "pem", type: "spki" }).toString();
+    await expect(signingKeyFromPem(text)).rejects.toMatchObject({ cause: expect.any(Error) });
+  });
+});
+
+describe("the key that matchmakers share", () => {
+  const replaced = async (replica: Replica, key: SigningKey): Promise<void> => {
+    const before = replica.get("secret", "signing-key");
+    const value = { id: "signing-key", value: JSON.stringify(key) };
+    await replica.commit([put("secret", "signing-key", before, value)]);
+  };
+
+  it("is put into the store once, and taken from there by a process that has not read it yet", async () => {
+    await using store = memoryStore();
+    const first = await SharedKeys.open(new Replica(store));
+    const second = await SharedKeys.open(new Replica(store));
+    expect(first.all).toHaveLength(1);
+    expect(second.all).toEqual(first.all);
+  });
+
+  it("is replaced by the one that the store has now, and stays published", async () => {
+    await using store = memoryStore();
+    const replica = new Replica(store);
+    const keys = await SharedKeys.open(replica);
+    const [own] = keys.all;
+    const next = await generateSigningKey();
+    await replaced(replica, next);
+    expect(keys.all).toEqual([next, own]);
+    await replaced(replica, next);
+    expect(keys.all).toEqual([next, own]);
+  });
+
+  it("leaves other records of the store alone", async () => {
+    await using store = memoryStore();
+    const replica = new Replica(store);
+    const keys = await SharedKeys.open(replica);
+    const before = keys.all;
+    const value = JSON.stringify(await generateSigningKey());
+    await replica.commit([
+      put("secret", "another", undefined, { id: "another", value }),
+      put("profile", "signing-key", undefined, { name: "signing-key", message: value }),
+    ]);
+    expect(keys.all).toEqual(before);
+  });
+
+  it("is forgotten after three others", async () => {
+    await using store = memoryStore();
+    const replica = new Replica(store);
+    const keys = await SharedKeys.open(replica);
+    const [own] = keys.all;
+    for (let count = 0; count < 3; count++) {
+      await replaced(replica, await generateSigningKey());
+    }
+    expect(keys.all).toHaveLength(4);
+    expect(keys.all).toContainEqual(own);
+    await replaced(replica, await generateSigningKey());
+    expect(keys.all).toHaveLength(4);
+    expect(keys.all).not.toContainEqual(own);
+  });
+});
