@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind, Records } from "./model.ts";
+import { RecordMap } from "./store/record-map.ts";
 import {
   type Change,
   type Changes,
   type Entry,
   isStoreError,
-  keyText,
   type Lease,
   type Position,
   type Store,
@@ -45,7 +45,7 @@ export class Replica {
   };
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
   /** Records that are known to be deleted, until the position has passed their versions. */
-  readonly #deleted = new Map<string, number>();
+  readonly #deleted = new RecordMap<Entry>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
   /** True while what was read of another beginning is not applied yet. */
@@ -156,22 +156,25 @@ export class Replica {
     try {
       let isLost = first.lost;
       let page = first;
-      let entries = new Map(first.entries.map((entry) => [keyText(entry), entry]));
+      const entries = new RecordMap<Entry>();
+      for (const entry of first.entries) {
+        entries.set(entry, entry);
+      }
       while (page.more) {
         page = await this.#store.changes(page.position, pageSize);
         isLost ||= page.lost;
         if (page.reset) {
-          entries = new Map();
+          entries.clear();
         }
         for (const entry of page.entries) {
-          entries.set(keyText(entry), entry);
+          entries.set(entry, entry);
         }
       }
       this.#deleted.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
         for (const [id, known] of [...this.#tables[kind]]) {
-          const entry = entries.get(keyText({ kind, id }));
+          const entry = entries.get({ kind, id });
           if (entry?.value !== undefined && entry.version >= known.version) {
             continue;
           }
@@ -200,9 +203,9 @@ export class Replica {
 
   #advance(position: Position): void {
     this.#position = position;
-    for (const [text, version] of this.#deleted) {
-      if (version <= position.version) {
-        this.#deleted.delete(text);
+    for (const entry of this.#deleted.values()) {
+      if (entry.version <= position.version) {
+        this.#deleted.delete(entry);
       }
     }
   }
@@ -210,21 +213,20 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    const text = keyText(entry);
     // A record that was never there has version 0: that is news only where it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
-    if (!isNews || version < (this.#deleted.get(text) ?? 0)) {
+    if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
     }
     if (value === undefined) {
       if (version > (this.#position?.version ?? 0)) {
-        this.#deleted.set(text, version);
+        this.#deleted.set(entry, entry);
       }
       if (known !== undefined) {
         this.#set(kind, id, undefined);
       }
     } else {
-      this.#deleted.delete(text);
+      this.#deleted.delete(entry);
       this.#set(kind, id, { version, value });
     }
   }

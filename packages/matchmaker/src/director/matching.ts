@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
 import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
@@ -11,6 +12,8 @@ import { chosenOf, propose } from "./proposals.ts";
 
 /** Matches that are committed at once. */
 const batchSize = 50;
+/** How long matches may be made without a pause for other work of the process. */
+const sliceMs = 5;
 
 /** A match that is to be committed. */
 interface Plan {
@@ -31,7 +34,7 @@ export async function makeMatches(
   placement: Placement,
   runs: MatchRuns,
 ): Promise<boolean> {
-  const { matchIndex, settings } = context;
+  const { matchIndex, settings, time } = context;
   const proposals: Proposal[] = [];
   /** Worlds that are ready, by profile: the next one that may be used is the last. */
   const spares = new Map<string, Stored<World>[]>();
@@ -52,7 +55,19 @@ export async function makeMatches(
     proposals.push(...proposed);
   }
   const used = new Set<string>();
-  const plans: Plan[] = [];
+  let plans: Plan[] = [];
+  let heldSinceMs = time.now();
+  const claimPlans = async (): Promise<void> => {
+    if (plans.length > 0 && (await claim(context, plans))) {
+      isMore = true;
+    }
+    plans = [];
+    // A store in memory answers at once: without a pause, calls of agents would wait until all matches are made.
+    if (time.now() - heldSinceMs >= sliceMs) {
+      await setImmediate();
+      heldSinceMs = time.now();
+    }
+  };
   for (const proposal of chosenOf(context, proposals)) {
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
     if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
@@ -66,12 +81,11 @@ export async function makeMatches(
       used.add(id);
     }
     plans.push(plan);
-  }
-  for (let start = 0; start < plans.length; start += batchSize) {
-    if (await claim(context, plans.slice(start, start + batchSize))) {
-      isMore = true;
+    if (plans.length >= batchSize) {
+      await claimPlans();
     }
   }
+  await claimPlans();
   return isMore;
 }
 

@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { RecordMap } from "./record-map.ts";
 import {
   type Change,
   type Changes,
@@ -9,7 +10,6 @@ import {
   checkOnce,
   type Entry,
   fenced,
-  keyText,
   type Lease,
   lostLife,
   type Position,
@@ -97,17 +97,17 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
 class History {
   /** What is in memory is lost with its process only: it has one life. */
   readonly life: string = randomUUID();
-  readonly #records = new Map<string, Entry>();
+  readonly #records = new RecordMap<Entry>();
   /** Every write in order; one is out of date when its record has another version. */
-  #log: { readonly version: number; readonly text: string }[] = [];
-  #deleted: string[] = [];
+  #log: (RecordKey & { readonly version: number })[] = [];
+  #deleted: Entry[] = [];
   #version = 0;
   /** Versions up to here may be of deleted records that are forgotten. */
   #forgotten = 0;
 
   entry(key: RecordKey): Entry {
     return (
-      this.#records.get(keyText(key)) ??
+      this.#records.get(key) ??
       ({ kind: key.kind, id: key.id, version: 0, value: undefined } as Entry)
     );
   }
@@ -116,18 +116,18 @@ class History {
     this.#version += 1;
     const version = this.#version;
     for (const { kind, id, value } of changes) {
-      const text = keyText({ kind, id });
-      this.#records.set(text, { kind, id, version, value } as Entry);
-      this.#log.push({ version, text });
+      const entry = { kind, id, version, value } as Entry;
+      this.#records.set(entry, entry);
+      this.#log.push({ kind, id, version });
       if (value === undefined) {
-        this.#deleted.push(text);
+        this.#deleted.push(entry);
       }
     }
     if (this.#deleted.length > 2 * maxDeleted) {
       this.#forget();
     }
     if (this.#log.length > 2 * this.#records.size + 1_000) {
-      this.#log = this.#log.filter((line) => this.#isCurrent(line));
+      this.#log = this.#log.filter((line) => this.#records.get(line)?.version === line.version);
     }
     return version;
   }
@@ -150,7 +150,7 @@ class History {
         break;
       }
       cursor = line.version;
-      const entry = this.#records.get(line.text);
+      const entry = this.#records.get(line);
       if (entry?.version === line.version) {
         entries.push(entry);
       }
@@ -175,18 +175,12 @@ class History {
     return low;
   }
 
-  #isCurrent(line: { readonly version: number; readonly text: string }): boolean {
-    return this.#records.get(line.text)?.version === line.version;
-  }
-
   #forget(): void {
-    for (const text of this.#deleted.splice(0, this.#deleted.length - maxDeleted)) {
-      const entry = this.#records.get(text);
-      if (entry === undefined || entry.value !== undefined) {
-        continue;
+    for (const entry of this.#deleted.splice(0, this.#deleted.length - maxDeleted)) {
+      if (this.#records.get(entry) === entry) {
+        this.#forgotten = Math.max(this.#forgotten, entry.version);
+        this.#records.delete(entry);
       }
-      this.#forgotten = Math.max(this.#forgotten, entry.version);
-      this.#records.delete(text);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind, Records } from "../model.ts";
+import { RecordMap } from "./record-map.ts";
 
 /** A record with the version that a change of it must name. */
 export interface Stored<T> {
@@ -178,15 +179,14 @@ export function lostLife(): StoreError {
  * @throws Error naming the record.
  */
 export function checkOnce(changes: readonly Change[]): void {
-  const keys = new Set<string>();
+  const keys = new RecordMap<true>();
   for (const change of changes) {
-    const text = keyText(change);
-    if (keys.has(text)) {
+    if (keys.has(change)) {
       throw new Error(
-        `commit of ${changes.length} changes: expected each record once, received "${text}" twice`,
+        `commit of ${changes.length} changes: expected each record once, received "${keyText(change)}" twice`,
       );
     }
-    keys.add(text);
+    keys.set(change, true);
   }
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Kind } from "../model.ts";
+import type { RecordKey } from "./store.ts";
+
+/**
+ * A map by the keys of records. It has a map by id for each kind: a key that joins kind and id as one string would be built, and
+ * hashed, at each access.
+ */
+export class RecordMap<T> {
+  readonly #kinds = new Map<Kind, Map<string, T>>();
+
+  get({ kind, id }: RecordKey): T | undefined {
+    return this.#kinds.get(kind)?.get(id);
+  }
+
+  has({ kind, id }: RecordKey): boolean {
+    return this.#kinds.get(kind)?.has(id) === true;
+  }
+
+  set({ kind, id }: RecordKey, value: T): void {
+    const known = this.#kinds.get(kind);
+    if (known === undefined) {
+      this.#kinds.set(kind, new Map([[id, value]]));
+    } else {
+      known.set(id, value);
+    }
+  }
+
+  delete({ kind, id }: RecordKey): void {
+    this.#kinds.get(kind)?.delete(id);
+  }
+
+  clear(): void {
+    this.#kinds.clear();
+  }
+
+  get size(): number {
+    let size = 0;
+    for (const { size: ids } of this.#kinds.values()) {
+      size += ids;
+    }
+    return size;
+  }
+
+  *values(): Generator<T, void, undefined> {
+    for (const ids of this.#kinds.values()) {
+      yield* ids.values();
+    }
+  }
+}
