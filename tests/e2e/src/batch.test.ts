@@ -275,6 +275,103 @@ describe("vectorize over remoteSlots", () => {
   });
 });
 
+describe("vectorize over several servers", () => {
+  const slots = (...servers: Server[]) =>
+    remoteSlots(
+      servers.map(({ url }) => url),
+      { as: dice, joinSettings: ({ seed }) => ({ seed: seed ?? 0n }) },
+    );
+
+  for (const autoresetMode of modes) {
+    it(`joins a batch on each, and returns in mode ${autoresetMode} what streams return`, async () => {
+      await using one = await serve({ worlds: [dice] });
+      await using two = await serve({ worlds: [dice] });
+      const options = { seed: 3n, autoresetMode } as const;
+      await using vector = await vectorize(5, slots(one, two), options);
+      expect([one.sessionCount, two.sessionCount]).toEqual([1, 1]);
+      const alone = { ...options, batch: false };
+      await using others = await vectorize(5, slots(one, two), alone);
+      expect(plain(await vector.reset())).toEqual(plain(await others.reset()));
+      for (let i = 0; i < 12; i++) {
+        const bet = Int32Array.from([0, 1, 2, 3, 4], (slot) => (i + 2 * slot) % 7);
+        const cards = Uint8Array.from({ length: 10 }, (_, at) => at);
+        const actions =
+          i % 2 === 0
+            ? { bet, hand: { cards: tensor("uint8", [5, 2], cards) } }
+            : Array.from(bet, (own) => ({ bet: own }));
+        const mine = plain(await vector.step(actions));
+        expect(mine).toEqual(plain(await others.step(actions)));
+        const mask = mine.timeSteps.map((step) => step?.stepType === "last");
+        if (autoresetMode === "disabled" && mask.includes(true)) {
+          expect(plain(await vector.reset({ mask }))).toEqual(plain(await others.reset({ mask })));
+        }
+      }
+    });
+  }
+
+  it("steps what was sent, and refuses some of the slots and bad actions", async () => {
+    await using one = await serve({ worlds: [dice] });
+    await using two = await serve({ worlds: [dice] });
+    await using vector = await vectorize(4, slots(one, two), { seed: 3n });
+    vector.sendReset();
+    expect([...(await vector.recv()).first]).toEqual([1, 1, 1, 1]);
+    vector.send({ bet: Int32Array.of(1, 2, 3, 4) });
+    expect([...(await vector.recv()).reward]).toEqual([1, 2, 3, 4]);
+    expect(() => vector.send([{ bet: 1 }], [0])).toThrow(/ids 0 to 3/);
+    await expect(vector.leave([0])).rejects.toThrow(/leave together/);
+    await expect(vector.step({ bet: Int32Array.of(1, 2, 3) })).rejects.toThrow(/each of 4 slots/);
+    await expect(vector.step([{ bet: 1 }])).rejects.toThrow(/each of 4 slots/);
+    vector.send({ bet: Int32Array.of(1, 2, 3, 99) });
+    await expect(vector.recv()).rejects.toThrow(/99/);
+    expect([...(await vector.reset()).first]).toEqual([1, 1, 1, 1]);
+  });
+
+  it("goes on without the slots of a server that is gone, until it is back", async () => {
+    await using one = await serve({ worlds: [dice] });
+    const two = await serve({ worlds: [dice] });
+    const options = { restart: { initialMs: 20, maxMs: 50, maxAttempts: 1000 } };
+    await using vector = await vectorize(4, slots(one, two), options);
+    await vector.reset();
+    await two.close();
+    const lost = await vector.step({ bet: 1 });
+    expect([...lost.valid]).toEqual([1, 0, 1, 0]);
+    expect(lost.failures.map((failure) => failure instanceof Error)).toEqual([
+      false,
+      true,
+      false,
+      true,
+    ]);
+    const absent = await vector.step({ bet: 1 });
+    expect([...absent.valid]).toEqual([1, 0, 1, 0]);
+    expect(absent.failures).toEqual([null, null, null, null]);
+    await using _ = await serve({ worlds: [dice], port: two.port });
+    await expect
+      .poll(async () => [...(await vector.step({ bet: 1 })).valid], { timeout: 30_000 })
+      .toEqual([1, 1, 1, 1]);
+  });
+
+  it("takes streams where one of the servers cannot batch", async () => {
+    const lone = defineWorld({
+      name: "dice",
+      actions: {},
+      observations: { face: t.int32() },
+      create: () => ({ step() {}, observe: { face: () => 1 } }),
+    });
+    const alike = defineEnvironment({
+      name: "dice",
+      actions: {},
+      observations: { face: t.int32() },
+      create: () => ({ reset: () => ({ face: 1 }), step: () => ({ observation: { face: 1 } }) }),
+    });
+    await using one = await serve({ worlds: [alike] });
+    await using two = await serve({ worlds: [lone] });
+    const remote = remoteSlots([one.url, two.url], { observations: ["face"] });
+    await using vector = await vectorize(4, remote);
+    await vector.reset();
+    expect([one.sessionCount, two.sessionCount]).toEqual([2, 2]);
+  });
+});
+
 describe("connection.join with seats", () => {
   /** An agent may end its own sequence; the others continue until the tenth tick. */
   const race = defineWorld({

@@ -94,6 +94,7 @@ test("slots take turns with the addresses; without one there are none", async ()
   await using vector = await vectorize(
     3,
     remoteSlots([one.server.address, two.server.address], { world: "arena" }),
+    { batch: false },
   );
   expect([vector.size, one.streams.length, two.streams.length]).toEqual([3, 2, 1]);
   expect(() => remoteSlots([])).toThrow(DmEnvRpcError);

@@ -49,11 +49,11 @@ export function remoteSlots<
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
   // One codec for all slots: their messages share layouts.
   const codecs = connectionCodecs();
-  const open = (slot: number, signal: AbortSignal) =>
-    connect(all[slot % all.length] as string, { codecs, ...connecting, signal });
+  const open = (server: number, signal: AbortSignal) =>
+    connect(all[server] as string, { codecs, ...connecting, signal });
   const make = async (request: SlotRequest) => {
     const { slot, signal, buffers } = request;
-    const connection = await open(slot, signal);
+    const connection = await open(slot % all.length, signal);
     try {
       const world =
         shared ??
@@ -74,10 +74,10 @@ export function remoteSlots<
       throw error;
     }
   };
-  const joinBatch = async ({ size, seed: first, signal, ...rest }: BatchSlots) => {
+  const joinBatch = async ({ server, slots, seed: first, signal, ...rest }: BatchSlots) => {
     const { reward, discount, changedSpecs, tensors, ...plain } = join;
     const isPlain = [reward, discount, changedSpecs, tensors].every((one) => one === undefined);
-    const requests = Array.from({ length: size }, (_, slot) => ({
+    const requests = slots.map((slot) => ({
       ...{ slot, signal, restarts: 0, buffers: rest.buffers },
       seed: first === undefined ? undefined : first + BigInt(slot),
     }));
@@ -85,13 +85,13 @@ export function remoteSlots<
       requests.map((one) => (shared === undefined ? createSettings?.(one) : undefined)),
     );
     const joined = oneOf(requests.map((one) => joinSettings?.(one)));
-    if (!isPlain || all.length !== 1 || created === undefined || created.seed !== undefined) {
+    if (!isPlain || created === undefined || created.seed !== undefined) {
       return undefined;
     }
     if (joined === undefined) {
       return undefined;
     }
-    const connection = await open(0, signal);
+    const connection = await open(server, signal);
     let world: string | undefined;
     try {
       const { as } = join;
@@ -99,7 +99,7 @@ export function remoteSlots<
       const batch = await connection.join<A, O, N>(world, {
         ...plain,
         ...rest,
-        batch: size,
+        batch: slots.length,
         seed: joined.seed,
         settings: joined.settings,
         destroyOnClose: shared === undefined,
@@ -118,7 +118,7 @@ export function remoteSlots<
       throw error;
     }
   };
-  return Object.assign(make, { joinBatch });
+  return Object.assign(make, { servers: all.length, joinBatch });
 }
 
 /** True for a server that does not know batches, or refuses one. */

@@ -24,7 +24,8 @@ import type { BatchFactory, VectorizeOptions } from "./vectorize-options.ts";
 /** How a batch is made, and made again. */
 interface RestartingBatchOptions
   extends Pick<VectorizeOptions, "autoresetMode" | "buffers" | "restart" | "seed" | "signal"> {
-  readonly size: number;
+  readonly server: number;
+  readonly slots: readonly number[];
 }
 
 /** A batch that is made again when its stream or its world is gone, as a vector makes its slots again. */
@@ -51,9 +52,10 @@ export class RestartingBatch<Action, Observation>
     factory: BatchFactory<Action, Observation>,
     options: RestartingBatchOptions,
   ): Promise<RestartingBatch<Action, Observation> | undefined> {
-    const { size, autoresetMode = "next-step", buffers = "fresh", seed, signal } = options;
+    const { server, slots, autoresetMode = "next-step", buffers = "fresh" } = options;
+    const { seed, signal } = options;
     const make = (until: AbortSignal) =>
-      factory.joinBatch({ size, autoresetMode, buffers, seed, signal: until });
+      factory.joinBatch({ server, slots, autoresetMode, buffers, seed, signal: until });
     const batch = await make(signal ?? new AbortController().signal);
     return batch && new RestartingBatch(batch, make, options.restart ?? {});
   }
@@ -69,6 +71,16 @@ export class RestartingBatch<Action, Observation>
     this.#batch = batch;
     this.#make = make;
     this.#restart = restart;
+  }
+
+  /** True while the batch is being made again, which the next call waits for. */
+  get isBeingMade(): boolean {
+    return this.#making !== undefined;
+  }
+
+  /** The reason why the batch is gone for good. */
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
   reset(options?: VectorResetOptions): Promise<VectorBatch<Observation>> {
@@ -134,7 +146,7 @@ export class RestartingBatch<Action, Observation>
       making.catch(() => {}); // The next call has it.
       this.#making = making;
     }
-    return failed(last, error);
+    return absentRows(last, error);
   }
 
   async #makeAgain(restart: BackoffOptions, lost: Error): Promise<VectorBatch<Observation>> {
@@ -200,10 +212,14 @@ function isGone(error: unknown): boolean {
   return isDmEnvRpcError(error) && error.origin === "server" && gone.includes(error.code);
 }
 
-/** A batch of which no row is valid, like another. */
-function failed<Observation>(
+/**
+ * Returns a batch like another, of which no row is valid.
+ *
+ * @param error Why its slots failed in this step; null if they failed earlier.
+ */
+export function absentRows<Observation>(
   { ids, observation }: VectorBatch<Observation>,
-  error: Error,
+  error: Error | null,
 ): VectorBatch<Observation> {
   const zeros = (): Uint8Array => new Uint8Array(ids.length);
   const nothing = (): null[] => ids.map(() => null);
@@ -214,7 +230,7 @@ function failed<Observation>(
     reward: new Float64Array(ids.length),
     discount: new Float64Array(ids.length).fill(1),
     terminated: zeros(),
-    truncated: zeros().fill(1),
+    truncated: zeros().fill(error === null ? 0 : 1),
     first: zeros(),
     valid: zeros(),
     finalObservation: nothing(),

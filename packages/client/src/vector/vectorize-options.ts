@@ -22,9 +22,12 @@ export type SlotFactory<Action, Observation> = (
   request: SlotRequest,
 ) => Promise<Environment<Action, Observation>>;
 
-/** How the slots of a vector are joined as one batch. */
+/** How slots of a vector are joined as one batch. */
 export interface BatchSlots {
-  readonly size: number;
+  /** Index of the server that the batch is on. */
+  readonly server: number;
+  /** The slots, by their numbers in the vector. */
+  readonly slots: readonly number[];
   readonly autoresetMode: AutoresetMode;
   readonly buffers: "fresh" | "reuse";
   /** The vector's; each slot's is this plus its number. */
@@ -32,17 +35,19 @@ export interface BatchSlots {
   readonly signal: AbortSignal;
 }
 
-/** A factory that can join all slots as one batch, such as that of `remoteSlots`. */
+/** A factory that can join the slots of a server as one batch, such as that of `remoteSlots`. */
 export interface BatchFactory<Action, Observation> extends SlotFactory<Action, Observation> {
-  /** Joins the slots as one batch, which closes its connection, too; undefined where the server or the options do not allow it. */
+  /** Number of servers, over which slots are distributed in turns. */
+  readonly servers: number;
+  /** Joins slots as one batch, which closes its connection, too; undefined where the server or the options do not allow it. */
   joinBatch(slots: BatchSlots): Promise<VectorEnvironment<Action, Observation> | undefined>;
 }
 
 /** How to make many environments one. */
 export interface VectorizeOptions {
   /**
-   * Whether slots are joined as one batch where their factory and the server can: all of them are stepped
-   * together then, and leave together. Default true.
+   * Joins the slots as one batch for each server, where their factory and all servers support batches: all slots
+   * are then stepped together, and leave together. Default true.
    */
   readonly batch?: boolean | undefined;
   /** Default `next-step`, which is what an environment does by itself. */

@@ -2,6 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Environment } from "../environment/environment.ts";
 import type { VectorEnvironment } from "../environment/vector.ts";
+import { type BatchPart, JoinedBatches } from "./joined-batches.ts";
 import { limiter } from "./limiter.ts";
 import { RestartingBatch } from "./restarting-batch.ts";
 import { slotChecker, uncheckedSlots } from "./slot-checker.ts";
@@ -67,8 +68,7 @@ export async function vectorize<Action, Observation>(
     isBatchFactory(second) &&
     isWhole(options, factories.length)
   ) {
-    const { signal, batch: _batch, ...rest } = options;
-    const vector = await RestartingBatch.make(second, { ...rest, size: factories.length, signal });
+    const vector = await joinBatches(second, factories.length, options);
     if (vector !== undefined) {
       return vector;
     }
@@ -101,6 +101,44 @@ export async function vectorize<Action, Observation>(
     options.signal?.removeEventListener("abort", abort);
   }
   return state;
+}
+
+/** Joins the slots of each server as a batch; undefined where one of them cannot. */
+async function joinBatches<Action, Observation>(
+  factory: BatchFactory<Action, Observation>,
+  size: number,
+  { autoresetMode, buffers, restart, seed, signal }: VectorizeOptions,
+): Promise<VectorEnvironment<Action, Observation> | undefined> {
+  const dealt = Array.from({ length: Math.min(factory.servers, size) }, (_, server) => ({
+    server,
+    slots: Array.from({ length: size }, (__, slot) => slot).filter(
+      (slot) => slot % factory.servers === server,
+    ),
+  }));
+  const made = await Promise.allSettled(
+    dealt.map(async (part) => ({
+      slots: part.slots,
+      batch: await RestartingBatch.make(factory, {
+        ...{ ...part, autoresetMode, buffers, restart, seed, signal },
+      }),
+    })),
+  );
+  const parts: BatchPart<Action, Observation>[] = [];
+  for (const one of made) {
+    if (one.status === "fulfilled" && one.value.batch !== undefined) {
+      parts.push({ slots: one.value.slots, batch: one.value.batch });
+    }
+  }
+  const [only] = parts;
+  if (parts.length === dealt.length && only !== undefined) {
+    return parts.length === 1 ? only.batch : new JoinedBatches(parts, buffers === "reuse");
+  }
+  await Promise.all(parts.map(({ batch }) => batch.close()));
+  const refused = made.find((one) => one.status === "rejected");
+  if (refused !== undefined) {
+    throw refused.reason;
+  }
+  return undefined;
 }
 
 function isBatchFactory<Action, Observation>(

@@ -40,6 +40,8 @@ export class BatchedEnvironment
   #isFresh = true;
   /** A step that was sent and not received. */
   #sent: Promise<Batch> | undefined;
+  /** True once that step has been answered. */
+  #isSettled = false;
   #isOpen = false;
   #hasLeft = false;
   /** How often each slot had failed before. */
@@ -265,7 +267,11 @@ export class BatchedEnvironment
   }
 
   #keep(sent: Promise<Batch>): void {
-    sent.catch(() => {}); // `recv` has it.
+    this.#isSettled = false;
+    const settle = (): void => {
+      this.#isSettled = true;
+    };
+    sent.then(settle, settle); // `recv` has the outcome.
     this.#sent = sent;
   }
 
@@ -274,9 +280,14 @@ export class BatchedEnvironment
     if (sent === undefined) {
       throw refused("FAILED_PRECONDITION", "cannot recv with nothing sent; send() first");
     }
-    const batch = await waitFor(sent, `a step of ${this.size} slots`, options);
-    this.#sent = undefined;
-    return batch;
+    try {
+      return await waitFor(sent, `a step of ${this.size} slots`, options);
+    } finally {
+      // A call that was given up leaves the step to the next one.
+      if (this.#isSettled) {
+        this.#sent = undefined;
+      }
+    }
   }
 
   #checkAll(ids: readonly number[]): void {
