@@ -10,45 +10,52 @@ import type { Connection } from "../environment/environment.ts";
 import { ConnectionState } from "./connection-state.ts";
 import type { ReconnectOptions } from "./reconnect.ts";
 
-/** Requests in flight at once, where `maxInFlight` says nothing else. */
+/** Default of `maxInFlight`. */
 export const defaultMaxInFlight = 256;
 
-/** Requests that wait for room in the window, where `maxWaiting` says nothing else. */
+/** Default of `maxWaiting`. */
 export const defaultMaxWaiting = 65_536;
 
-/** How to connect. What the transport takes (TLS, metadata, keepalive, limits) is passed on. */
+/** Options of `connect`, including the transport's: TLS, metadata, pings, limits. */
 export interface ConnectOptions extends OpenOptions {
-  /** Requests sent and not answered at once; later ones wait. Default 256. */
+  /** Requests that may be sent before the first is answered; later ones wait. Default 256. */
   readonly maxInFlight?: number | undefined;
-  /** Requests that may wait for room; one more rejects with RESOURCE_EXHAUSTED. Default 65,536. */
+  /**
+   * Requests that may wait to be sent; one more rejects with RESOURCE_EXHAUSTED. Default 65,536.
+   */
   readonly maxWaiting?: number | undefined;
   /**
-   * Makes a lost connection again and joins the same world again. Default: off. What was open at the
-   * loss rejects, once it is known what became of the world (`worldFate`); where nothing was, the next step does.
+   * Reconnects a lost connection and joins the same world again. Default: off. Requests that were
+   * open at the loss reject once the fate of the world is known (`worldFate`); if none was open,
+   * the next step rejects.
    */
   readonly reconnect?: ReconnectOptions | undefined;
 }
 
-/** A stream that is there already: one of an in-memory pair, or one opened with the transport. */
+/** An open stream: one of an in-memory pair, or one opened with the transport. */
 export interface StreamTarget {
   readonly stream: ClientStream;
-  /** What the server is called in errors. Default "the server". */
+  /** Name of the server in errors. Default "the server". */
   readonly name?: string | undefined;
-  /** Opens another stream to the same server; without it, there is no reconnect. */
+  /** Opens another stream to the same server; required for `reconnect`. */
   readonly reopen?: ((signal: AbortSignal) => Promise<ClientStream>) | undefined;
 }
 
-/** The codecs of a connection, or of several. Of scalars environments keep the numbers, and `SendCall` copies them. */
+/**
+ * Creates the codecs of one or several connections. Their scalars are borrowed: environments read
+ * the numbers at once, and `SendCall` copies them.
+ */
 export function connectionCodecs(): CallCodecs {
   return { request: createRequestCodec(), response: createResponseCodec({ borrowScalars: true }) };
 }
 
 /**
- * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or `unix:/path`), or over
- * a stream that is there already, without a network.
+ * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or
+ * `unix:/path`), or over an open stream, without a network.
  *
- * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE when nobody answers there, DEADLINE_EXCEEDED after
- * `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a bad address.
+ * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if no server answers, DEADLINE_EXCEEDED
+ *   after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a
+ *   bad address.
  */
 export async function connect(
   target: string | StreamTarget,

@@ -87,7 +87,8 @@ export class ConnectionState implements Connection {
     world: string,
     options?: JoinOptions<A, O, N>,
   ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>>;
-  // The definition and the names asked for are the types; the view checks them against the specs.
+  // The definition and the requested names determine the types; the view checks them against the
+  // specs.
   async join(
     world: string,
     options: JoinOptions | BatchJoinOptions | SeatsJoinOptions = {},
@@ -168,7 +169,7 @@ export class ConnectionState implements Connection {
     await this.#stream.release();
   }
 
-  /** Called as soon as a request is answered in kind, before any later answer is read. */
+  /** Called as soon as a request is answered in kind, before any later response is read. */
   #noticed(request: ProcessRequest): void {
     const environment = this.#environment;
     if (environment === undefined) {
@@ -186,7 +187,7 @@ export class ConnectionState implements Connection {
   }
 }
 
-/** 128 random bits as hexadecimal digits, from pages of any origin, too. */
+/** Returns 128 random bits as hexadecimal digits; also works in pages of insecure origins. */
 function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -17,7 +17,7 @@ const stepRequest: ProcessRequest = {
 };
 const leave: ProcessRequest = { case: "leaveWorld", value: create(LeaveWorldRequestSchema) };
 
-/** What a promise rejects with. */
+/** Returns the error that a promise rejects with. */
 async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     (value) => expect.fail(`expected a rejection, received ${JSON.stringify(value)}`),
@@ -39,7 +39,7 @@ describe("behaviour 2: one response for each request", () => {
     expect(answers).toEqual(["create", "leave", "destroy", "create"]);
   });
 
-  test("an error Status rejects its request and the stream lives on", async () => {
+  test("an error Status rejects its request, and the stream continues", async () => {
     const { connection } = await connected({
       answer: ({ case: kind }) =>
         kind === "destroyWorld" ? status("NOT_FOUND", "no such world") : undefined,
@@ -66,7 +66,7 @@ describe("behaviour 2: one response for each request", () => {
     await expect(server.closed).resolves.toBeInstanceOf(Error);
   });
 
-  test("a response that nobody asked for closes the connection", async () => {
+  test("a response without a request closes the connection", async () => {
     const { connection, server } = await connected();
     server.stream.send(stepped(EnvironmentStateType.RUNNING));
     const error = await connection.closed;
@@ -110,7 +110,7 @@ describe("behaviour 3: requests in flight", () => {
     await Promise.all(made.slice(0, 3));
   });
 
-  test("the memory of a step may be reused though it waits for room", async () => {
+  test("the memory of a step may be reused although it waits to be sent", async () => {
     const { connection, server } = await connected({}, { maxInFlight: 1 });
     await using _ = connection;
     const data = new Float32Array([1, 2]);
@@ -143,7 +143,7 @@ describe("waits", () => {
     await expect(next).resolves.toBe("world");
   });
 
-  test("a timeout of Infinity is never over", async () => {
+  test("a timeout of Infinity never expires", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }) => (kind === "step" ? "silence" : undefined),
     });
@@ -158,7 +158,7 @@ describe("waits", () => {
     await expect(step).resolves.toMatchObject({ case: "step" });
   });
 
-  test("what was answered in time leaves no timer and no listener behind", async () => {
+  test("a request that was answered in time leaves no timer or listener behind", async () => {
     await using connection = (await connected()).connection;
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout");
     const before = timers().length;
@@ -168,7 +168,7 @@ describe("waits", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  test("an aborted signal rejects with its reason as the cause, and the connection goes on", async () => {
+  test("an aborted signal rejects with its reason as the cause, and the connection continues", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }, { stream }) => {
         if (kind === "step") {
@@ -191,7 +191,7 @@ describe("waits", () => {
     });
   });
 
-  test("a request that is given up before it was sent is never sent", async () => {
+  test("a request whose wait ends before it was sent is never sent", async () => {
     const { connection, server } = await connected({ answer: () => "silence" }, { maxInFlight: 1 });
     const first = connection.send(leave);
     const controller = new AbortController();
@@ -207,7 +207,7 @@ describe("waits", () => {
 });
 
 describe("the end of a connection", () => {
-  test("a lost stream rejects everything outstanding with one error, and what comes after", async () => {
+  test("a lost stream rejects all outstanding and later calls with one error", async () => {
     const { connection, server } = await connected({ answer: () => "silence" }, { maxInFlight: 2 });
     const open = [connection.leave(), connection.leave(), connection.leave()].map(rejection);
     await server.received(2);
@@ -223,7 +223,7 @@ describe("the end of a connection", () => {
     await connection.close();
   });
 
-  test("a server that ends the stream early rejects what it left unanswered", async () => {
+  test("a server that ends the stream early rejects the unanswered calls", async () => {
     const { connection, server } = await connected({ answer: () => "silence" });
     const open = rejection(connection.leave());
     await server.received(1);
@@ -257,7 +257,7 @@ describe("the end of a connection", () => {
     await expect(Promise.all(made)).resolves.toHaveLength(3);
   });
 
-  test("close gives up on a server that never answers", async () => {
+  test("close does not wait forever for a server that never answers", async () => {
     const { connection, server } = await connected({ answer: () => "silence", deaf: true });
     const open = rejection(connection.leave());
     await server.received(1);
@@ -266,7 +266,7 @@ describe("the end of a connection", () => {
     await expect(server.closed).resolves.toBeInstanceOf(Error);
   });
 
-  test("drain gives up when its options say so, and close still ends it", async () => {
+  test("drain ends early if its options require it, and close still ends the stream", async () => {
     const { connection, server } = await connected({ answer: () => "silence", deaf: true });
     const open = rejection(connection.leave());
     await server.received(1);

@@ -8,7 +8,7 @@ import type { Environment } from "../environment/environment.ts";
 import { scriptedWorld, stepped } from "../testing/scripted-server.ts";
 import { connect } from "./connect.ts";
 
-/** Every fault must show within this time; it is far more than any needs. */
+/** Time within which every fault must show; far more than any needs. */
 const deadlineMs = 60_000;
 
 /** Answers with a world, and from the third step on with the fault. */
@@ -90,7 +90,7 @@ describe("a faulty server", () => {
     expect(closed).toBeUndefined();
   });
 
-  test("that answers too late: DeadlineExceeded, and the late answer is not taken for another", async () => {
+  test("that answers too late: DeadlineExceeded, and the late answer is not paired with another request", async () => {
     const { error, next } = await thirdStep(
       (_request, stream) => {
         setTimeout(() => stream.write(framed(observed([], new Int32Array([3])))), 30);
@@ -102,7 +102,7 @@ describe("a faulty server", () => {
     expect(next).toMatchObject({ stepType: "mid", observation: { tick: 3 } });
   });
 
-  test("that never answers: DeadlineExceeded, and that an answer was left out is noticed with the next", async () => {
+  test("that never answers: DeadlineExceeded, and the missing answer is detected with the next one", async () => {
     const { error, next, closed } = await thirdStep(
       () => "silence",
       (environment) => environment.step({}, { timeoutMs: 5 }),
@@ -124,7 +124,7 @@ describe("a faulty server", () => {
     expect(next).toBe(error);
   });
 
-  test("that sends bytes which are no message: DataLoss, and the connection is closed", async () => {
+  test("that sends undecodable bytes: DataLoss, and the connection is closed", async () => {
     const { error, next } = await thirdStep((_request, stream) => {
       stream.write(Buffer.from([0, 0, 0, 0, 3, 0x1a, 0xff, 0xff]));
       return "silence";
@@ -163,7 +163,7 @@ describe("a faulty server", () => {
     await connection.close();
   });
 
-  test("that closes the stream between two steps: the next step says so at once", async () => {
+  test("that closes the stream between two steps: the next step rejects at once", async () => {
     await using server = await rawServer(faulty(() => stepped(EnvironmentStateType.RUNNING)));
     const connection = await connect(server.address);
     const environment = await connection.join("world");
@@ -193,7 +193,7 @@ describe("a faulty server", () => {
     await connection.close();
   });
 
-  test("that is not there: Unavailable, and what to do", async () => {
+  test("that does not exist: Unavailable, with the remedy", async () => {
     const server = await rawServer(faulty(() => "silence"));
     await server[Symbol.asyncDispose]();
     const refused = connect(server.address);

@@ -29,7 +29,7 @@ const abandoned = {
 };
 
 describe("behaviour 67: an agent whose step waits for others", () => {
-  test("closes at once, and its step says so", async () => {
+  test("closes at once, and its step rejects", async () => {
     const { connection, environment } = await joined(waiting());
     const step = environment.step({});
     const many = environment.stepMany([{}, {}]);
@@ -41,7 +41,7 @@ describe("behaviour 67: an agent whose step waits for others", () => {
     await connection.close();
   });
 
-  test("is told before the server has answered the leave", async () => {
+  test("learns of it before the server has answered the leave", async () => {
     const { connection, environment } = await joined({
       answer: ({ case: kind }) =>
         kind === "step" || kind === "leaveWorld" ? "silence" : undefined,
@@ -52,14 +52,14 @@ describe("behaviour 67: an agent whose step waits for others", () => {
     await Promise.allSettled([left, connection.close({ timeoutMs: 0 })]);
   });
 
-  test("need not await the step that it gives up", async () => {
+  test("need not await the abandoned step", async () => {
     const { connection, environment } = await joined(waiting());
     void environment.step({});
     await environment.close();
     await connection.close();
   });
 
-  test("gives up the wait for one step by its signal, and may still leave", async () => {
+  test("ends the wait for one step by its signal, and may still leave", async () => {
     const { connection, environment } = await joined(waiting());
     const controller = new AbortController();
     const step = environment.step({}, { signal: controller.signal });

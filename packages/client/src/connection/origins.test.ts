@@ -18,7 +18,7 @@ const confused: Script = {
     kind === "createWorld" ? stepped(EnvironmentStateType.RUNNING) : undefined,
 };
 
-/** What went wrong, by its name, the calls that provoke it, and what its error says. */
+/** Failures by name, with the calls that provoke them and the expected error. */
 const mishaps: readonly (readonly [
   string,
   Script,
@@ -115,7 +115,7 @@ describe("the origin of an error", () => {
     await scene.connection.close({ timeoutMs: 0 });
   });
 
-  test("tells a server where no server listens, with the cause", async () => {
+  test("is the connection if no server listens, with the cause", async () => {
     const gone = await listen({ onStream: () => {} });
     await gone.close();
     const error: unknown = await connect(gone.url).catch((thrown: unknown) => thrown);
@@ -127,7 +127,7 @@ describe("the origin of an error", () => {
     expect(worldFate(error)).toBeUndefined();
   });
 
-  test("and the fate of the world are those of a lost stream alone", async () => {
+  test("and the fate of the world belong only to a lost stream", async () => {
     const { connection, server } = await connected(silent);
     const lost = connection.closed;
     const cause = new DmEnvRpcError("UNAVAILABLE", "power cut", { origin: "connection" });

@@ -13,7 +13,10 @@ import {
 } from "../testing/scripted-server.ts";
 import { connect } from "./connect.ts";
 
-/** A connection that is made again; the scripts are those of one server after another, the last for all that follow. */
+/**
+ * Creates a reconnecting connection; the scripts are those of successive servers, the last for all
+ * later ones.
+ */
 async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts = 3) {
   const servers: ScriptedServer[] = [];
   const statuses: ReconnectStatus[] = [];
@@ -21,7 +24,7 @@ async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts =
   const open = async () => {
     const script = scripts[Math.min(opened++, scripts.length - 1)];
     if (script === undefined || script === "down") {
-      throw new DmEnvRpcError("UNAVAILABLE", "nobody there");
+      throw new DmEnvRpcError("UNAVAILABLE", "no server there");
     }
     const [client, server] = memoryStreamPair();
     servers.push(scriptedServer(server, script));
@@ -57,7 +60,7 @@ const caught = (promise: Promise<unknown>) =>
   );
 
 describe("without reconnect, which is the default", () => {
-  test("a lost stream stays lost, and what became of the world is unknown", async () => {
+  test("a lost stream stays lost, and the fate of the world is unknown", async () => {
     const { connection, server } = await connected(long);
     const environment = await connection.join("world");
     await environment.step({});
@@ -70,7 +73,7 @@ describe("without reconnect, which is the default", () => {
 });
 
 describe("with reconnect", () => {
-  test("what was open rejects, the agent joins the same world again, and its next step is a first one", async () => {
+  test("open calls reject, the agent joins the same world again, and its next step is a first one", async () => {
     const { connection, servers, statuses, cut } = await reconnecting([silentSteps, long]);
     await using _ = connection;
     const environment = await connection.join("world", { settings: { name: "bob" } });
@@ -92,7 +95,7 @@ describe("with reconnect", () => {
     expect(statuses[1]).toMatchObject({ world: "kept", attempt: 1 });
   });
 
-  test("is never silent: where nothing was open, the next step rejects, once", async () => {
+  test("is never silent: if no call was open, the next step rejects once", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     const environment = await connection.join("world");
@@ -103,7 +106,7 @@ describe("with reconnect", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("a reset begins anew anyway, so it need not be told", async () => {
+  test("a reset begins a new sequence anyway, so it does not reject", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     const environment = await connection.join("world");
@@ -113,7 +116,7 @@ describe("with reconnect", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("a world that is gone is lost; the connection lives on", async () => {
+  test("a world that is gone is lost; the connection continues", async () => {
     const gone: Script = {
       answer: (request) =>
         request.case === "joinWorld" && request.value.worldName === "world"
@@ -135,7 +138,7 @@ describe("with reconnect", () => {
     expect((await other.step({})).first()).toBe(true);
   });
 
-  test("tries again while the server is down, or still has the agent that was lost", async () => {
+  test("retries while the server is down, or has not noticed the lost agent yet", async () => {
     const full: Script = {
       answer: (request) =>
         request.case === "joinWorld"
@@ -156,7 +159,7 @@ describe("with reconnect", () => {
     expect(statuses[2]).toMatchObject({ attempt: 3, error: { code: "RESOURCE_EXHAUSTED" } });
   });
 
-  test("gives up after so many attempts: everything rejects, and the connection is closed", async () => {
+  test("gives up after maxAttempts: all calls reject, and the connection is closed", async () => {
     const { connection, statuses, cut } = await reconnecting([silentSteps, "down"], 2);
     const environment = await connection.join("world");
     await environment.step({});
@@ -173,7 +176,7 @@ describe("with reconnect", () => {
     await connection.close();
   });
 
-  test("requests that are made meanwhile wait for it, as long as they may", async () => {
+  test("requests made in the meantime wait for it, up to their timeout", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     await cut();
@@ -199,7 +202,7 @@ describe("with reconnect", () => {
     await again.connection.close();
   });
 
-  test("a server that breaks the protocol is not asked again", async () => {
+  test("does not reconnect to a server that violates the protocol", async () => {
     const { connection, statuses } = await reconnecting([
       {
         answer: () => ({
@@ -213,7 +216,7 @@ describe("with reconnect", () => {
     expect(statuses).toEqual([]);
   });
 
-  test("specs that are others after it are an error that names both", async () => {
+  test("changed specs after it are an error that names both", async () => {
     const { connection, cut } = await reconnecting([
       long,
       { observations: { tick: t.int32([2]) } },
@@ -225,7 +228,7 @@ describe("with reconnect", () => {
   });
 });
 
-test("the time before an attempt doubles, with jitter, up to a most", () => {
+test("the delay before an attempt doubles, with jitter, up to maxMs", () => {
   const options = { initialMs: 100, maxMs: 1_000 };
   expect(
     [1, 2, 3, 4, 9].map((attempt) => backoffMs(attempt, { ...options, random: () => 0 })),

@@ -3,26 +3,25 @@
 import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import type { WorldFate } from "../stream/faults.ts";
 
-/** How a connection that makes itself again is getting on. */
+/** Progress of a reconnect. */
 export type ReconnectStatus =
   | { readonly kind: "reconnecting"; readonly attempt: number; readonly error: Error }
   | { readonly kind: "reconnected"; readonly attempt: number; readonly world: WorldFate }
   | { readonly kind: "closed"; readonly error: Error };
 
-/** How a connection that is lost is made again. */
+/** Options of reconnecting a lost connection. */
 export interface ReconnectOptions extends BackoffOptions {
   /**
-   * Asks a server of @dm-env-rpc/server to hold the agent's seat meanwhile, as its world's `onDrop` says: joins send a random
-   * `seat_key`, which other servers may refuse. A join token needs none: it takes its seat again by itself. Default false.
+   * Asks a server of @dm-env-rpc/server to hold the agent's seat in the meantime, according to its
+   * world's `onDrop`: joins send a random `seat_key`, which other servers may refuse. Not needed
+   * with a join token, which resumes its seat by itself. Default false.
    */
   readonly keepSeat?: boolean | undefined;
-  /** Is told of every attempt and of how it ends. Must not throw. */
+  /** Called with every attempt and its result. Must not throw. */
   readonly onStatus?: ((status: ReconnectStatus) => void) | undefined;
 }
 
-/**
- * Tries until an attempt succeeds. Undefined when none did, or the signal was aborted.
- */
+/** Tries until an attempt succeeds. Returns undefined if all failed, or the signal was aborted. */
 export async function attempts<T>(
   attempt: () => Promise<T>,
   options: ReconnectOptions,
@@ -34,7 +33,8 @@ export async function attempts<T>(
   for (let count = 1; count <= maxAttempts && !signal.aborted; count++) {
     onStatus?.({ kind: "reconnecting", attempt: count, error });
     try {
-      // An attempt at once is what a server that is restarting sees from everybody: wait before the first, too.
+      // A restarting server would get immediate attempts from all its clients: wait before the
+      // first, too.
       await pause(backoffMs(count + 1, options), "reconnecting", signal);
       return { value: await attempt(), attempt: count };
     } catch (caught) {

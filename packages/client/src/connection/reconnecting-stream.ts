@@ -12,7 +12,7 @@ import { type MessageObserver, Pipeline, type PipelineLimits } from "../stream/p
 import { timeLeft, type WaitOptions, waitFor } from "../stream/wait.ts";
 import { attempts, type ReconnectOptions } from "./reconnect.ts";
 
-/** A stream, with a function that frees what it stands on, such as a socket, once it is gone. */
+/** A stream, with a function that releases its resources, such as a socket, once it is gone. */
 export interface OpenStream {
   readonly stream: ClientStream;
   readonly release?: (() => Promise<void>) | undefined;
@@ -22,7 +22,7 @@ export interface OpenStream {
 export interface ReconnectingStreamOptions {
   readonly peer: string;
   readonly limits: PipelineLimits;
-  /** Off without it. */
+  /** Undefined turns reconnecting off. */
   readonly reconnect?: ReconnectOptions | undefined;
   /** Opens another stream to the same server. */
   readonly reopen?: ((signal: AbortSignal) => Promise<OpenStream>) | undefined;
@@ -34,7 +34,7 @@ export interface JoinedAgent {
   readonly environment: EnvironmentState;
 }
 
-/** What a new stream brought. */
+/** Result of reopening a stream. */
 interface Reopened {
   readonly opened: OpenStream;
   readonly pipeline: Pipeline;
@@ -43,10 +43,12 @@ interface Reopened {
   readonly refusal: Error | undefined;
 }
 
-/** A stream to a server that is opened again when it is lost, where that is asked for; its agent joins again. */
+/**
+ * A stream to a server that is reopened when it is lost, if enabled; its agent then joins again.
+ */
 export class ReconnectingStream {
   readonly peer: string;
-  /** Settles when there is no stream any more and there will be none. */
+  /** Settles when the stream is gone and is not reopened. */
   readonly closed: Promise<Error | undefined>;
   /** The agent that has joined. */
   joinedAgent: JoinedAgent | undefined;
@@ -68,7 +70,7 @@ export class ReconnectingStream {
     this.#pipeline = this.#start(opened);
   }
 
-  /** True if the agent's seat is to be held for it while the stream is lost. */
+  /** True if the server is to hold the agent's seat while the stream is lost. */
   get keepsSeat(): boolean {
     const { reconnect, reopen } = this.#options;
     return reconnect?.keepSeat === true && reopen !== undefined;
@@ -78,7 +80,7 @@ export class ReconnectingStream {
     return this.#pipeline;
   }
 
-  /** Calls through the stream that there is, or will be. */
+  /** Sends a request through the current stream, or through the next one while it is reopened. */
   async call<R extends ProcessRequest>(
     request: R,
     options?: WaitOptions,
@@ -190,7 +192,10 @@ export class ReconnectingStream {
     }
   }
 
-  /** Opens a stream and joins the same world again. A world that is gone is no failure of the stream. */
+  /**
+   * Opens a stream and joins the same world again. If only the world is gone, the stream has not
+   * failed.
+   */
   async #reopen(reopen: (signal: AbortSignal) => Promise<OpenStream>): Promise<Reopened> {
     const opened = await reopen(this.#ended.signal);
     const pipeline = this.#start(opened);
@@ -209,7 +214,7 @@ export class ReconnectingStream {
       if (isRefusal(error) && error.code === "NOT_FOUND") {
         return { opened, pipeline, world: "lost", tables: undefined, refusal: error };
       }
-      // It may take the server a while to notice that the agent had left: that is one more attempt.
+      // The server may take a while to notice that the agent left: this counts as another attempt.
       opened.stream.abort(toError(error));
       throw error;
     }

@@ -3,18 +3,18 @@ import { dtypes, packFor, TensorError } from "@dm-env-rpc/tensor-codec";
 import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 
-/** An action has its values below this kept packed: more than discrete actions mostly have. */
-const maxKept = 64;
+/** Packed values of an action are cached below this value: most discrete actions have fewer. */
+const maxCached = 64;
 
-/** An action, and what was packed for it, by its value: a small integer is packed once. */
+/** An action with its cache of packed values: each small integer is packed once. */
 interface Action extends SpecEntry {
-  readonly kept: (UidTensor | undefined)[] | undefined;
+  readonly cache: (UidTensor | undefined)[] | undefined;
 }
 
-/** Packs actions given by name for the specs of an agent. */
+/** Packs actions by name for the specs of an agent. */
 export class ActionWriter {
   readonly #actions: ReadonlyMap<string, Action>;
-  /** The names that only nest: every proper prefix of a dotted name. */
+  /** Names that only group others: every proper prefix of a dotted name. */
   readonly #nestings = new Set<string>();
 
   constructor(table: SpecTable) {
@@ -26,7 +26,7 @@ export class ActionWriter {
     }
   }
 
-  /** @throws TensorError when a name is unknown or a value does not fit its spec. */
+  /** @throws TensorError if a name is unknown or a value does not fit its spec. */
   write(action: object): UidTensor[] {
     const packed: UidTensor[] = [];
     this.#write(action as Readonly<Record<string, unknown>>, "", packed);
@@ -73,19 +73,19 @@ export class ActionWriter {
 function actionOf(entry: SpecEntry): Action {
   const { dtype, shape } = entry.spec;
   const isInteger = shape.length === 0 && dtypes[dtype].kind === "int";
-  return { ...entry, kept: isInteger ? [] : undefined };
+  return { ...entry, cache: isInteger ? [] : undefined };
 }
 
-function pack({ uid, name, spec, kept }: Action, value: unknown): UidTensor {
-  if (kept === undefined || typeof value !== "number" || !(value >= 0 && value < maxKept)) {
+function pack({ uid, name, spec, cache }: Action, value: unknown): UidTensor {
+  if (cache === undefined || typeof value !== "number" || !(value >= 0 && value < maxCached)) {
     return { uid, tensor: packFor(value, spec, name) };
   }
-  const known = kept[value];
+  const known = cache[value];
   if (known !== undefined) {
     return known;
   }
   const packed = { uid, tensor: packFor(value, spec, name) };
-  kept[value] = packed;
+  cache[value] = packed;
   return packed;
 }
 

@@ -25,8 +25,8 @@ import { discountOf, rewardOf } from "./signals.ts";
 import { type AgentState, agentState, stepTypeOf, type TimeStep, timeStep } from "./time-step.ts";
 
 /**
- * What an agent sees of its world through one set of specs: actions by name into
- * UIDs, StepResponses into time steps. A reset that changes the specs makes a new one.
+ * An agent's view of its world through one set of specs: converts actions by name to UIDs, and
+ * StepResponses to time steps. A reset that changes the specs creates a new view.
  */
 export class AgentView {
   readonly tables: SpecTables;
@@ -36,7 +36,9 @@ export class AgentView {
   readonly #writer: ActionWriter;
   readonly #reader: ObservationReader;
 
-  /** @throws TensorError when the definition, the names asked for or a signal do not go with the specs. */
+  /**
+   * @throws TensorError if the definition, the requested names or a signal do not match the specs.
+   */
   constructor(tables: SpecTables, options: JoinOptions) {
     const { as } = options;
     if (as !== undefined) {
@@ -69,12 +71,12 @@ export class AgentView {
     return this.#reader.uids;
   }
 
-  /** @throws TensorError when a name is unknown or a value does not fit its spec. */
+  /** @throws TensorError if a name is unknown or a value does not fit its spec. */
   pack(action: object): UidTensor[] {
     return this.#writer.write(action);
   }
 
-  /** The spec of a signal; one float64 where the world has no such observation. */
+  /** Returns the spec of a signal; one float64 if the world has no such observation. */
   signalSpec(name: "reward" | "discount"): DmEnvSpec {
     const spec = this.tables.observations.byName.get(name)?.spec;
     if (spec !== undefined && this.#options[name] === undefined) {
@@ -87,10 +89,11 @@ export class AgentView {
   }
 
   /**
-   * Makes the time step of a response that follows a state.
+   * Creates the time step of a response.
    *
-   * @throws DmEnvRpcError INTERNAL when the state must not follow the one before.
-   * @throws TensorError when an observation does not fit its spec.
+   * @param before State of the previous response.
+   * @throws DmEnvRpcError INTERNAL if the state must not follow the previous one.
+   * @throws TensorError if an observation does not fit its spec.
    */
   timeStep(before: AgentState, response: StepResponse): TimeStep<DynamicObservation> {
     const state = agentState(response.state);

@@ -10,33 +10,39 @@ import type {
   ValuesOf,
 } from "@dm-env-rpc/tensor-codec";
 
-/** Specs, or what makes them of settings: then only their types are known before a join. */
+/**
+ * Specs, or a function that derives them from settings: then only their types are known before a
+ * join.
+ */
 export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
 
 /**
- * What an agent expects of an environment: a world's definition, or a plain record of specs.
- * It gives an environment its types; on join it is compared with the server's specs.
+ * Specs that an agent expects of an environment: a world's definition, or a plain record of specs.
+ * It types the environment; on join it is compared with the server's specs.
  */
 export interface EnvironmentDefinition<A extends Specs = Specs, O extends Specs = Specs> {
   readonly actions: SpecsSource<A>;
   readonly observations: SpecsSource<O>;
-  /** Specs of the settings of a create, a join and a reset: settings are packed by them. */
+  /** Specs of the settings of a create, a join and a reset; settings are packed by them. */
   readonly settings?: Specs | undefined;
   readonly joinSettings?: Specs | undefined;
   readonly resetSettings?: Specs | undefined;
 }
 
-/** Actions by name where no specs are known by type. */
+/** Actions by name, for specs that are not known at compile time. */
 export interface DynamicAction {
   readonly [name: string]: Packable | DynamicAction | undefined;
 }
 
-/** Observations by name where no specs are known by type. */
+/** Observations by name, for specs that are not known at compile time. */
 export interface DynamicObservation {
   readonly [name: string]: Scalar | Tensor | DynamicObservation;
 }
 
-/** Actions of some specs: sparse, so each may be left out, as may the spec of one that not every world has. */
+/**
+ * Actions of some specs. They are sparse: each may be omitted, and so may an action that not every
+ * world has.
+ */
 export type ActionOf<A extends Specs> = string extends keyof A
   ? DynamicAction
   : {
@@ -49,7 +55,10 @@ export type ActionOf<A extends Specs> = string extends keyof A
         | undefined;
     };
 
-/** Names of specs, with `.` between levels; a record's own name stands for all in it. Of alternatives, those of all. */
+/**
+ * Names of specs, with `.` between levels; the name of a record stands for everything in it. For a
+ * union of specs, the names of all.
+ */
 export type NameOf<T extends Specs> = T extends Specs
   ? string extends keyof T
     ? string
@@ -76,9 +85,9 @@ type Picked<O extends Specs, N extends string> = {
 };
 
 /**
- * The observations of some specs: those of the names asked for; without names
- * all but `reward` and `discount`, which have their own places in a time step.
- * Where the specs are one of several alternatives, so are the observations.
+ * Observations of some specs: those with the requested names; without names all but `reward` and
+ * `discount`, which have their own places in a time step. For a union of specs the observations are
+ * a union too.
  */
 export type ObservationOf<O extends Specs, N extends string = never> = O extends Specs
   ? string extends keyof O

@@ -26,7 +26,7 @@ describe("behaviour 33: steps that overlap", () => {
     await expect(environment.stepMany([])).resolves.toEqual([]);
   });
 
-  test("stepMany takes actions from a generator only as there is room, and lets it finish", async () => {
+  test("stepMany reads actions from a generator only as the window has room, and lets it finish", async () => {
     const { connection, server } = await connected(
       { answer: (request) => (request.case === "step" ? "silence" : undefined) },
       { maxInFlight: 2 },
@@ -67,7 +67,7 @@ describe("behaviour 33: steps that overlap", () => {
 });
 
 describe("leaving", () => {
-  test("close leaves the world, once, and later steps say so", async () => {
+  test("close leaves the world once, and later steps reject", async () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     await Promise.all([environment.close(), environment.close()]);
@@ -86,7 +86,7 @@ describe("leaving", () => {
     });
   });
 
-  test("a leave of the connection is a leave of its environment, and the world can be joined again", async () => {
+  test("a leave of the connection leaves its environment, and the world can be joined again", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     await connection.leave();

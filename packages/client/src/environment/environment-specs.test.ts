@@ -65,7 +65,7 @@ describe("behaviour 51: specs mirror values", () => {
     });
   });
 
-  test("an action that is unknown, does not fit or is no record is refused and not sent", async () => {
+  test("an action that is unknown, does not fit or is not a record is refused and not sent", async () => {
     const { connection, server, environment } = await joined({ actions });
     await using _ = connection;
     await environment.reset();
@@ -86,7 +86,7 @@ describe("behaviour 51: specs mirror values", () => {
 });
 
 describe("behaviour 52: reward, discount and requested observations", () => {
-  test("reward and discount are not in the observation unless asked for by name", async () => {
+  test("reward and discount are not in the observation unless requested by name", async () => {
     const observations = { tick: t.int32(), reward: t.float32(), discount: t.float32() };
     const plain = await joined({ observations });
     expect(Object.keys((await plain.environment.reset()).observation)).toEqual(["tick"]);
@@ -101,7 +101,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     expect(requestedObservations).toEqual([102, 103]);
   });
 
-  test("only what is asked for is asked of the server; the name of a nesting stands for all in it", async () => {
+  test("only requested observations are requested from the server; the name of a group stands for everything in it", async () => {
     const { connection, server, environment } = await joined(
       { observations: { a: { b: t.int32(), c: t.int32() }, d: t.int32(), e: t.int32() } },
       { observations: ["d", "a"] },
@@ -115,7 +115,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     });
   });
 
-  test("no observation at all may be asked for", async () => {
+  test("an agent may request no observation at all", async () => {
     const { connection, environment } = await joined(
       { observations: { tick: t.int32() } },
       { observations: [] },
@@ -131,7 +131,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     expect(await environment.step({})).toMatchObject({ reward: 0, discount: 1 });
   });
 
-  test("both can be made otherwise", async () => {
+  test("custom functions can compute both", async () => {
     const { connection, environment } = await joined(
       { observe: (_name, tick) => tick },
       {

@@ -22,7 +22,7 @@ type Step = TimeStep<DynamicObservation>;
 
 const defaultCloseTimeoutMs = 5_000;
 
-/** An agent in a world: where it stands in its sequence, and what it may still do. */
+/** An agent in a world: its place in the sequence, and the calls that it may make. */
 export class EnvironmentState implements Environment, Stepper {
   readonly world: string;
   readonly connection: Connection;
@@ -31,16 +31,19 @@ export class EnvironmentState implements Environment, Stepper {
   readonly #recycles: boolean;
   #view: AgentView;
   #state: AgentState = "terminated";
-  /** While a reset waits for its answer, or a lost connection is made again: what is called meanwhile comes after it. */
+  /**
+   * Set while a reset waits for its response, or a lost connection is reopened: later calls wait
+   * for it.
+   */
   #gate: Promise<void> | undefined;
-  /** A loss that nobody has been told of yet. */
+  /** A loss that no call has reported yet. */
   #untold: Error | undefined;
-  /** Why no more steps can be made. */
+  /** The error that ended the environment. */
   #over: Error | undefined;
   #hasLeft = false;
   #closing: Promise<void> | undefined;
 
-  /** @throws TensorError when the options do not go with the specs. */
+  /** @throws TensorError if the options do not match the specs. */
   constructor(
     pipeline: Pipeline,
     world: string,
@@ -138,12 +141,12 @@ export class EnvironmentState implements Environment, Stepper {
     return this.close();
   }
 
-  /** The agent is in no sequence any more: its next step is a first one. */
+  /** Called when the agent's sequence was cut short: its next step is a first one. */
   interrupted(): void {
     this.#state = "interrupted";
   }
 
-  /** The agent leaves its world: nobody waits any more for the steps that are outstanding. */
+  /** Called when the agent leaves its world: outstanding steps reject. */
   leaving(): void {
     this.#pipeline.giveUpSteps(
       new DmEnvRpcError(
@@ -154,7 +157,7 @@ export class EnvironmentState implements Environment, Stepper {
     );
   }
 
-  /** The agent has left its world. */
+  /** Called when the agent has left its world. */
   left(): void {
     this.#hasLeft = true;
     this.#over ??= new DmEnvRpcError(
@@ -164,7 +167,7 @@ export class EnvironmentState implements Environment, Stepper {
     );
   }
 
-  /** The connection is lost, and being made again until the promise resolves. */
+  /** Called when the connection is lost, until the promise resolves. */
   suspend(until: Promise<void>): void {
     this.#gate = until;
     void until.then(() => {
@@ -174,24 +177,27 @@ export class EnvironmentState implements Environment, Stepper {
     });
   }
 
-  /** The agent has joined again, through another pipeline; `untold` is a loss that no open request told of. */
+  /**
+   * Called when the agent has joined again, through another pipeline; `untold` is a loss that no
+   * open request reported.
+   */
   rejoined(pipeline: Pipeline, tables: SpecTables, untold: Error | undefined): void {
     this.#pipeline = pipeline;
     this.#untold = untold;
     try {
       this.#hasSpecs(tables);
     } catch {
-      // The next call says what has changed.
+      // The next call reports the change.
     }
   }
 
-  /** The agent cannot join again. */
+  /** Called when the agent cannot join again. */
   gone(error: Error): void {
     this.#over ??= error;
     this.#hasLeft = true;
   }
 
-  /** @throws TensorError when the action does not fit. */
+  /** @throws TensorError if the action does not fit. */
   request(action: DynamicAction): StepRequest {
     if (this.#over !== undefined) {
       throw this.#over;
@@ -203,7 +209,7 @@ export class EnvironmentState implements Environment, Stepper {
     };
   }
 
-  /** Follows the response's state; may throw. */
+  /** Applies the response's state. May throw. */
   answer(response: StepResponse): Step {
     const before = this.#state;
     this.#state = agentState(response.state) ?? before;
@@ -226,7 +232,7 @@ export class EnvironmentState implements Environment, Stepper {
     return this.#view.signalSpec("discount");
   }
 
-  /** Whether the next request is known to begin a sequence, whatever its action. */
+  /** True if the next request is known to begin a sequence, whatever its action. */
   get #sequenceIsOver(): boolean {
     return this.#state !== "running" && this.#pipeline.idle;
   }
@@ -235,7 +241,7 @@ export class EnvironmentState implements Environment, Stepper {
     return `a step in world "${this.world}"`;
   }
 
-  /** Does something when the gate is open, in the order of the calls. */
+  /** Runs a call when the gate is open, in the order of the calls. */
   async #behindGate<T>(
     options: WaitOptions | undefined,
     task: (left: WaitOptions | undefined) => Promise<T>,
@@ -247,7 +253,7 @@ export class EnvironmentState implements Environment, Stepper {
     return await task(left());
   }
 
-  /** Throws, once, a loss after which a step would silently be in another sequence. */
+  /** Throws a loss once, after which a step would silently belong to another sequence. */
   #tell(): void {
     const error = this.#untold;
     this.#untold = undefined;
@@ -256,7 +262,7 @@ export class EnvironmentState implements Environment, Stepper {
     }
   }
 
-  /** The server has said the specs again, and no sequence is running. */
+  /** Called when the server has sent the specs again and no sequence is running. */
   #hasSpecs(tables: SpecTables): void {
     this.#state = "interrupted";
     try {
@@ -284,7 +290,7 @@ export class EnvironmentState implements Environment, Stepper {
         await this.connection.destroyWorld(this.world, left());
       }
     } catch (error) {
-      // A connection that is gone has left the world already.
+      // Losing the connection has already left the world.
       if (this.#pipeline.open) {
         throw error;
       }

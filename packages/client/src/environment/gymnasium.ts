@@ -4,14 +4,14 @@ import type { WaitOptions } from "../stream/wait.ts";
 import type { Environment, ResetOptions } from "./environment.ts";
 import type { AgentState, TimeStep } from "./time-step.ts";
 
-/** What Gymnasium calls `info`. */
+/** Gymnasium's `info`. */
 export interface GymnasiumInfo {
   readonly state: AgentState;
-  /** The discount of what follows; 1 after a reset. */
+  /** Discount of the next step; 1 after a reset. */
   readonly discount: number;
 }
 
-/** What Gymnasium's `step` returns. */
+/** Result of Gymnasium's `step`. */
 export interface GymnasiumStep<Observation> {
   readonly observation: Observation;
   readonly reward: number;
@@ -22,9 +22,9 @@ export interface GymnasiumStep<Observation> {
   readonly info: GymnasiumInfo;
 }
 
-/** An environment in Gymnasium's shape. */
+/** An environment with Gymnasium's interface. */
 export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposable {
-  /** Begins a sequence; needed at first and after each end. */
+  /** Begins a sequence; required at first and after each end. */
   reset(
     options?: ResetOptions,
   ): Promise<{ readonly observation: Observation; readonly info: GymnasiumInfo }>;
@@ -35,8 +35,9 @@ export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposab
 }
 
 /**
- * Gives an environment Gymnasium's shape: ends are `terminated` or, where dm_env says interrupted,
- * `truncated`. A sequence that is cut short by hand with a copied time step is the caller's to tell.
+ * Wraps an environment in Gymnasium's interface: its ends are `terminated` or, where dm_env has
+ * interrupted, `truncated`. The caller has to report a sequence that it cuts short itself with a
+ * copied time step.
  */
 export function gymnasium<Action, Observation>(
   environment: Environment<Action, Observation>,

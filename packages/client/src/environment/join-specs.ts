@@ -20,18 +20,18 @@ export interface SpecTables {
   readonly observations: SpecTable;
 }
 
-/** The observations to ask for, and those of them that do not show in a time step's observation. */
+/** The observations to request, and those of them that are hidden in a time step's observation. */
 export interface Requested {
   readonly entries: readonly SpecEntry[];
   readonly hidden: ReadonlySet<string>;
 }
 
-/** The tables that a join or a reset answers. */
+/** Returns the tables in the response to a join or a reset. */
 export function tablesOf(specs: ActionObservationSpecs | undefined): SpecTables {
   return unpackSpecs(specs ?? create(ActionObservationSpecsSchema));
 }
 
-/** Nests specs as their dotted names say. */
+/** Nests specs by their dotted names. */
 export function nestSpecs(entries: readonly SpecEntry[]): Specs {
   return nestValues(Object.fromEntries(entries.map(({ name, spec }) => [name, spec]))) as Specs;
 }
@@ -39,8 +39,8 @@ export function nestSpecs(entries: readonly SpecEntry[]): Specs {
 const signals = ["reward", "discount"] as const;
 
 /**
- * Finds the observations to ask for: the names asked for, or those of the definition,
- * or all; and always reward and discount.
+ * Returns the observations to request: the given names, or those of the definition, or all; always
+ * with reward and discount.
  *
  * @throws TensorError `name` for a name that the server does not have.
  */
@@ -90,8 +90,8 @@ function leavesOf(table: SpecTable, name: string): string[] {
 }
 
 /**
- * Checks that the server has what a definition says; it may have more. Specs that
- * are made from settings are known by type only and are not checked.
+ * Checks that the server has the specs of a definition; it may have more. Specs that depend on
+ * settings are known by type only and are not checked.
  *
  * @throws TensorError `spec` naming the first difference.
  */
@@ -118,7 +118,7 @@ export function checkDefinition(
   }
 }
 
-/** Checks that a signal is one number, unless somebody else makes it a number. */
+/** Checks that a signal is one number, unless a custom function computes it. */
 export function checkSignal(table: SpecTable, name: "reward" | "discount"): void {
   const spec = table.byName.get(name)?.spec;
   if (spec === undefined) {
@@ -138,9 +138,9 @@ export function checkSignal(table: SpecTable, name: "reward" | "discount"): void
 }
 
 /**
- * Checks that specs are what they were.
+ * Checks that specs have not changed.
  *
- * @throws TensorError `spec` naming what was and what is (behaviour 53).
+ * @throws TensorError `spec` naming the old and the new spec (behaviour 53).
  */
 export function checkUnchanged(before: SpecTables, after: SpecTables): void {
   for (const kind of ["actions", "observations"] as const) {

@@ -9,7 +9,7 @@ import type { DynamicObservation } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";
 import type { TimeStep } from "./time-step.ts";
 
-/** More than comes at once, so that it is put together. */
+/** More than arrives in one chunk, so that the message is assembled. */
 const size = 300_000;
 
 const script = {
@@ -21,7 +21,7 @@ const script = {
 /** The scripted server counts observations from 101. */
 const uidOfTick = 102;
 
-/** A server of large screens, each filled with its tick. */
+/** Starts a server of large screens, each filled with its tick. */
 async function serving() {
   const listener = await listen({ onStream: (stream) => void scriptedServer(stream, script) });
   const address = `127.0.0.1:${listener.port}`;
@@ -100,7 +100,7 @@ test("a vector that reuses its buffers reuses the memory of its time steps", asy
   }
 });
 
-test("the scalars of steps that were sent raw are nobody else's", async () => {
+test("the scalars of steps that were sent raw are copies", async () => {
   await using server = await serving();
   await using connection = await connect(server.address);
   await connection.join("world");
@@ -113,7 +113,7 @@ test("the scalars of steps that were sent raw are nobody else's", async () => {
   expect(ticks).toEqual([0, 1, 2, 3]);
 });
 
-test("an integer action is packed once, and any other value anew", async () => {
+test("an integer action is packed once, any other value each time", async () => {
   await using server = await serving();
   const environment = await server.join({ observations: ["tick"] });
   await using connection = environment.connection;

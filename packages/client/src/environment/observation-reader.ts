@@ -15,27 +15,27 @@ import type { DynamicObservation } from "./definition.ts";
 type Value = Scalar | Tensor;
 type Writable = Record<string, unknown>;
 
-/** Where the value of an observation goes. */
+/** Place of an observation's value. */
 interface Slot {
   readonly uid: Uid;
   readonly name: string;
   readonly spec: TensorSpec;
   readonly role: "reward" | "discount" | undefined;
-  /** Whether it is in the observation: rewards and discounts only when asked for. */
+  /** True if it is in the observation: rewards and discounts only if requested. */
   readonly shown: boolean;
-  /** Index of the record that it is in, and its key there. */
+  /** Index of its record, and its key there. */
   readonly record: number;
   readonly key: string;
 }
 
-/** A record of the observation: its keys in order, and where it is nested. */
+/** A record of the observation: its keys in order, and its place in the parent. */
 interface RecordShape {
   readonly template: Writable;
   readonly parent: number;
   readonly key: string;
 }
 
-/** What a StepResponse observed. */
+/** Values of a StepResponse. */
 export interface Observed {
   observation: DynamicObservation;
   reward: Value | undefined;
@@ -43,17 +43,17 @@ export interface Observed {
 }
 
 /**
- * Reads the observations of StepResponses into records of one fixed shape, made
- * once for the observations that an environment asks for.
+ * Reads the observations of StepResponses into records of one fixed shape, which is created once
+ * for the observations that an environment requests.
  */
 export class ObservationReader {
-  /** What to ask for, each once, in ascending order. */
+  /** UIDs to request, each once, in ascending order. */
   readonly uids: readonly Uid[];
   readonly #slots: ReadonlyMap<Uid, Slot>;
   readonly #records: RecordShape[] = [{ template: {}, parent: 0, key: "" }];
   readonly #copy: boolean;
 
-  /** `hidden` are the names that are read but not shown: `reward`, `discount`. */
+  /** @param hidden Names that are read but not shown: `reward`, `discount`. */
   constructor(entries: readonly SpecEntry[], hidden: ReadonlySet<string>, copy: boolean) {
     const slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
     this.#slots = new Map(slots.map((slot) => [slot.uid, slot]));
@@ -61,7 +61,10 @@ export class ObservationReader {
     this.#copy = copy;
   }
 
-  /** @throws TensorError naming the observation that is missing, was not asked for, or does not fit its spec. */
+  /**
+   * @throws TensorError naming the observation that is missing, was not requested, or does not fit
+   *   its spec.
+   */
   read(received: readonly UidTensor[]): Observed {
     const records = this.#emptyRecords();
     const observed: Observed = {
@@ -155,7 +158,9 @@ export class ObservationReader {
   }
 }
 
-/** Own property even where the name is that of an accessor of every object, such as `__proto__`. */
+/**
+ * Defines an own property even if every object has an accessor of that name, such as `__proto__`.
+ */
 function define(template: Writable, key: string): void {
   Object.defineProperty(template, key, {
     value: undefined,

@@ -11,7 +11,7 @@ async function joined(script: Script = {}) {
   return { connection, server, environment: await connection.join("world") };
 }
 
-/** An agent that remembers the steps it was shown. */
+/** Creates an agent that records the steps it receives. */
 function remembering() {
   const seen: StepType[] = [];
   return {
@@ -106,7 +106,7 @@ describe("run", () => {
     expect(await types(environment, { sequences: 0 })).toEqual([]);
   });
 
-  test("asks the policy on every step, the last ones too", async () => {
+  test("calls the policy for every step, including last ones", async () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     const agent = remembering();
@@ -129,7 +129,7 @@ describe("run", () => {
     expect((await environment.step({})).observation).toEqual({ tick: 3 });
   });
 
-  test("throws what the policy throws, and the environment goes on", async () => {
+  test("throws the policy's error, and the environment continues", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     const failing = run(environment, () => {

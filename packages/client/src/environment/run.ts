@@ -5,26 +5,25 @@ import type { Environment } from "./environment.ts";
 import type { TimeStep } from "./time-step.ts";
 
 /**
- * Chooses an action for a time step; asked on last steps too, as dm_env's agents are, where its action
- * is ignored.
+ * Chooses an action for a time step. It is also called with last steps, as dm_env's agents are;
+ * that action is ignored.
  */
 export type Policy<Action, Observation> = (step: TimeStep<Observation>) => Action | Promise<Action>;
 
-/** How long to run; without `sequences` and `steps`, until the loop is left. */
+/** Bounds of a run; without `sequences` and `steps` it runs until the loop is left. */
 export interface RunOptions extends WaitOptions {
-  /** Ends after as many last steps. */
+  /** Ends after this many last steps. */
   readonly sequences?: number | undefined;
-  /** Ends after as many time steps, first steps included. */
+  /** Ends after this many time steps, including first steps. */
   readonly steps?: number | undefined;
 }
 
 /**
- * Runs a policy in an environment and yields every time step: dm_env's run loop as an
- * iteration. Begins with a reset.
+ * Runs a policy in an environment and yields every time step: dm_env's run loop as an iterator.
+ * Begins with a reset.
  *
- * Nothing is ahead of the loop: a step is taken when the loop asks for it. When it is left, by `break` or
- * by an error, no request is open, and the environment is as it was at the step that came last.
- * `timeoutMs` is for each step.
+ * It never steps ahead of the loop. When the loop is left, by `break` or by an error, no request is
+ * open, and the environment is at the step that was yielded last. `timeoutMs` applies to each step.
  */
 export async function* run<Action, Observation>(
   environment: Pick<Environment<Action, Observation>, "reset" | "step">,

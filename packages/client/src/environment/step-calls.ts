@@ -13,11 +13,11 @@ import type { TimeStep } from "./time-step.ts";
 
 type Step = TimeStep<DynamicObservation>;
 
-/** Whose steps they are. */
+/** Source of the requests of steps, and receiver of their responses. */
 export interface Stepper {
-  /** @throws TensorError when the action does not fit. */
+  /** @throws TensorError if the action does not fit. */
   request(action: DynamicAction): StepRequest;
-  /** Follows the response's state, whoever still waits for it. May throw. */
+  /** Applies the response's state, even if no caller waits for it. May throw. */
   answer(response: StepResponse): Step;
 }
 
@@ -45,13 +45,13 @@ export class StepCall extends RequestCall<Step> {
   }
 }
 
-/** Many steps and one promise: each request is made when there is room for it. */
+/** Many steps with one promise: each request is created when the window has room. */
 export class BatchCall extends Call<Step[]> {
   readonly kind = "step";
   readonly #stepper: Stepper;
   readonly #actions: Iterator<DynamicAction>;
   readonly #steps: Step[] = [];
-  /** The action to send next, looked up one ahead so that the end is known in time. */
+  /** The next action to send, read one ahead to detect the end in time. */
   #ahead: DynamicAction | undefined;
   #open = 0;
 

@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 
-/** Where in its sequence a time step stands (dm_env, "Overview"). */
+/** Place of a time step in its sequence (dm_env, "Overview"). */
 export type StepType = "first" | "mid" | "last";
 
-/** What the server said of the agent's state: `interrupted` is an end that is no end of the task. */
+/**
+ * The agent's state as the server reports it: `interrupted` ends the sequence although the task has
+ * not ended.
+ */
 export type AgentState = "running" | "terminated" | "interrupted";
 
 /**
- * What an environment answers to a step (dm_env, "Overview").
+ * Result of a step (dm_env, "Overview").
  *
- * A plain record with its three questions as functions: a copy with another step
- * type, `{ ...step, stepType: "last" }`, answers for itself (manual truncation).
+ * A plain record with its three tests as functions: they also work on a copy with another step
+ * type, such as `{ ...step, stepType: "last" }` (manual truncation).
  */
 export interface TimeStep<Observation> {
   readonly stepType: StepType;
-  /** The state behind the step type: tells a `last` that terminated from one that was interrupted. */
+  /**
+   * State of the sequence: distinguishes a `last` step that terminated from one that was
+   * interrupted.
+   */
   readonly state: AgentState;
-  /** Reward since the step before; null on `first`. Without a reward observation 0. */
+  /** Reward since the previous step; null on `first`. Without a reward observation 0. */
   readonly reward: number | null;
   /**
-   * Discount of what follows; null on `first`. Without a discount observation 0 on
-   * `terminated`, else 1. It does not tell when a sequence ends.
+   * Discount of the next step; null on `first`. Without a discount observation 0 on `terminated`
+   * and 1 otherwise. It does not indicate the end of a sequence.
    */
   readonly discount: number | null;
-  /** What was observed, by name. Tensors are views of the received bytes. */
+  /** Observations by name. Tensors are views of the received bytes. */
   readonly observation: Observation;
-  /** Whether this step begins a sequence. */
+  /** True if this step begins a sequence. */
   first(this: Pick<TimeStep<unknown>, "stepType">): boolean;
-  /** Whether this step is within a sequence. */
+  /** True if this step is within a sequence. */
   mid(this: Pick<TimeStep<unknown>, "stepType">): boolean;
-  /** Whether this step ends a sequence; the next step begins another and ignores its action. */
+  /** True if this step ends a sequence; the next step begins another and ignores its action. */
   last(this: Pick<TimeStep<unknown>, "stepType">): boolean;
 }
 
@@ -46,9 +52,7 @@ function last(this: Pick<TimeStep<unknown>, "stepType">): boolean {
   return this.stepType === "last";
 }
 
-/**
- * Makes a time step, as an environment does; for environments of one's own and for tests.
- */
+/** Creates a time step, as environments do; for custom environments and for tests. */
 export function timeStep<Observation>(
   stepType: StepType,
   state: AgentState,
@@ -59,7 +63,7 @@ export function timeStep<Observation>(
   return { stepType, state, reward, discount, observation, first, mid, last };
 }
 
-/** The state that a StepResponse says; undefined where it says none. */
+/** Returns the state of a StepResponse; undefined for an unknown one. */
 export function agentState(state: EnvironmentStateType): AgentState | undefined {
   switch (state) {
     case EnvironmentStateType.RUNNING:
@@ -73,7 +77,10 @@ export function agentState(state: EnvironmentStateType): AgentState | undefined 
   }
 }
 
-/** The step type of a state that follows another; undefined where it must not (behaviour 5). */
+/**
+ * Returns the step type of a state that follows another; undefined if it must not follow (behaviour
+ * 5).
+ */
 export function stepTypeOf(before: AgentState, now: AgentState): StepType | undefined {
   if (now === "running") {
     return before === "running" ? "mid" : "first";

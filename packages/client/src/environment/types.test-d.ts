@@ -41,7 +41,7 @@ test("a batch has the types of its definition, stacked", async () => {
   await batch.step({ jump: 1 });
 });
 
-test("names that are asked for are what there is", async () => {
+test("the observation has the requested names", async () => {
   const environment = await connection.join("world", {
     as: definition,
     observations: ["reward", "self.health"],
@@ -115,7 +115,7 @@ test("specs of which each agent has one alternative type it as that alternative"
   expectTypeOf(step.observation.ore).toEqualTypeOf<number | undefined>();
 });
 
-test("without a definition everything goes by name", async () => {
+test("without a definition actions and observations are untyped", async () => {
   const environment = await connection.join("world");
   expectTypeOf(environment).toEqualTypeOf<Environment>();
   const step = await environment.step({ move: 1, arm: { turn: [1, 2] } });

@@ -5,22 +5,22 @@ import type { DynamicObservation } from "./definition.ts";
 import type { AgentState, TimeStep } from "./time-step.ts";
 
 /**
- * What happens to a slot whose sequence has ended, in Gymnasium's words: its next step is the
- * first of the next sequence and ignores its action (`next-step`); the same step begins it, and what
- * was observed last is in `finalObservation` (`same-step`); nothing, until it is reset (`disabled`).
+ * Policy for a slot whose sequence has ended, named as in Gymnasium. `next-step`: its next step is
+ * the first of the next sequence and ignores its action. `same-step`: the same step begins it, and
+ * the last observation is in `finalObservation`. `disabled`: it waits for a reset.
  */
 export type AutoresetMode = "next-step" | "same-step" | "disabled";
 
 /** A sequence that has ended. */
 export interface SequenceInfo {
   readonly state: Exclude<AgentState, "running">;
-  /** Time steps, the first not counted. */
+  /** Number of time steps, without the first. */
   readonly steps: number;
   /** Sum of its rewards. */
   readonly return: number;
 }
 
-/** Observations of several slots: of each name one tensor whose first dimension are the rows. */
+/** Observations of several slots: one tensor per name, with the rows as the first dimension. */
 export type Stacked<Observation> = string extends keyof Observation
   ? DynamicStacked
   : {
@@ -31,65 +31,67 @@ export type Stacked<Observation> = string extends keyof Observation
           : Stacked<Observation[K]>;
     };
 
-/** Stacked observations where no specs are known by type. */
+/** Stacked observations, for specs that are not known at compile time. */
 export interface DynamicStacked {
   readonly [name: string]: Tensor | DynamicStacked;
 }
 
 /**
- * The steps of several slots, a row for each. Arrays of numbers and flags have an element for each row.
+ * The steps of several slots, one row each. Arrays of numbers and flags have one element per row.
  */
 export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<Observation>> {
-  /** The slots, row by row. */
+  /** Slots of the rows. */
   readonly ids: readonly number[];
   /** Zeros in rows that are not `valid`. */
   readonly observation: Stack;
-  /** The time steps as the environments gave them; null in rows that are not `valid`. */
+  /** The environments' time steps; null in rows that are not `valid`. */
   readonly timeSteps: readonly (TimeStep<Observation> | null)[];
   /** 0 on first steps. */
   readonly reward: Float64Array;
   /** 1 on first steps. */
   readonly discount: Float64Array;
-  /** 1 where a sequence came to its natural end. */
+  /** 1 if a sequence came to its natural end. */
   readonly terminated: Uint8Array;
-  /** 1 where a sequence was interrupted, or its slot failed. */
+  /** 1 if a sequence was interrupted, or its slot failed. */
   readonly truncated: Uint8Array;
-  /** 1 where a sequence begins. */
+  /** 1 if a sequence begins. */
   readonly first: Uint8Array;
-  /** 0 where there is no observation: the slot has failed, is being made again, or has left. */
+  /** 0 without an observation: the slot has failed, is being recreated, or has left. */
   readonly valid: Uint8Array;
-  /** In mode `same-step`, where a sequence has ended: its last observation, in memory of its own. */
+  /** In mode `same-step` the last observation of an ended sequence, copied. */
   readonly finalObservation: readonly (Observation | null)[];
-  /** Where a sequence has ended: how it went. */
+  /** Summary of an ended sequence. */
   readonly finalInfo: readonly (SequenceInfo | null)[];
-  /** Where a slot has failed: why. */
+  /** Error of a failed slot. */
   readonly failures: readonly (Error | null)[];
 }
 
-/** How to reset slots. */
+/** Options of `reset` of a vector. */
 export interface VectorResetOptions extends WaitOptions {
-  /** An element for each slot: which to reset. Default: all. */
+  /** True for each slot to reset. Default: all. */
   readonly mask?: readonly boolean[] | undefined;
   /** Settings for the reset of a slot. */
   readonly settings?: ((slot: number) => Settings | undefined) | undefined;
 }
 
-/** How long slots may take to end. */
+/** Options of `close` and `leave` of a vector. */
 export interface VectorCloseOptions {
-  /** After so long a connection is closed, whatever the server says. Default 2,000. */
+  /**
+   * Time after which a connection is closed without the server's response, in ms. Default 2,000.
+   */
   readonly timeoutMs?: number | undefined;
 }
 
 /**
  * Many environments as one, each in a slot of its own.
  *
- * `reset` and `step` go with all slots at once; `sendReset`, `send` and `recv` with those that
- * are ready, whichever they are. A slot that fails is reported in the batch, made again, and
- * comes back with a first step; the others never wait for it. One that leaves stays away.
+ * `reset` and `step` address all slots at once; `sendReset`, `send` and `recv` the slots that are
+ * ready. A failed slot is reported in the batch, recreated, and returns with a first step; the
+ * others never wait for it. A slot that leaves does not return.
  */
 export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observation>>
   extends AsyncDisposable {
-  /** How many slots there are. */
+  /** Number of slots. */
   readonly size: number;
   readonly batchSize: number;
   readonly autoresetMode: AutoresetMode;
@@ -100,37 +102,40 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
   reset(options?: VectorResetOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
-   * Steps every slot, with an action for each: a list of them, or one whose values have the slots as their first
-   * dimension (`{ push: Int32Array.of(0, 1, 1) }`), which a batch sends as it is. A scalar is the value of every slot.
+   * Steps every slot, with an action for each: a list of actions, or one whose values have the
+   * slots as their first dimension (`{ push: Int32Array.of(0, 1, 1) }`), which a batch sends
+   * unchanged. A scalar applies to every slot.
    *
-   * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset, while another step is
-   * open, and in mode `disabled` for a slot whose sequence has ended.
-   * @throws TensorError for an action that does not fit; the other slots have stepped, in a batch none.
+   * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset, while another step is open,
+   *   and in mode `disabled` for a slot whose sequence has ended.
+   * @throws TensorError for an action that does not fit; the other slots have stepped, in a batch
+   *   none has.
    */
   step(
     actions: readonly Action[] | Action,
     options?: WaitOptions,
   ): Promise<VectorBatch<Observation, Stack>>;
 
-  /** Begins a new sequence in every slot, or in some, whose first steps `recv` gives. */
+  /** Begins a new sequence in all or some slots, whose first steps `recv` returns. */
   sendReset(ids?: readonly number[]): void;
 
   /**
-   * Steps some slots, by default as many as there are actions; `recv` gives what came of it, also one that
-   * is open already. An action for a slot that is being made again is left out. A batch steps all its slots or none.
+   * Steps some slots, by default as many as there are actions; `recv` returns their steps, even one
+   * that is already waiting. An action for a slot that is being recreated is dropped. A batch steps
+   * all its slots or none.
    */
   send(actions: readonly Action[] | Action, ids?: readonly number[]): void;
 
-  /** Waits for `batchSize` slots, and gives their steps in the order in which they came. */
+  /** Waits for `batchSize` slots, and returns their steps in the order of arrival. */
   recv(options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
-   * Takes some slots out for good: they leave their worlds, so that nobody there waits for them, and their
-   * connections are closed. The others go on; `size` and ids stay. A slot that has left is no error. Those of a batch
-   * leave together.
+   * Removes some slots for good: they leave their worlds, so that no other agent waits for them,
+   * and their connections are closed. The others continue; `size` and ids stay the same. A slot
+   * that has left already is ignored. The slots of a batch leave together.
    *
-   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first; and for some of the
-   * slots of a batch.
+   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first;
+   *   and for only some of the slots of a batch.
    */
   leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void>;
 

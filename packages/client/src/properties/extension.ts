@@ -19,8 +19,8 @@ export interface Extension<Request extends DescMessage, Response extends DescMes
 /**
  * Sends a message of an extension on a connection's stream and returns the message that answers it.
  *
- * @throws DmEnvRpcError when the server does not know the extension, or refuses; INTERNAL when the answer is
- * another message.
+ * @throws DmEnvRpcError if the server does not support the extension, or refuses; INTERNAL if the
+ *   response is another message.
  */
 export async function sendExtension<Request extends DescMessage, Response extends DescMessage>(
   connection: Pick<Connection, "send">,

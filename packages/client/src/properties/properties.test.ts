@@ -149,7 +149,7 @@ describe.each([
     ]);
   });
 
-  test("make a tree, which ends though one lists itself", async () => {
+  test("form a tree, which is finite although one lists itself", async () => {
     await using connection = (await connected(script())).connection;
     const tree = await properties(connection).tree();
     expect(tree).toMatchObject([
@@ -187,7 +187,7 @@ test("behaviour 46: what is not allowed is PERMISSION_DENIED", async () => {
   await expect(server.list("seed")).rejects.toMatchObject(denied);
 });
 
-test("a server without properties says what it said of the extension", async () => {
+test("a server without properties reports its error about the extension", async () => {
   const answer = (request: ProcessRequest) =>
     status("UNIMPLEMENTED", request.case === "extension" ? "no such extension" : "no such request");
   await using connection = (await connected({ answer })).connection;

@@ -22,48 +22,53 @@ import {
   type PropertyProtocol,
 } from "./property-protocols.ts";
 
-/** A property with those that it lists. */
+/** A property with the properties below it. */
 export interface PropertyNode extends PropertyInfo {
   readonly children: readonly PropertyNode[];
 }
 
-/** How to write a property. */
+/** Options of `set`. */
 export interface WritePropertyOptions extends WaitOptions {
-  /** The dtype to pack the value as. Default: that of the property where it was listed before, else that of the value. */
+  /**
+   * Dtype to pack the value as. Default: the property's if it was listed before, otherwise the
+   * value's.
+   */
   readonly dtype?: DType | undefined;
 }
 
 /**
  * The properties of a server and, once a world is joined, of that world (reference.md,
- * "Read/Write/List Property"). Today's extension is used and, with a server that
- * only knows the requests of 1.0, those.
+ * "Read/Write/List Property"). Uses today's extension or, with a server that only supports the
+ * requests of 1.0, those.
  *
- * Every call throws DmEnvRpcError NOT_FOUND for an unknown key and PERMISSION_DENIED for
- * what a property does not allow; a write INVALID_ARGUMENT for a bad value.
+ * Every call rejects with DmEnvRpcError NOT_FOUND for an unknown key and PERMISSION_DENIED for
+ * forbidden access; a write with INVALID_ARGUMENT for a bad value.
  */
 export interface Properties {
   /** Reads a property: a scalar, or a tensor. */
   get(key: string, options?: WaitOptions): Promise<Scalar | Tensor>;
-  /** Writes a property; when that takes effect is the world's choice. */
+  /** Writes a property; the world decides when that takes effect. */
   set(key: string, value: PackValue, options?: WritePropertyOptions): Promise<void>;
   /** Lists the properties under a key. Default: the root, which is the empty key. */
   list(key?: string, options?: WaitOptions): Promise<readonly PropertyInfo[]>;
-  /** Lists everything under a key, and under that. A property that lists itself again is not followed. */
+  /**
+   * Lists everything below a key, recursively. A property that lists itself again is not followed.
+   */
   tree(key?: string, options?: WaitOptions): Promise<readonly PropertyNode[]>;
 }
 
-/** How to reach properties. */
+/** Options of `properties`. */
 export interface PropertiesOptions {
   /**
-   * `extension`, `legacy` for servers before 1.1, or `auto` (default): the extension until the
-   * server turns out to know only the legacy requests.
+   * `extension`, `legacy` for servers before 1.1, or `auto` (default): the extension, unless the
+   * server turns out to support only the legacy requests.
    */
   readonly protocol?: "auto" | "extension" | "legacy" | undefined;
 }
 
 const maxTreeProperties = 100_000;
 
-/** Reaches the properties of the server, and of the world, at the other end of a connection. */
+/** Returns the properties of a connection's server and world. */
 export function properties(
   connection: Pick<Connection, "send">,
   options: PropertiesOptions = {},
@@ -88,7 +93,7 @@ export function properties(
     wait: WaitOptions | undefined,
   ): Promise<PropertyNode[]> => {
     const found = await list(key, wait);
-    // Whatever a server says, a tree ends.
+    // A tree is finite whatever a server sends.
     room.properties -= found.length;
     if (room.properties < 0) {
       throw tooManyProperties();
@@ -141,7 +146,7 @@ function packProperty(
 
 type Reach = <T>(call: (through: PropertyProtocol) => Promise<T>) => Promise<T>;
 
-/** Calls by the protocol that the server knows, which the first failure finds out. */
+/** Calls by the protocol that the server supports, which the first failure reveals. */
 function protocolOf(
   connection: Pick<Connection, "send">,
   protocol: "auto" | "extension" | "legacy",
@@ -171,7 +176,7 @@ function protocolOf(
   };
 }
 
-/** Whether an error is about a property and not about the extension. */
+/** True if an error concerns a property rather than the extension. */
 function knowsProperties(error: DmEnvRpcError): boolean {
   return error.code === "NOT_FOUND" || error.code === "PERMISSION_DENIED";
 }

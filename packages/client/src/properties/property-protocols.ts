@@ -22,7 +22,7 @@ import { sendExtension } from "./extension.ts";
 
 type Sender = Pick<Connection, "send">;
 
-/** What a server says of one of its properties. */
+/** Description of a property. */
 export interface PropertyInfo {
   readonly key: string;
   /** Undefined for a property that only lists others. */
@@ -30,18 +30,18 @@ export interface PropertyInfo {
   readonly readable: boolean;
   readonly writable: boolean;
   readonly listable: boolean;
-  /** For people; empty where the server has none. */
+  /** Text for people; empty if the server has none. */
   readonly description: string;
 }
 
-/** One way to speak of properties. */
+/** A protocol for properties. */
 export interface PropertyProtocol {
   read(to: Sender, key: string, wait: WaitOptions | undefined): Promise<PackedTensor>;
   write(to: Sender, key: string, value: PackedTensor, wait: WaitOptions | undefined): Promise<void>;
   list(to: Sender, key: string, wait: WaitOptions | undefined): Promise<PropertyInfo[]>;
 }
 
-/** Properties as an extension, as peers since 1.1 have them. */
+/** Properties by the extension, for servers since 1.1. */
 export const extensionProtocol: PropertyProtocol = {
   async read(to, key, wait) {
     const response = await ask(to, { case: "readProperty", value: { key } }, wait);
@@ -63,7 +63,7 @@ export const extensionProtocol: PropertyProtocol = {
   },
 };
 
-/** Properties as requests of the protocol itself, as peers of 1.0 have them. */
+/** Properties by requests of the protocol itself, for servers of 1.0. */
 export const legacyProtocol: PropertyProtocol = {
   async read(to, key, wait) {
     const value = create(ReadPropertyRequestSchema, { keys: [key] });

@@ -11,20 +11,20 @@ export interface Version {
   readonly version: string;
 }
 
-/** Who takes part, to keep with whatever was learnt or measured (behaviour 59). */
+/** Software versions, to store with results (behaviour 59). */
 export interface Versions {
   readonly client: Version;
-  /** Undefined where the server does not say. */
+  /** Undefined if the server does not report it. */
   readonly server: Version | undefined;
-  /** Kind and version of the world that the connection has joined; undefined without one, and where it does not say. */
+  /** Kind and version of the joined world; undefined without one, or if it does not report them. */
   readonly world: Version | undefined;
 }
 
 /**
- * Reads the versions of the server and of the world, which are properties (`server.name`, `server.version`,
- * `world.type`, `world.version`), and adds this client's own.
+ * Reads the versions of the server and of the world, which are properties (`server.name`,
+ * `server.version`, `world.type`, `world.version`), and adds this client's own.
  *
- * @throws DmEnvRpcError when the connection is lost or the wait is given up.
+ * @throws DmEnvRpcError if the connection is lost or the wait ends early.
  */
 export async function versions(
   connection: Pick<Connection, "send">,

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Changes } from "./changes.ts";
 
-test("everybody who waits is told of a change, and nobody waits after it", async () => {
+test("a change wakes all waiting callers, and none waits after it", async () => {
   const changes = new Changes();
   const waits = [changes.next(undefined), changes.next({ timeoutMs: 60_000 })];
   expect(changes.waiting).toBe(2);
@@ -11,7 +11,7 @@ test("everybody who waits is told of a change, and nobody waits after it", async
   expect(changes.waiting).toBe(0);
 });
 
-test("a wait whose time is over, or that is aborted, is forgotten", async () => {
+test("a wait that times out or is aborted is removed", async () => {
   const changes = new Changes();
   const controller = new AbortController();
   const waits = [

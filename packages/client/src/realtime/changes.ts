@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type WaitOptions, waitFor } from "../stream/wait.ts";
 
-/** Tells those who wait that something has come. */
+/** Wakes waiting callers when something changes. */
 export class Changes {
   readonly #waiting = new Set<() => void>();
 
-  /** How many wait. */
+  /** Number of waiting callers. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Resolves with the next change; a wait that is given up is forgotten. */
+  /** Resolves with the next change; a wait that ends early is removed. */
   async next(options: WaitOptions | undefined): Promise<void> {
     let changed: () => void = () => {};
     const coming = new Promise<void>((resolve) => {
@@ -24,7 +24,7 @@ export class Changes {
     }
   }
 
-  /** Something has come. */
+  /** Wakes all waiting callers. */
   announce(): void {
     for (const changed of this.#waiting) {
       changed();

@@ -8,7 +8,7 @@ import { isRefusal } from "../stream/faults.ts";
 import { Lags } from "./lags.ts";
 import type { RealtimeInfo } from "./realtime-environment.ts";
 
-/** What was taken from a channel. */
+/** Values taken from a channel. */
 export interface Taken<Observation> {
   readonly observation: Observation | null;
   readonly reward: number;
@@ -16,37 +16,37 @@ export interface Taken<Observation> {
   readonly info: RealtimeInfo;
 }
 
-/** How a channel speaks to its world. */
+/** Options of a channel. */
 export interface ChannelOptions<Action, Observation> {
   readonly time: TimeSource;
   readonly idleAction: Action;
   readonly pollIntervalMs: number;
   readonly maxInFlight: number;
   readonly remoteTimeMs: ((observation: Observation) => number | undefined) | undefined;
-  /** Something has come. */
+  /** Called when something arrives. */
   readonly onChange: () => void;
 }
 
-/** What has come of one sequence and was not taken yet. */
+/** Values of one sequence that were not taken yet. */
 interface Untaken<Observation> {
   observation: Observation;
-  /** When the observation was made, by this machine's clock. */
+  /** Time when the observation was made, on this machine's clock. */
   madeAt: number;
   reward: number;
-  /** When the oldest reward of the sum was made; undefined without one. */
+  /** Time when the oldest reward of the sum was made; undefined without one. */
   rewardedAt: number | undefined;
   framesLost: number;
-  /** True when nobody has taken the observation. */
+  /** True if the observation was not taken yet. */
   isFresh: boolean;
 }
 
 /**
- * One environment that runs on: polls for the newest observation, sends actions at once, and sums up
- * what comes, never across the end of a sequence.
+ * One environment that keeps running: polls for the newest observation, sends actions at once, and
+ * accumulates rewards, never across the end of a sequence.
  *
- * A poll carries no action, and none is sent once a sequence has ended, until its end was taken. A request that
- * was under way at the end begins the next sequence, which is then this channel's: nothing that the server
- * began goes unseen.
+ * A poll carries no action, and after a sequence has ended none is sent until its end was taken. A
+ * request that was in flight at the end begins the next sequence, which then belongs to this
+ * channel, so that no sequence that the server begins goes unseen.
  */
 export class Channel<Action, Observation> {
   readonly #environment: Environment<Action, Observation>;
@@ -54,16 +54,16 @@ export class Channel<Action, Observation> {
   readonly #lags: Lags;
   #isNew = true;
   #failure: Error | undefined;
-  /** Why the newest action that was refused since the last take was refused. */
+  /** Error of the newest refused action since the last take. */
   #refusal: Error | undefined;
-  /** Sequences that have ended, oldest first; at most one for each request in flight. */
+  /** Ended sequences, oldest first; at most one for each request in flight. */
   #ended: Untaken<Observation>[] = [];
-  /** The sequence that is running; undefined while the next one has not begun. */
+  /** The running sequence; undefined until the next one has begun. */
   #running: Untaken<Observation> | undefined;
   #inFlight = 0;
   #waitingAction: { readonly action: Action; readonly givenAt: number } | undefined;
   #cancelPoll: (() => void) | undefined;
-  /** Counts resets: what was sent before one is not of the new sequence. */
+  /** Counts resets: requests sent before one do not belong to the new sequence. */
   #generation = 0;
   #closed = false;
 
@@ -155,7 +155,7 @@ export class Channel<Action, Observation> {
     await this.#environment.close();
   }
 
-  /** The sequence to take from next. */
+  /** The sequence to take values from next. */
   get #next(): Untaken<Observation> | undefined {
     return this.#ended[0] ?? this.#running;
   }
@@ -191,7 +191,8 @@ export class Channel<Action, Observation> {
     this.#environment
       .step(action)
       .finally(answered)
-      // What `remoteTimeMs` throws fails the environment too: nobody else would be told.
+      // An error that `remoteTimeMs` throws fails the environment too, because no caller would see
+      // it otherwise.
       .then(
         (step) => this.#came(step, generation, sentAt, givenAt),
         (error: unknown) => this.#lost(error, generation, givenAt),
@@ -200,8 +201,8 @@ export class Channel<Action, Observation> {
   }
 
   /**
-   * A step has no observation. If it had an action that was refused, the environment plays on: whether more than that is
-   * wrong shows at the next poll.
+   * A step that failed has no observation. If its action was refused, the environment continues; a
+   * more serious fault shows at the next poll.
    */
   #lost(error: unknown, generation: number, givenAt: number | undefined): void {
     if (givenAt === undefined || !(isRefusal(error) || isTensorError(error))) {
@@ -249,7 +250,10 @@ export class Channel<Action, Observation> {
     this.#goOn();
   }
 
-  /** Sends the action that waits, or polls when it is time; once an end was taken, begins the next sequence. */
+  /**
+   * Sends the waiting action, or polls when it is time; once an end was taken, begins the next
+   * sequence.
+   */
   #goOn(): void {
     if (this.#closed || this.#ended.length > 0) {
       return;
@@ -260,7 +264,8 @@ export class Channel<Action, Observation> {
       this.#send(waiting.action, waiting.givenAt);
       return;
     }
-    // The answer to a request in flight goes on, and begins the next sequence where none is running.
+    // The response to a request in flight continues, and begins the next sequence if none is
+    // running.
     if (this.#inFlight > 0) {
       return;
     }
@@ -268,7 +273,7 @@ export class Channel<Action, Observation> {
       this.#send(this.#options.idleAction, undefined);
       return;
     }
-    // Whatever is sent, a reset, an end and a failure cancel it.
+    // Sending a request, a reset, an end and a failure cancel it.
     this.#cancelPoll ??= this.#options.time.after(this.#options.pollIntervalMs, () => {
       this.#cancelPoll = undefined;
       this.#send(this.#options.idleAction, undefined);

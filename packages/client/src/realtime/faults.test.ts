@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
 import { realtime } from "./index.ts";
 
-test("what remoteTimeMs throws is the failure of its environment, and nobody else's", async () => {
+test("an error that remoteTimeMs throws fails only its environment", async () => {
   const time = manualTime();
   const [good, bad] = [await joined(), await joined()];
   let readings = 0;
@@ -46,7 +46,7 @@ test("acting or resetting after close is a clear error, and nothing is sent", as
   expect(server.requests).toHaveLength(sent);
 });
 
-/** Lets everything happen that can happen without time passing. */
+/** Runs everything that can run without time passing. */
 async function quiet(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -65,7 +65,7 @@ describe("behaviour 68: an action that is refused", () => {
   test.each([
     ["by the world", 4, { code: "INVALID_ARGUMENT", message: "there is a wall" }],
     ["by its spec, before it is sent", 5, { name: "TensorError", specName: "move" }],
-  ])("%s is in the info once, and the environment plays on", async (_by, move, refusal) => {
+  ])("%s is in the info once, and the environment continues", async (_by, move, refusal) => {
     const time = manualTime();
     const { environment } = await joined({ answer: refusing, sequenceLength: 1_000 });
     const env = realtime(environment, { time, pollIntervalMs: 10 });
@@ -106,7 +106,7 @@ describe("behaviour 68: an action that is refused", () => {
     await env.close();
   });
 
-  test("before a poll that is refused, too, is the end of the environment", async () => {
+  test("before a poll that is refused as well ends the environment", async () => {
     const time = manualTime();
     let isLost = false;
     const { environment, server } = await joined({
@@ -134,7 +134,7 @@ describe("behaviour 68: an action that is refused", () => {
     await env.next(); // There is nothing to wait for.
   });
 
-  test("is not mistaken for a lost connection, which is the end at once", async () => {
+  test("is not mistaken for a lost connection, which ends the environment at once", async () => {
     const { environment } = await joined({
       sequenceLength: 1_000,
       answer: (request, { stream }) => {
@@ -154,7 +154,7 @@ describe("behaviour 68: an action that is refused", () => {
   });
 });
 
-test("the first of two failures is told", async () => {
+test("the first of two failures is reported", async () => {
   let refused = 0;
   const { environment } = await joined({
     answer: ({ case: kind }) =>
@@ -174,7 +174,7 @@ test("the first of two failures is told", async () => {
   expect(env.failures()).toMatchObject([{ message: "refusal 1" }]);
 });
 
-test("what remoteTimeMs throws at a poll is a failure, too", async () => {
+test("an error that remoteTimeMs throws at a poll is a failure, too", async () => {
   const time = manualTime();
   const { environment } = await joined({ sequenceLength: 9 });
   const env = realtime(environment, {
@@ -193,7 +193,7 @@ test("what remoteTimeMs throws at a poll is a failure, too", async () => {
   expect(env.failures()).toMatchObject([{ message: "no time in this observation" }]);
 });
 
-test("closing leaves the world, ends the polls, and is no failure of what is under way", async () => {
+test("closing leaves the world, ends the polls, and does not fail requests in flight", async () => {
   const time = manualTime();
   const { environment, server } = await joined({ sequenceLength: 9 });
   const env = realtime(environment, { time, pollIntervalMs: 10 });

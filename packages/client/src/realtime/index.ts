@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Environments that run on in real time, and wrappers for them. */
+/** Environments that keep running in real time, and wrappers for them. */
 
 export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 export { type RealtimeOptions, realtime } from "./realtime.ts";

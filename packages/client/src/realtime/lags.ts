@@ -3,7 +3,7 @@ import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { RealtimeInfo } from "./realtime-environment.ts";
 
-/** The measures that lags are read into. */
+/** The lags among the fields of `info`. */
 export type LagNumbers = Pick<
   RealtimeInfo,
   | "observationLagMs"
@@ -18,8 +18,9 @@ export type LagNumbers = Pick<
 const smoothing = 0.1;
 
 /**
- * Measures how late things are. Without the world's own time an answer is taken to have been made half a round
- * trip before it came; with it, as NTP does, the exchange with the shortest round trip says how far apart the clocks are.
+ * Measures lags. Without the world's own time, a response is assumed to have been made half a round
+ * trip before it arrived; with it, as in NTP, the exchange with the shortest round trip determines
+ * the offset of the clocks.
  */
 export class Lags {
   readonly #time: TimeSource;
@@ -35,9 +36,11 @@ export class Lags {
   }
 
   /**
-   * Notes an answer; `givenAt` is when its action was given, `remoteMs` the world's time in it.
+   * Records a response.
    *
-   * @returns when its observation was made, by this machine's clock.
+   * @param givenAt Time when its action was given.
+   * @param remoteMs The world's time in it.
+   * @returns The time when its observation was made, on this machine's clock.
    */
   answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): number {
     const now = this.#time.now();
@@ -63,7 +66,7 @@ export class Lags {
       : now - roundTripMs / 2;
   }
 
-  /** The measures as of now, of an observation and the oldest reward that go with it. */
+  /** Returns the current lags of an observation and the oldest reward with it. */
   read(
     of: { readonly madeAt: number; readonly rewardedAt: number | undefined } | undefined,
   ): LagNumbers {

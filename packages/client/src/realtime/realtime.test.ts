@@ -15,7 +15,7 @@ import {
 
 const observations = { tick: t.int32(), time: t.float64(), reward: t.float32() };
 
-/** Worlds that give 1 reward a step; each poll makes a tick. */
+/** Worlds with a reward of 1 per step; each poll makes a tick. */
 async function worlds(
   count: number,
   script: (index: number) => Script = () => ({}),
@@ -40,7 +40,7 @@ async function worlds(
 
 type Env = Awaited<ReturnType<typeof worlds>>["env"];
 
-/** Waits until an index has a certain tick. */
+/** Waits until an index reaches a tick. */
 async function tick(env: Env, index: number, value: number): Promise<void> {
   while (env.peek()[index]?.["tick"] !== value) {
     await env.next({ timeoutMs: 60_000 });
@@ -50,7 +50,7 @@ async function tick(env: Env, index: number, value: number): Promise<void> {
 const idle = (count: number) => Array.from({ length: count }, () => ({}));
 
 describe("behaviour 54: a real-time world runs on", () => {
-  test("when no agent steps; what came meanwhile is summed up, and what nobody saw is counted", async () => {
+  test("when no agent steps; rewards are summed up, and frames that were not taken are counted", async () => {
     const { time, env } = await worlds(1);
     await env.reset();
     await tick(env, 0, 0);
@@ -149,7 +149,7 @@ describe("behaviour 55: reset", () => {
 });
 
 describe("behaviour 56: vectors", () => {
-  test("an index that is done resets by itself; meanwhile it is null and the others go on", async () => {
+  test("an index that is done resets by itself; until then it is null, and the others continue", async () => {
     const { time, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
@@ -190,7 +190,7 @@ describe("behaviour 56: vectors", () => {
     await env.close();
   });
 
-  test("one that fails is told of, and the others go on", async () => {
+  test("one that fails is reported, and the others continue", async () => {
     const { time, env, servers } = await worlds(2);
     await blockingReset(env).reset();
     servers[0]?.stream.abort(new DmEnvRpcError("UNKNOWN", "power cut"));
@@ -226,7 +226,7 @@ test("behaviour 57: a step before the first reset is a clear error; further rese
 });
 
 describe("behaviour 58: throttle", () => {
-  test("acts at once, waits for the frame's end, takes the newest and sums up the rewards", async () => {
+  test("acts at once, waits for the frame's end, returns the newest observation and sums up the rewards", async () => {
     const { time, env, servers } = await worlds(1);
     const slow = throttle(env, 20, { time });
     await blockingReset(env).reset();
@@ -273,7 +273,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("and begins the next sequence, which is seen: none is begun and abandoned", async () => {
+  test("and begins the next sequence, which is observed: none is begun and abandoned", async () => {
     let begun = 0;
     const { env, servers } = await worlds(
       1,
@@ -311,7 +311,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("polls with no action, and not at all between an end and its being taken", async () => {
+  test("polls without an action, and not at all until an end was taken", async () => {
     const { time, env, servers } = await worlds(1, () => ({ sequenceLength: 2 }));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
@@ -389,7 +389,7 @@ describe("wrappers", () => {
     await env.close();
   });
 
-  test("timeLimit counts on where a mask resets others", async () => {
+  test("timeLimit keeps counting if a mask resets others", async () => {
     const { time, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
     const limited = timeLimit(env, { steps: 2, time });
     await blockingReset(limited).reset();
@@ -401,7 +401,7 @@ describe("wrappers", () => {
     await env.close();
   });
 
-  test("timeLimit cuts a sequence short by time, and recordStatistics says how it went", async () => {
+  test("timeLimit cuts a sequence short by time, and recordStatistics reports its statistics", async () => {
     const { time, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
     const wrapped = recordStatistics(timeLimit(env, { ms: 50, time }), { time });
     await blockingReset(wrapped).reset();
@@ -422,8 +422,8 @@ describe("wrappers", () => {
   });
 });
 
-describe("how late things are", () => {
-  /** A world whose steps take as long as a test says, each way alike. */
+describe("lags", () => {
+  /** A world with a given latency of steps, equal in both directions. */
   async function slowWorld(
     roundTripsMs: readonly number[],
     options: Partial<Parameters<typeof worlds>[2]> = {},
@@ -463,7 +463,7 @@ describe("how late things are", () => {
     await env.close();
   });
 
-  test("an observation that does not tell the world's time is half a round trip old", async () => {
+  test("an observation without the world's time is half a round trip old", async () => {
     const { env, poll } = await slowWorld([4, 6], {
       remoteTimeMs: ({ tick }) => (tick === 0 ? 5_000 : undefined),
     });
@@ -473,7 +473,7 @@ describe("how late things are", () => {
     await env.close();
   });
 
-  test("the rate of observations is smoothed, and none where two come at once", async () => {
+  test("the rate of observations is smoothed, and null if two arrive at once", async () => {
     const { env, poll } = await slowWorld([]);
     await env.reset();
     expect((await poll(0, 0))?.framesPerSecond).toBeNull();
@@ -519,7 +519,7 @@ describe("requests in flight", () => {
       request.case === "step" ? request.value.actions.map(({ tensor }) => tensor.data[0]) : [],
     );
 
-  test("are bounded: of the actions that wait the newest is sent, with its own lag", async () => {
+  test("are bounded: the newest waiting action is sent, with its own lag", async () => {
     const { time, env, servers } = await worlds(1, undefined, { maxInFlight: 2 });
     await blockingReset(env).reset();
     for (const move of [1, 2, 3, 4]) {
@@ -532,7 +532,7 @@ describe("requests in flight", () => {
     await env.close();
   });
 
-  test("poll with another action where that is what an agent does when it does nothing", async () => {
+  test("poll with the idle action of the options", async () => {
     const { time, env, servers } = await worlds(1, undefined, { idleAction: { move: 3 } });
     await blockingReset(env).reset();
     time.advance(10);
@@ -541,7 +541,7 @@ describe("requests in flight", () => {
     await env.close();
   });
 
-  test("begin the next sequence: no other request does while one is under way", async () => {
+  test("begin the next sequence: no other request does while one is in flight", async () => {
     let release = (): void => {};
     const { env, servers } = await worlds(1, () => ({
       sequenceLength: 1,
@@ -580,7 +580,7 @@ describe("wrappers at their limits", () => {
     await env.close();
   });
 
-  test("timeLimit cuts at its very millisecond, and is no cut where the sequence ends by itself", async () => {
+  test("timeLimit cuts at its exact millisecond, and does not cut a sequence that ends by itself", async () => {
     const { time, env } = await worlds(2, (index) => ({ sequenceLength: index === 0 ? 1 : 99 }), {
       pollIntervalMs: 1_000,
     });

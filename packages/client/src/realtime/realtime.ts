@@ -7,33 +7,38 @@ import { Changes } from "./changes.ts";
 import { Channel } from "./channel.ts";
 import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.ts";
 
-/** How to run environments in real time. */
+/** Options of `realtime`. */
 export interface RealtimeOptions<Action, Observation> {
-  /** Polls for an observation when there is no action. Default: no action, which only observes on a real-time clock. */
+  /**
+   * Action of a poll for an observation. Default: no action, which only observes on a real-time
+   * clock.
+   */
   readonly idleAction?: Action | undefined;
-  /** How long after an answer the next observation is asked for, unless an action is sent. Default 0: at once. */
+  /** Time from a response to the next poll, unless an action is sent. Default 0: at once. */
   readonly pollIntervalMs?: number | undefined;
-  /** Requests of one environment open at once; more actions replace the newest that waits. Default 4. */
+  /**
+   * Open requests of one environment; further actions replace the newest waiting one. Default 4.
+   */
   readonly maxInFlight?: number | undefined;
   /** Reads the world's own time from an observation, in milliseconds, for the clock skew. */
   readonly remoteTimeMs?: ((observation: Observation) => number | undefined) | undefined;
-  /** Default: the machine's. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
 /**
- * Gives environments the semantics of Universe (behaviours 54 to 57): they run on, whether or not
- * the agent steps; resets return at once; an index whose sequence has ended resets by itself.
+ * Gives environments the semantics of Universe (behaviours 54 to 57): they keep running, whether or
+ * not the agent steps; resets return at once; an index whose sequence has ended resets by itself.
  *
- * The world should be one that answers steps in real time: one that waits for its agents is
- * stepped as fast as it answers, or every `pollIntervalMs`. An environment must not be stepped by anybody else meanwhile.
+ * The world should answer steps in real time: one that waits for its agents is stepped as fast as
+ * it answers, or every `pollIntervalMs`. Do not step an environment elsewhere at the same time.
  */
 export function realtime<Action, Observation>(
   environments: Environment<Action, Observation> | readonly Environment<Action, Observation>[],
   options: RealtimeOptions<Action, Observation> = {},
 ): RealtimeEnvironment<Action, Observation> {
   const { time = systemTime, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
-  // Every action may be left out, so that none is an action of any environment.
+  // Every action may be omitted, so an empty one fits any environment.
   const idleAction = options.idleAction ?? ({} as Action);
   const changes = new Changes();
   const onChange = (): void => changes.announce();

@@ -4,8 +4,8 @@ import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { RealtimeEnvironment, RealtimeInfo, RealtimeStep } from "./realtime-environment.ts";
 
 /**
- * Makes `reset` wait until every environment has a valid observation. One that has failed is
- * not waited for: its observation is null.
+ * Makes `reset` wait until every environment has a valid observation. It does not wait for a failed
+ * one, whose observation is null.
  */
 export function blockingReset<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
@@ -23,16 +23,16 @@ export function blockingReset<Action, Observation>(
   };
 }
 
-/** How a throttle keeps time. */
+/** Options of `throttle`. */
 export interface ThrottleOptions {
-  /** Default: the machine's. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
 /**
- * Makes `step` take as long as a frame: acts at once, waits for the end of the frame, then takes
- * the newest observation and the rewards summed up to then, never across the end of a
- * sequence. A frame that is over when the agent acts is missed, and counted.
+ * Makes `step` take one frame: acts at once, waits for the end of the frame, then returns the
+ * newest observation and the rewards up to then, never across the end of a sequence. A frame that
+ * is over when the agent acts counts as missed.
  */
 export function throttle<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
@@ -63,13 +63,13 @@ export function throttle<Action, Observation>(
   };
 }
 
-/** When a sequence is cut short. */
+/** Limits of a sequence. */
 export interface TimeLimitOptions {
-  /** After as many steps of the agent. */
+  /** Number of the agent's steps. */
   readonly steps?: number | undefined;
-  /** After as many milliseconds since its first observation was taken. */
+  /** Milliseconds since its first observation was taken. */
   readonly ms?: number | undefined;
-  /** Default: the machine's. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
@@ -98,7 +98,7 @@ export function timeLimit<Action, Observation>(
   });
 }
 
-/** Puts how a sequence went, its steps, return and time, into `info.n` where it is done. */
+/** Adds the steps, return and duration of an ended sequence to `info.n`. */
 export function recordStatistics<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   options: ThrottleOptions = {},
@@ -113,7 +113,7 @@ export function recordStatistics<Action, Observation>(
 
 type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
 
-/** Counts the steps, rewards and time of the sequence at each index, and lets `seen` say what a step looks like. */
+/** Counts the steps, rewards and time of the sequence at each index; `seen` maps each step. */
 function counting<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   { time = systemTime }: ThrottleOptions,
@@ -159,7 +159,7 @@ function counting<Action, Observation>(
   };
 }
 
-/** A sequence of which nothing was seen; `since` is when its first observation was taken. */
+/** A sequence without steps; `since` is when its first observation was taken. */
 function begun(): { steps: number; sum: number; since: number | undefined } {
   return { steps: 0, sum: 0, since: undefined };
 }

@@ -10,23 +10,23 @@ import type { SpecTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessResponse, StepResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
 
-/** Where two responses part. */
+/** Difference between two responses. */
 export interface Parting {
-  /** What is different: `state`, `observation "board", element 17` … */
+  /** Place of the difference: `state`, `observation "board", element 17` … */
   readonly where: string;
   readonly expected: string;
   readonly received: string;
 }
 
-/** The specs that each side's UIDs stand for. */
+/** Specs that each side's UIDs refer to. */
 export interface BothTables {
   readonly expected: SpecTables;
   readonly received: SpecTables;
 }
 
 /**
- * Finds the first difference between a response and the one that was recorded. Names of worlds and
- * UIDs may differ: they are a server's own choice.
+ * Returns the first difference between a response and the recorded one. World names and UIDs may
+ * differ, because the server chooses them.
  */
 export function compareResponses(
   expected: ProcessResponse,
@@ -75,7 +75,7 @@ export function compareResponses(
   }
 }
 
-/** Whether a name is one that a server gave to a new world. */
+/** Returns the name that a server gave to a new world; undefined for other responses. */
 export function worldNameOf(response: ProcessResponse): string | undefined {
   return response.case === "createWorld" &&
     response.value.$typeName === CreateWorldResponseSchema.typeName

@@ -2,7 +2,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { RecordingSink } from "./record.ts";
 
-/** A file that a recording is written to. */
+/** A file for a recording. */
 export interface FileSink extends RecordingSink, Disposable {
   /** Writes what is buffered and closes the file. Idempotent. */
   close(): void;
@@ -11,10 +11,10 @@ export interface FileSink extends RecordingSink, Disposable {
 const bufferBytes = 256 * 1024;
 
 /**
- * Opens a file to record to, and replaces what it was. Writes synchronously, 256 KiB at a time: nothing piles
- * up, and at most that much is lost with the process.
+ * Opens a file to record to, and replaces its contents. Writes synchronously, 256 KiB at a time, so
+ * at most that much is buffered, and lost if the process dies.
  *
- * @throws what `fs.openSync` throws.
+ * @throws the error of `fs.openSync`.
  */
 export function fileSink(path: string): FileSink {
   const file = openSync(path, "w");

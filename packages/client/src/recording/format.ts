@@ -8,11 +8,11 @@ import {
   type ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
 
-/** How a recording was made. */
+/** Origin of a recording. */
 export interface RecordingHeader {
-  /** What the server was called. */
+  /** Name of the server. */
   readonly peer: string;
-  /** Names and versions of what took part: client, server, world (behaviour 59). */
+  /** Names and versions of the software: client, server, world (behaviour 59). */
   readonly versions: Readonly<Record<string, string>>;
 }
 
@@ -40,15 +40,15 @@ const requestField = 2;
 const responseField = 3;
 const headerField = 4;
 
-/** How entries become bytes and back. */
+/** Converts entries to bytes and back. */
 export interface EntryCodec {
-  /** The bytes of an entry, with its length in front. */
+  /** Encodes an entry, prefixed with its length. */
   encode(entry: RecordingEntry): Uint8Array;
-  /** @throws DmEnvRpcError DATA_LOSS for bytes that are no entry. */
+  /** @throws DmEnvRpcError DATA_LOSS for bytes that are not an entry. */
   decode(bytes: Uint8Array): RecordingEntry;
 }
 
-/** Makes the codec of entries. */
+/** Creates the codec of entries. */
 export function entryCodec(): EntryCodec {
   const requests = createRequestCodec();
   const responses = createResponseCodec();
@@ -138,11 +138,11 @@ function readHeader(bytes: Uint8Array): RecordingHeader {
   return { peer, versions: Object.fromEntries(versions) };
 }
 
-/** The error of a recording that cannot be read. */
+/** Creates the error of a recording that cannot be read. */
 export function notRecorded(cause: Error): DmEnvRpcError {
   return new DmEnvRpcError(
     "DATA_LOSS",
-    `expected an entry of a recording, received ${cause.message}; the file is damaged or none`,
+    `expected an entry of a recording, received ${cause.message}; the file is damaged or not a recording`,
     { origin: "client", cause },
   );
 }

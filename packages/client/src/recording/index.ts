@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Recordings of what goes over a connection, and replays of them. */
+/** Recordings of a connection's messages, and replays of them. */
 export { encodePng } from "@dm-env-rpc/transport/internal/png";
 export type { Parting } from "./compare.ts";
 export { type FileSink, fileSink } from "./file-sink.ts";

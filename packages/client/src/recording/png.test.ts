@@ -43,7 +43,7 @@ describe("a PNG", () => {
     expect([...parts.keys()]).toEqual(["IHDR", "IDAT", "IEND"]);
   });
 
-  test("of what is no picture is refused", () => {
+  test("of a tensor that is not a picture is refused", () => {
     expect(() => encodePng(tensor("float32", [1, 1, 3], new Float32Array(3)))).toThrow(/float32/);
     expect(() => encodePng(tensor("uint8", [1, 1, 5], new Uint8Array(5)))).toThrow(/\[1,1,5\]/);
     expect(() => encodePng(tensor("uint8", [0, 1, 3], new Uint8Array(0)))).toThrow(/picture/);

@@ -3,20 +3,23 @@ import { createReadStream } from "node:fs";
 import type { RecordingEntry } from "./format.ts";
 import { type RecordedFrame, type RecordingBytes, readEntries, readFrames } from "./read.ts";
 
-/** Where a recording is: a file's path, its bytes, or chunks of them. */
+/** Source of a recording: a file's path, its bytes, or chunks of them. */
 export type RecordingSource = string | RecordingBytes;
 
 /**
  * Reads the entries of a recording, one by one.
  *
- * @throws DmEnvRpcError DATA_LOSS where the file is damaged, or ends within an entry; the entries before
- * have been given then.
+ * @throws DmEnvRpcError DATA_LOSS if the file is damaged, or ends within an entry; the earlier
+ *   entries were already yielded.
  */
 export function readRecording(source: RecordingSource): AsyncGenerator<RecordingEntry, void, void> {
   return readEntries(bytesOf(source));
 }
 
-/** Gives an observation of a recording by its name, step by step, where it was asked for: frames of a picture, say. */
+/**
+ * Yields a recorded observation by its name for each step that requested it, such as the frames of
+ * a picture.
+ */
 export function recordedFrames(
   source: RecordingSource,
   name: string,

@@ -7,14 +7,14 @@ import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
 /** The bytes of a recording, or chunks of them. */
 export type RecordingBytes = Uint8Array | AsyncIterable<Uint8Array>;
 
-/** Most bytes of one entry: a little more than of a message. */
+/** Size limit of an entry: slightly more than that of a message. */
 const maxEntryBytes = 65 * 1024 * 1024;
 
 /**
  * Reads the entries of a recording, one by one.
  *
- * @throws DmEnvRpcError DATA_LOSS where the file is damaged, or ends within an entry; the entries before
- * have been given then.
+ * @throws DmEnvRpcError DATA_LOSS if the file is damaged, or ends within an entry; the earlier
+ *   entries were already yielded.
  */
 export async function* readEntries(
   source: RecordingBytes,
@@ -22,7 +22,8 @@ export async function* readEntries(
   const codec = entryCodec();
   let bytes: Uint8Array = new Uint8Array(0);
   let begun = false;
-  // Chunks are put together only when an entry is whole: a large one is not copied again with each.
+  // Chunks are joined once an entry is complete, so that a large one is not copied again with each
+  // chunk.
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
   let needed = 0;
@@ -61,15 +62,18 @@ export async function* readEntries(
   }
 }
 
-/** One observation as it was recorded. */
+/** A recorded observation. */
 export interface RecordedFrame {
   readonly timeUs: number;
-  /** Counts the steps of the recording from 0. */
+  /** Number of the step in the recording, from 0. */
   readonly step: number;
   readonly tensor: Tensor;
 }
 
-/** Gives an observation of a recording by its name, step by step, where it was asked for: frames of a picture, say. */
+/**
+ * Yields a recorded observation by its name for each step that requested it, such as the frames of
+ * a picture.
+ */
 export async function* readFrames(
   source: RecordingBytes,
   name: string,
@@ -125,7 +129,7 @@ function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array):
   }
 }
 
-/** The varint in front of an entry; undefined when it is not whole yet. */
+/** Reads the varint before an entry; undefined if it is incomplete. */
 function readLength(
   bytes: Uint8Array,
   at: number,

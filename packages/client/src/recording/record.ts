@@ -3,25 +3,30 @@ import type { Connection } from "../environment/environment.ts";
 import { software } from "../properties/software.ts";
 import { entryCodec } from "./format.ts";
 
-/** Takes the bytes of a recording, in order. A writable stream is one; what it buffers is its own. */
+/**
+ * Destination of a recording's bytes, in order, such as a writable stream, which has its own
+ * buffer.
+ */
 export interface RecordingSink {
-  /** Takes the next bytes, which are its own to keep. */
+  /** Writes the next bytes and takes over their memory. */
   write(bytes: Uint8Array): unknown;
 }
 
-/** How to record. */
+/** Options of `record`. */
 export interface RecordOptions {
-  /** Names and versions to keep with the recording, beside this client's: of the agent, the server, the world. */
+  /** Names and versions to store besides this client's: of the agent, the server, the world. */
   readonly versions?: Readonly<Record<string, string>> | undefined;
   /** Microseconds since 1970. Default: the machine's time. */
   readonly nowUs?: (() => number) | undefined;
 }
 
 /**
- * Writes every request and response of a connection from now on, with its time, as
- * length-delimited protobuf. Returns what ends the recording.
+ * Records every later request and response of a connection, with its time, as length-delimited
+ * protobuf.
  *
- * Record from before a world is created or joined: a replay needs the beginning.
+ * Start before a world is created or joined: a replay needs the beginning.
+ *
+ * @returns A function that ends the recording.
  */
 export function record(
   connection: Connection,

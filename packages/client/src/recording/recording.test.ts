@@ -127,7 +127,7 @@ describe("a recording", () => {
     expect(all).toEqual(await entries(bytes));
   });
 
-  test("that is cut off gives what is whole, then says so; what is none is refused", async () => {
+  test("that is cut off yields its complete entries, then an error; other files are refused", async () => {
     const bytes = await recorded();
     const seen: RecordingEntry[] = [];
     const reading = async () => {
@@ -146,7 +146,7 @@ describe("a recording", () => {
     });
   });
 
-  test("gives the frames of an observation by its name", async () => {
+  test("yields the frames of an observation by its name", async () => {
     const frames = [];
     for await (const frame of recordedFrames(await recorded(), "board")) {
       frames.push(frame);
@@ -242,7 +242,7 @@ describe("a file", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  test("takes a recording, larger than the buffer too, and is read again", async () => {
+  test("stores a recording, even one larger than the buffer, and is read again", async () => {
     const path = join(folder, "run.bin");
     const chunks = [100, 300_000, 1, 200_000, 200_000].map((length, i) =>
       new Uint8Array(length).fill(i),

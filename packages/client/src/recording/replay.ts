@@ -7,41 +7,41 @@ import { tablesOf } from "../environment/join-specs.ts";
 import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";
 import { type RecordingSource, readRecording } from "./read-file.ts";
 
-/** How to replay. */
+/** Options of `replay`. */
 export interface ReplayOptions extends ConnectOptions {
-  /** Settings that replace those of every recorded create: another seed, say. */
+  /** Settings that replace those of every recorded create, such as another seed. */
   readonly createSettings?: Settings | undefined;
-  /** How long each answer may take. Default 60,000. */
+  /** Time limit of each response, in ms. Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Where a replay parted from its recording. */
+/** First difference between a replay and its recording. */
 export interface ReplayDifference extends Parting {
-  /** Which request of the recording was answered differently, from 0. */
+  /** Number of the request with another response, from 0. */
   readonly request: number;
   readonly kind: ProcessRequest["case"];
-  /** Which step of the recording that was, from 0; undefined for a request of another kind. */
+  /** Number of the step, from 0; undefined for another kind of request. */
   readonly step: number | undefined;
 }
 
-/** What came of a replay. */
+/** Result of a replay. */
 export interface ReplayResult {
-  /** Requests that were played. */
+  /** Number of requests sent. */
   readonly requests: number;
   readonly steps: number;
-  /** The first difference, after which nothing was played; undefined where all answers are the same. */
+  /** First difference, after which the replay ends; undefined if all responses are the same. */
   readonly difference: ReplayDifference | undefined;
 }
 
 const defaultTimeoutMs = 60_000;
 
 /**
- * Plays the requests of a recording, one after another, and compares each answer with the one that
- * was recorded. Worlds and UIDs may be called otherwise than they were. A request whose answer
- * was not recorded ends the replay.
+ * Sends the requests of a recording, one after another, and compares each response with the
+ * recorded one. World names and UIDs may differ. A request without a recorded response ends the
+ * replay.
  *
- * @throws DmEnvRpcError DATA_LOSS for a damaged recording; of origin `connection` when the server cannot be
- * reached or is lost; DEADLINE_EXCEEDED when it does not answer in time.
+ * @throws DmEnvRpcError DATA_LOSS for a damaged recording; of origin `connection` if the server
+ *   cannot be reached or is lost; DEADLINE_EXCEEDED if it does not answer in time.
  */
 export async function replay(
   source: RecordingSource,
@@ -65,7 +65,7 @@ export async function replay(
     const request = translate(recorded, worlds, tables, createSettings);
     answer = undefined;
     await connection.send(request, { timeoutMs }).catch((error: unknown) => {
-      // An error Status is an answer like others.
+      // An error Status is a response like others.
       if (answer?.case !== "error") {
         throw error;
       }
@@ -90,7 +90,7 @@ export async function replay(
   return { requests, steps, difference: undefined };
 }
 
-/** Requests with their answers, which are recorded in the same order. */
+/** Yields requests with their responses, which are recorded in the same order. */
 async function* exchanges(
   source: RecordingSource,
 ): AsyncGenerator<readonly [ProcessRequest, ProcessResponse], void, void> {
@@ -107,7 +107,7 @@ async function* exchanges(
   }
 }
 
-/** The request as it is now: worlds, UIDs and settings are what they are called today. */
+/** Translates a request: replaces recorded world names, UIDs and settings by the current ones. */
 function translate(
   request: ProcessRequest,
   worlds: ReadonlyMap<string, string>,
@@ -122,7 +122,7 @@ function translate(
         const { dtype, shape } = unpackTensor(setting);
         return [name, { dtype, shape }] as const;
       });
-      // What is replaced keeps the dtype that it was recorded with.
+      // A replaced setting keeps its recorded dtype.
       const replaced = packSettings(createSettings ?? {}, Object.fromEntries(specs), {
         allowDots: true,
       });

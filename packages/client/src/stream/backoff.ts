@@ -2,25 +2,28 @@
 import { systemTime } from "@dm-env-rpc/transport/internal";
 import { canceled } from "./wait.ts";
 
-/** How long to wait before trying again, and how often. */
+/** Delays and number of attempts. */
 export interface BackoffOptions {
-  /** Most attempts, one after another, without success. Default 5. */
+  /** Number of failed attempts in a row before it gives up. Default 5. */
   readonly maxAttempts?: number | undefined;
-  /** Most to wait before the second attempt; it doubles with each. Default 100. */
+  /**
+   * Upper bound of the delay before the second attempt, in ms; it doubles with each attempt.
+   * Default 100.
+   */
   readonly initialMs?: number | undefined;
-  /** Most to wait before any attempt. Default 10,000. */
+  /** Upper bound of every delay, in ms. Default 10,000. */
   readonly maxMs?: number | undefined;
-  /** Jitter: uniform in [0, 1). Default Math.random. */
+  /** Source of jitter, uniform in [0, 1). Default Math.random. */
   readonly random?: (() => number) | undefined;
 }
 
-/** Attempts, where `maxAttempts` says nothing else. */
+/** Default of `maxAttempts`. */
 export const defaultMaxAttempts = 5;
 
 /**
- * How long to wait before an attempt, counted from 1: nothing before the first, then
- * uniform between half and all of a time that doubles, so that many that were lost at once do
- * not come back at once.
+ * Returns the delay before an attempt, counted from 1: 0 before the first, then uniform between
+ * half and all of a bound that doubles, so that clients that were lost together do not return
+ * together.
  */
 export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
   if (attempt <= 1) {
@@ -31,7 +34,7 @@ export function backoffMs(attempt: number, options: BackoffOptions = {}): number
   return most * (0.5 + random() / 2);
 }
 
-/** Resolves after some time; rejects with CANCELLED when the signal aborts first. */
+/** Resolves after `ms`; rejects with CANCELLED if the signal aborts first. */
 export function pause(ms: number, what: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

@@ -8,7 +8,7 @@ import { toError } from "@dm-env-rpc/transport/internal";
 import { copied } from "./copied.ts";
 import { type WaitOptions, watch } from "./wait.ts";
 
-/** What a request may be, and a response that answers it. */
+/** Kinds of requests; a response in kind has the same one. */
 export type RequestCase = ProcessRequest["case"];
 
 /** The response that answers a request in kind. */
@@ -16,28 +16,33 @@ export type ResponseTo<R extends ProcessRequest> = R extends { readonly case: un
   ? never
   : Extract<ProcessResponse, { readonly case: R["case"] }>;
 
-/** One or more requests of one kind, and what becomes of their answers. */
+/** One or more requests of one kind, and the receiver of their responses. */
 export interface Exchange {
-  /** The kind of its requests, and so of the responses that may answer them. */
+  /** Kind of its requests, and of the responses to them. */
   readonly kind: RequestCase;
-  /** Whether there is a request left to send. */
+  /** True if a request is left to send. */
   readonly more: boolean;
-  /** The next request to send, asked for when there is room; undefined when there is none after all. */
+  /**
+   * Returns the next request to send; called when the window has room; undefined if none is left
+   * after all.
+   */
   next(): ProcessRequest | undefined;
-  /** There is no room now: whatever was lent for the request has to be kept. */
+  /** Copies borrowed scalars so that the request can be queued, because the window is full. */
   onWait(): void;
-  /** A response of the right kind. */
+  /** Receives a response of the right kind. */
   onResponse(response: ProcessResponse): void;
-  /** The server answered with an error, or no answer will ever come. */
+  /** Receives an error: the server's, or that no response will arrive. */
   onError(error: Error): void;
-  /** The caller stops waiting: nothing more is sent, and what was sent keeps its place in the pairing. */
+  /**
+   * Ends the caller's wait: nothing more is sent, and sent requests keep their place in the
+   * pairing.
+   */
   giveUp(error: Error): void;
 }
 
 /**
- * An exchange that somebody awaits. When a wait is given up the promise settles,
- * but the call keeps its place in the pairing: its answer is still read, in
- * order, and then dropped.
+ * An exchange with a promise for its caller. If the wait ends early the promise settles, but the
+ * call keeps its place in the pairing: its response is still read, in order, and then dropped.
  */
 export abstract class Call<T> implements Exchange {
   abstract readonly kind: RequestCase;
@@ -54,7 +59,7 @@ export abstract class Call<T> implements Exchange {
     });
   }
 
-  /** Gives the call up when its options say so. */
+  /** Ends the wait when its options require it. */
   watch(what: string, options: WaitOptions | undefined): void {
     this.#stopWatching = watch(what, options, (error) => this.fail(error));
   }
@@ -69,7 +74,7 @@ export abstract class Call<T> implements Exchange {
   }
 
   giveUp(error: Error): void {
-    // Whoever gives up calls need not await each of them.
+    // A caller that ends many calls early need not await each of them.
     this.promise.catch(() => {});
     this.fail(error);
   }
@@ -93,7 +98,7 @@ export abstract class Call<T> implements Exchange {
   }
 }
 
-/** A call of one request. */
+/** A call with one request. */
 export abstract class RequestCall<T> extends Call<T> {
   readonly kind: RequestCase;
   #request: ProcessRequest | undefined;
@@ -121,11 +126,14 @@ export abstract class RequestCall<T> extends Call<T> {
   }
 }
 
-/** A request sent as it is. */
+/** A request that is sent unchanged. */
 export class SendCall extends RequestCall<ProcessResponse> {
   readonly #onAnswer: ((response: ProcessResponse) => void) | undefined;
 
-  /** `onAnswer` is called before any later answer is read, even when nobody waits any more; what it throws rejects. */
+  /**
+   * @param onAnswer Called before any later response is read, even if the caller no longer waits;
+   *   an error that it throws rejects.
+   */
   constructor(request: ProcessRequest, onAnswer?: (response: ProcessResponse) => void) {
     super(request);
     this.#onAnswer = onAnswer;
@@ -142,7 +150,7 @@ export class SendCall extends RequestCall<ProcessResponse> {
   }
 }
 
-/** A request that shares no tensor's memory with its maker, who may use it again. */
+/** Returns a request with copied tensors, whose caller may reuse its memory. */
 function kept(request: ProcessRequest): ProcessRequest {
   if (request.case !== "step") {
     return request;
@@ -155,7 +163,9 @@ function kept(request: ProcessRequest): ProcessRequest {
   return { case: "step", value: { actions: copies, requestedObservations } };
 }
 
-/** A response whose scalars are nobody else's: a codec may lend them until the next message. */
+/**
+ * Returns a response with its own scalars: a codec's scalars are borrowed until the next message.
+ */
 function withOwnScalars(response: ProcessResponse): ProcessResponse {
   if (response.case !== "step") {
     return response;

@@ -11,12 +11,12 @@ import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { RequestCase } from "./call.ts";
 
 /**
- * What became of the world that an agent was in when its connection was lost: it was joined again
- * (`kept`), the server does not have it any more (`lost`), or nobody could ask (`unknown`).
+ * Fate of the agent's world when its connection was lost: joined again (`kept`), no longer on the
+ * server (`lost`), or not determined (`unknown`).
  */
 export type WorldFate = "kept" | "lost" | "unknown";
 
-/** The loss of a stream; the only error that says what became of the agent's world. */
+/** Error of a lost stream; the only error with the fate of the agent's world. */
 class LostStream extends DmEnvRpcError {
   readonly worldFate: WorldFate;
 
@@ -32,7 +32,7 @@ class LostStream extends DmEnvRpcError {
 }
 
 /**
- * Reads from the error of a lost connection what became of the agent's world.
+ * Returns the fate of the agent's world from the error of a lost connection.
  *
  * @returns undefined for any other error.
  */
@@ -44,12 +44,12 @@ export function worldFate(error: unknown): WorldFate | undefined {
   return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
 }
 
-/** True for a request that the server answered with an error; the stream lives on. */
+/** Returns true for a request that the server answered with an error; the stream continues. */
 export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly origin: "server" } {
   return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
 }
 
-/** The error of a stream that was lost while requests were open, or before one was made. */
+/** Creates the error of a stream that was lost while requests were open, or before one was sent. */
 export function lost(
   peer: string,
   unanswered: number,
@@ -75,7 +75,7 @@ const fates: Readonly<Record<WorldFate, string>> = {
     "An agent that had joined has left its world; whether the world lives on is unknown: connect and join again",
 };
 
-/** A request made after the connection began to close. */
+/** Creates the error of a request made after the connection began to close. */
 export function closing(peer: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
@@ -84,7 +84,7 @@ export function closing(peer: string): DmEnvRpcError {
   );
 }
 
-/** A request that was still waiting to be sent when the connection was closed. */
+/** Creates the error of a request that was not sent before the connection was closed. */
 export function unsent(peer: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "CANCELLED",
@@ -93,7 +93,10 @@ export function unsent(peer: string): DmEnvRpcError {
   );
 }
 
-/** The error of a request that its codec refuses; a TensorError says it better. */
+/**
+ * Creates the error of a request that its codec refuses; a TensorError is returned unchanged,
+ * because it is more precise.
+ */
 export function notEncoded(cause: unknown): Error {
   if (isTensorError(cause) || isDmEnvRpcError(cause)) {
     return cause;
@@ -105,7 +108,7 @@ export function notEncoded(cause: unknown): Error {
   );
 }
 
-/** More requests than the client is willing to keep. */
+/** Creates the error of too many waiting requests. */
 export function tooManyWaiting(maxWaiting: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
@@ -114,7 +117,7 @@ export function tooManyWaiting(maxWaiting: number): DmEnvRpcError {
   );
 }
 
-/** A response that answers another request than the one whose turn it is. */
+/** Creates the error of a response to another request than the next one. */
 export function wrongKind(
   peer: string,
   expected: RequestCase,
@@ -127,7 +130,7 @@ export function wrongKind(
   );
 }
 
-/** A response when no request was open. */
+/** Creates the error of a response without an open request. */
 export function unasked(
   peer: string,
   received: ProcessResponse["case"] | "malformed",
@@ -139,11 +142,11 @@ export function unasked(
   );
 }
 
-/** A response that is no message. */
+/** Creates the error of a response that failed to decode. */
 export function malformed(peer: string, expected: RequestCase, bytes: Malformed): DmEnvRpcError {
   return new DmEnvRpcError(
     "DATA_LOSS",
-    `expected ${peer} to answer ${article(expected)} request, received bytes that are no response: ${bytes.value.message}; the server breaks the protocol, so the connection is closed`,
+    `expected ${peer} to answer ${article(expected)} request, received undecodable bytes: ${bytes.value.message}; the server breaks the protocol, so the connection is closed`,
     { origin: "connection", cause: bytes.value },
   );
 }

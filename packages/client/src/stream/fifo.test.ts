@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fifo } from "./fifo.ts";
 
-test("a fifo is an array of which the first is taken, and the last taken back", () => {
+test("a fifo removes its first or last entry as an array does", () => {
   // Mostly pushes, so that it outgrows its first ring of 16.
   const operation = fc.oneof(
     {
@@ -33,7 +33,7 @@ test("a fifo is an array of which the first is taken, and the last taken back", 
   );
 });
 
-test("can be looked through, oldest first, and nothing is taken", () => {
+test("can be iterated, oldest first, without removing an entry", () => {
   const fifo = new Fifo<number>();
   for (let i = 0; i < 20; i++) {
     fifo.push(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A queue over a ring that doubles when full: no allocation per entry. */
+/** A queue in a ring buffer that doubles when full: no allocation per entry. */
 export class Fifo<T> {
   #ring: (T | undefined)[] = new Array<T | undefined>(16).fill(undefined);
   #head = 0;
@@ -18,12 +18,12 @@ export class Fifo<T> {
     this.#length++;
   }
 
-  /** The oldest entry; it stays. */
+  /** Returns the oldest entry without removing it. */
   peek(): T | undefined {
     return this.#ring[this.#head];
   }
 
-  /** Takes the oldest entry. */
+  /** Removes and returns the oldest entry. */
   shift(): T | undefined {
     const entry = this.#ring[this.#head];
     if (this.#length === 0) {
@@ -35,7 +35,7 @@ export class Fifo<T> {
     return entry;
   }
 
-  /** Takes the newest entry back. */
+  /** Removes and returns the newest entry. */
   pop(): T | undefined {
     if (this.#length === 0) {
       return undefined;

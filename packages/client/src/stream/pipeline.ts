@@ -18,13 +18,13 @@ import { Fifo } from "./fifo.ts";
 import type { WaitOptions } from "./wait.ts";
 
 /**
- * Sees what goes over a connection, in order. What it is given is lent until the call returns: its
+ * Observes the messages of a connection, in order. They are borrowed until the call returns: their
  * tensors must not be changed, and may change later.
  */
 export interface MessageObserver {
-  /** A request is being sent. Must not throw. */
+  /** Called with a request that is being sent. Must not throw. */
   onRequest(request: ProcessRequest): void;
-  /** A response has come, an error Status included, before anybody else sees it. Must not throw. */
+  /** Called with each response, including errors, before it is processed. Must not throw. */
   onResponse(response: ProcessResponse): void;
 }
 
@@ -34,25 +34,25 @@ export interface PipelineLimits {
   readonly maxWaiting: number;
 }
 
-/** What a pipeline is made from. */
+/** Parts that a pipeline uses. */
 export interface PipelineParts {
   readonly peer: string;
   readonly limits: PipelineLimits;
-  /** See every message; the list may change. */
+  /** Observers of every message; the list may change. */
   readonly observers: readonly MessageObserver[];
-  /** Takes care of what is open when the stream is lost; without it, that fails. */
+  /** Takes over the open exchanges when the stream is lost; by default they fail. */
   readonly onLost?: ((cause: Error | undefined, open: readonly Exchange[]) => void) | undefined;
 }
 
 /**
- * The requests of one stream: sent in the order of their making, as many in
- * flight as the window allows, and each answer given to the oldest open request.
+ * The requests of one stream: sent in the order of the calls, as many in flight as the window
+ * allows, with each response passed to the oldest open request.
  */
 export class Pipeline implements StreamReceiver<ProcessResponse> {
   /** Settles when the stream is gone; with the error where it was lost or aborted. */
   readonly closed: Promise<Error | undefined>;
   readonly #stream: ClientStream;
-  /** What the server is called in errors. */
+  /** Name of the server in errors. */
   readonly peer: string;
   readonly #limits: PipelineLimits;
   readonly #observers: readonly MessageObserver[];
@@ -76,22 +76,25 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     stream.start(this);
   }
 
-  /** Whether no request is sent or waiting: then all that the server said is known. */
+  /** True if no request is in flight or waiting: all responses of the server were processed. */
   get idle(): boolean {
     return this.#inFlight.length === 0 && this.#waiting.length === 0;
   }
 
-  /** Whether it takes requests. */
+  /** True if it accepts requests. */
   get open(): boolean {
     return this.#state === "open";
   }
 
-  /** Says that nobody looks at the tensors of steps answered so far. */
+  /** Declares that the tensors of the steps answered so far are no longer used. */
   recycle(): void {
     this.#stream.recycle?.();
   }
 
-  /** Takes an exchange: sends what there is room for now, the rest as answers come. */
+  /**
+   * Accepts an exchange: sends as many requests as the window has room for, the rest as responses
+   * arrive.
+   */
   submit(exchange: Exchange): void {
     if (this.#state !== "open") {
       exchange.onError(this.#failure ?? closing(this.peer));
@@ -109,15 +112,15 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   }
 
   /**
-   * Sends one request and waits for the response that answers it. `onAnswer` sees it
-   * before any later answer is read, even when nobody waits any more.
+   * Sends one request and waits for its response. `onAnswer` receives it before any later response
+   * is read, even if the caller no longer waits.
    */
   call<R extends ProcessRequest>(
     request: R,
     options?: WaitOptions,
     onAnswer?: (response: ResponseTo<R>) => void,
   ): Promise<ResponseTo<R>> {
-    // A response of another case never gets here: onMessage compares it with the request's.
+    // onMessage has compared the case of the response with the request's.
     const call = new SendCall(
       request,
       onAnswer as ((response: ProcessResponse) => void) | undefined,
@@ -127,7 +130,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return call.promise as Promise<ResponseTo<R>>;
   }
 
-  /** Rejects the steps that have no answer yet; late answers are dropped. */
+  /** Rejects the outstanding steps; their responses are dropped. */
   giveUpSteps(error: Error): void {
     for (const queue of [this.#inFlight, this.#waiting]) {
       for (const exchange of queue) {
@@ -138,7 +141,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     }
   }
 
-  /** Takes no more requests; ends this side once those that wait are sent. */
+  /** Refuses further requests; ends this side once the waiting ones are sent. */
   drain(): void {
     if (this.#state !== "open") {
       return;
@@ -147,7 +150,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     this.#pump();
   }
 
-  /** Takes and sends no more requests; those in flight may still be answered. */
+  /** Neither accepts nor sends further requests; those in flight may still be answered. */
   end(): void {
     if (this.#state !== "open" && this.#state !== "draining") {
       return;
@@ -157,7 +160,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     this.#failWaiting(unsent(this.peer));
   }
 
-  /** Ends the stream now: what is open fails with the error. */
+  /** Ends the stream now: open exchanges fail with the error. */
   abort(error: Error): void {
     if (this.#state === "failed") {
       return;
@@ -274,7 +277,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     }
   }
 
-  /** Everything sent and waiting, in order; nothing is open after it. */
+  /** Removes and returns all open exchanges, in order. */
   #takeOpen(): Exchange[] {
     const open: Exchange[] = [];
     for (const queue of [this.#inFlight, this.#waiting]) {

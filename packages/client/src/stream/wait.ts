@@ -2,15 +2,21 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, systemTime } from "@dm-env-rpc/transport/internal";
 
-/** How long to wait; taken by everything that waits. */
+/** Options of every call that waits. */
 export interface WaitOptions {
-  /** Gives up when aborted: a DmEnvRpcError CANCELLED of origin `client` whose cause is the signal's reason. */
+  /**
+   * Ends the wait when aborted: a DmEnvRpcError CANCELLED of origin `client` whose cause is the
+   * signal's reason.
+   */
   readonly signal?: AbortSignal | undefined;
-  /** Gives up after so many milliseconds: a DmEnvRpcError DEADLINE_EXCEEDED of origin `client`. Default: never. */
+  /**
+   * Ends the wait after this many milliseconds: a DmEnvRpcError DEADLINE_EXCEEDED of origin
+   * `client`. Default: never.
+   */
   readonly timeoutMs?: number | undefined;
 }
 
-/** The error of a wait that its signal ended. */
+/** Creates the error of a wait that its signal ended. */
 export function canceled(what: string, signal: AbortSignal): DmEnvRpcError {
   const reason: unknown = signal.reason;
   return new DmEnvRpcError("CANCELLED", `${what} was given up: ${messageOf(reason)}`, {
@@ -19,7 +25,7 @@ export function canceled(what: string, signal: AbortSignal): DmEnvRpcError {
   });
 }
 
-/** The error of a wait that took longer than its `timeoutMs`. */
+/** Creates the error of a wait that took longer than its `timeoutMs`. */
 function timedOut(what: string, timeoutMs: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
@@ -29,9 +35,10 @@ function timedOut(what: string, timeoutMs: number): DmEnvRpcError {
 }
 
 /**
- * Watches the signal and the clock of a wait until the function that it returns is called.
- * Returns undefined when there is nothing to watch; calls `giveUp` at once when the
- * signal is aborted already.
+ * Watches the signal and the time limit of a wait. Calls `giveUp` at once if the signal is already
+ * aborted.
+ *
+ * @returns A function that stops watching; undefined without anything to watch.
  */
 export function watch(
   what: string,
@@ -63,7 +70,7 @@ export function watch(
   };
 }
 
-/** Waits for a promise as long as the options allow; what it waits for goes on. */
+/** Waits for a promise as long as the options allow; the awaited work continues. */
 export function waitFor<T>(
   promise: Promise<T>,
   what: string,
@@ -75,7 +82,10 @@ export function waitFor<T>(
   });
 }
 
-/** For several waits under one `timeoutMs`: gives each the time that is left. */
+/**
+ * For several waits under one `timeoutMs`: returns a function with the options for the remaining
+ * time.
+ */
 export function timeLeft(options: WaitOptions | undefined): () => WaitOptions | undefined {
   const timeoutMs = options?.timeoutMs;
   if (timeoutMs === undefined) {

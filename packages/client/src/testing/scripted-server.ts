@@ -24,41 +24,46 @@ import { memoryStreamPair, type ServerStream } from "@dm-env-rpc/transport";
 import { type ConnectOptions, connect } from "../connection/connect.ts";
 import type { Connection } from "../environment/environment.ts";
 
-/** What a scripted server does: a small world of one agent, where the script says nothing else. */
+/** Behaviour of a scripted server: by default a small world of one agent. */
 export interface Script {
   readonly actions?: Specs | undefined;
-  /** As a function: the specs after so many resets. */
+  /** Specs; a function receives the number of resets. */
   readonly observations?: Specs | ((resets: number) => Specs) | undefined;
   /** Steps of a sequence after its first. Default 2. */
   readonly sequenceLength?: number | undefined;
-  /** How a sequence ends. */
+  /** State at the end of a sequence. */
   readonly end?: EnvironmentStateType | undefined;
-  /** Whether it goes on as if nothing was when the client ends its side. */
+  /** True if it ignores that the client ends its side. */
   readonly deaf?: boolean | undefined;
-  /** The value of an observation; `tick` counts from 0 in each sequence. Default: zeros, ticks for `tick`. */
+  /**
+   * Returns the value of an observation; `tick` counts from 0 in each sequence. Default: zeros,
+   * ticks for `tick`.
+   */
   observe?(name: string, tick: number): unknown;
-  /** Answers in the world's place: with a response, `silence`, or undefined to let the world answer. */
+  /**
+   * Answers instead of the world: with a response, `silence`, or undefined to let the world answer.
+   */
   answer?(request: ProcessRequest, server: ScriptedServer): ProcessResponse | "silence" | undefined;
 }
 
-/** A scripted server and what it has seen. */
+/** A scripted server and the requests that it has received. */
 export interface ScriptedServer {
   readonly requests: ProcessRequest[];
   readonly stream: ServerStream;
-  /** Whether the client has ended its side. */
+  /** True once the client has ended its side. */
   ended: boolean;
   /** Settles when the stream is gone. */
   readonly closed: Promise<Error | undefined>;
-  /** Resolves when as many requests have come. */
+  /** Resolves once this many requests have arrived. */
   received(count: number): Promise<void>;
 }
 
-/** The observations of a scripted world where the script names no others. */
+/** Default observations of a scripted world. */
 const plainObservations = { tick: t.int32(), reward: t.float32() } as const;
-/** The actions of a scripted world where the script names no others. */
+/** Default actions of a scripted world. */
 export const plainActions = { move: t.int32({ min: 0, max: 4 }) } as const;
 
-/** Answers on a server's stream as the script says. */
+/** Answers on a server's stream according to the script. */
 export function scriptedServer(stream: ServerStream, script: Script = {}): ScriptedServer {
   const requests: ProcessRequest[] = [];
   const awaited: { count: number; resolve: () => void }[] = [];
@@ -108,7 +113,7 @@ export function scriptedServer(stream: ServerStream, script: Script = {}): Scrip
   return server;
 }
 
-/** A connection to a scripted server in this process. */
+/** Connects to a scripted server in this process. */
 export async function connected(
   script: Script = {},
   options: ConnectOptions = {},
@@ -128,7 +133,7 @@ export function stepped(state: EnvironmentStateType): ProcessResponse {
   return { case: "step", value: { state, observations: [] } };
 }
 
-/** The world of a script, as a function from requests to responses. */
+/** Returns a script's world as a function from requests to responses. */
 export function scriptedWorld(script: Script): (request: ProcessRequest) => ProcessResponse {
   const { sequenceLength = 2, end = EnvironmentStateType.TERMINATED } = script;
   const actions = specTable(flattenSpecs(script.actions ?? plainActions));

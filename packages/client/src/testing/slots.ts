@@ -16,7 +16,7 @@ function observe(slot: number) {
     ({ tick, board: [slot, tick], "me.hp": slot + tick / 10, reward: slot + 1 })[name];
 }
 
-/** Slots of scripted servers; `servers` are all that were ever started, in order. */
+/** Slots of scripted servers; `servers` lists all that were started, in order. */
 export function scripted(script: (slot: number) => Script = () => ({})) {
   const servers: ScriptedServer[] = [];
   const requests: SlotRequest[] = [];

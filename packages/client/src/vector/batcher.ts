@@ -16,10 +16,10 @@ interface Columns {
   readonly valid: Uint8Array;
 }
 
-/** Puts what came out of slots into batches, in fresh arrays or in the same again. */
+/** Collects the arrivals of slots in batches, in fresh or reused arrays. */
 export class Batcher<Observation> {
   readonly #stacker: Stacker;
-  /** Arrays to use again, by their number of rows; undefined if each batch has fresh ones. */
+  /** Reusable arrays by their number of rows; undefined if each batch has fresh ones. */
   readonly #columns: Map<number, Columns> | undefined;
 
   constructor(stacker: Stacker, reuse: boolean) {
@@ -27,7 +27,7 @@ export class Batcher<Observation> {
     this.#columns = reuse ? new Map() : undefined;
   }
 
-  /** Makes a batch with a row for each arrival. */
+  /** Creates a batch with a row for each arrival. */
   batch(arrivals: readonly Arrival<Observation>[]): VectorBatch<Observation> {
     const rows = arrivals.length;
     const columns = this.#room(rows);
@@ -50,12 +50,13 @@ export class Batcher<Observation> {
       }
       columns.valid[row] = step === undefined ? 0 : 1;
       columns.first[row] = step?.stepType === "first" ? 1 : 0;
-      // Where a sequence was begun in the same step, what came of the action is in the last step of the one before.
+      // If the same step began a sequence, the outcome of the action is in the last step of the
+      // previous one.
       this.#writeOutcome(columns, row, final ?? step, failure !== null);
     }
     return {
       ids,
-      // The stack has the names and shapes of the observations, which is what `Stacked` says.
+      // The stack has the names and shapes of the observations, as `Stacked` requires.
       observation: columns.stack.observation as Stacked<Observation>,
       timeSteps,
       reward: columns.reward,
@@ -85,9 +86,9 @@ export class Batcher<Observation> {
   }
 
   #room(rows: number): Columns {
-    const kept = this.#columns?.get(rows);
-    if (kept !== undefined) {
-      return kept;
+    const reusable = this.#columns?.get(rows);
+    if (reusable !== undefined) {
+      return reusable;
     }
     const columns = {
       stack: this.#stacker.allocate(rows),

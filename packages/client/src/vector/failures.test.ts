@@ -80,13 +80,13 @@ describe("a slot that fails", () => {
       const { factory } = scripted(dying);
       const once: typeof factory = async (request) => {
         if (request.restarts > 0) {
-          throw new DmEnvRpcError("UNKNOWN", "nobody there");
+          throw new DmEnvRpcError("UNKNOWN", "no server there");
         }
         return await factory(request);
       };
       await using vector = await vectorize(2, once, { restart });
       await vector.reset();
-      const why = restart === "never" ? /crash/ : /nobody there/;
+      const why = restart === "never" ? /crash/ : /no server there/;
       expect((await vector.step(moves(2))).failures[1]).toBeNull();
       expect((await vector.step(moves(2))).failures[1]).toBeInstanceOf(DmEnvRpcError);
       let failure: Error | null = null;
@@ -113,7 +113,7 @@ describe("a slot that fails", () => {
 });
 
 describe("a call that was given up", () => {
-  /** Calls again until no slot is stepping any more. */
+  /** Calls again until no slot is stepping. */
   async function whenReady<T>(call: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -161,7 +161,8 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
   const vector = await vectorize(2, factory);
   await vector.reset();
   const open = expect(vector.step(moves(2))).rejects.toThrow(/a vector that is closed/);
-  // A second and a half, in turns: a machine that stands still takes but one of them.
+  // A second and a half in short waits, so that a machine that stands still uses up only one of
+  // them.
   const late = async (): Promise<string> => {
     for (let turn = 0; turn < 50; turn++) {
       await delay(30);

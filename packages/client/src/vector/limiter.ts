@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Runs at most `most` tasks at once, the others in the order in which they came. */
+/** Runs at most `most` tasks at once, and queues the others in order. */
 export function limiter(most: number): <T>(task: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];

@@ -42,7 +42,7 @@ test("256 slots over 8 servers go on when one server is killed and restarted, an
           returned.add(slot);
         }
       } else {
-        // A sequence has ten time steps: every one of them is there, in order.
+        // A sequence has ten time steps: every one arrives, in order.
         expect([slot, valid[slot], ticks.data[slot]]).toEqual([slot, 1, step % 10]);
       }
     }

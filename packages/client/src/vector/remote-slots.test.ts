@@ -10,7 +10,7 @@ import { remoteSlots, vectorize } from "./index.ts";
 
 const script = { observations: { tick: t.int32(), board: t.uint8([4]) }, sequenceLength: 9 };
 
-/** A server, and the requests of each stream, in the order of the streams. */
+/** Starts a server; returns the requests of each stream, in the order of the streams. */
 async function serving(refuse: ProcessRequest["case"] = undefined) {
   const streams: ProcessRequest[][] = [];
   const ended: boolean[] = [];

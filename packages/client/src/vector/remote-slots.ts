@@ -13,7 +13,7 @@ import type { JoinOptions } from "../environment/environment.ts";
 import { isRefusal } from "../stream/faults.ts";
 import type { BatchFactory, BatchSlots, SlotRequest } from "./vectorize-options.ts";
 
-/** How slots join worlds of servers. */
+/** Options of `remoteSlots`. */
 export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>
   extends Omit<JoinOptions<A, O, N>, "signal" | "settings" | "destroyOnClose"> {
   /** The world that all slots join. Default: each slot creates a world of its own, and destroys it. */
@@ -22,15 +22,15 @@ export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends N
   readonly createSettings?: ((request: SlotRequest) => Settings) | undefined;
   /** Settings of a slot's agent. Default: none. */
   readonly joinSettings?: ((request: SlotRequest) => Settings) | undefined;
-  /** How to connect. */
+  /** Options of the connections. */
   readonly connect?: Omit<ConnectOptions, "signal"> | undefined;
 }
 
 /**
- * Makes slots of agents on one server or, in turns, on several: each with a connection, and by
+ * Creates slots of agents on one server or, in turns, on several: each with a connection, and by
  * default a world, of its own.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT without any address.
+ * @throws DmEnvRpcError INVALID_ARGUMENT without an address.
  */
 export function remoteSlots<
   A extends Specs = Specs,
@@ -47,7 +47,7 @@ export function remoteSlots<
     });
   }
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
-  // One codec for all slots: their messages share layouts.
+  // All slots share one codec, because their messages share layouts.
   const codecs = connectionCodecs();
   const open = (server: number, signal: AbortSignal) =>
     connect(all[server] as string, { codecs, ...connecting, signal });
@@ -121,14 +121,17 @@ export function remoteSlots<
   return Object.assign(make, { servers: all.length, joinBatch });
 }
 
-/** True for a server that does not know batches, or refuses one. */
+/** Returns true for a server that does not support batches, or refuses one. */
 function cannotBatch(error: unknown): boolean {
   const isUnknown =
     isDmEnvRpcError(error) && error.origin === "client" && error.code === "UNIMPLEMENTED";
   return isRefusal(error) || isUnknown;
 }
 
-/** The settings that all slots have, and the seeds in which they differ; undefined if more is different. */
+/**
+ * Returns the settings that all slots share, and the seeds in which they differ; undefined if more
+ * differs.
+ */
 function oneOf(
   all: readonly (Settings | undefined)[],
 ): { readonly settings: Settings; readonly seed: readonly bigint[] | undefined } | undefined {
@@ -150,7 +153,7 @@ function oneOf(
   return { settings, seed: seeds.length > 0 ? seeds : undefined };
 }
 
-/** A seed as a bigint; undefined if it is no integer. */
+/** Returns a seed as a bigint; undefined if it is not an integer. */
 function seedOf(seed: NonNullable<Settings[string]>): bigint | undefined {
   const value = typeof seed === "object" && "data" in seed ? (seed as PackedTensor).data[0] : seed;
   const isInteger = typeof value === "bigint" || Number.isSafeInteger(value);

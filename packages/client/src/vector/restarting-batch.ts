@@ -21,14 +21,16 @@ import { worldFate } from "../stream/faults.ts";
 import { type WaitOptions, waitFor } from "../stream/wait.ts";
 import type { BatchFactory, VectorizeOptions } from "./vectorize-options.ts";
 
-/** How a batch is made, and made again. */
+/** Options of a batch that is recreated. */
 interface RestartingBatchOptions
   extends Pick<VectorizeOptions, "autoresetMode" | "buffers" | "restart" | "seed" | "signal"> {
   readonly server: number;
   readonly slots: readonly number[];
 }
 
-/** A batch that is made again when its stream or its world is gone, as a vector makes its slots again. */
+/**
+ * A batch that is recreated when its stream or its world is gone, as a vector recreates its slots.
+ */
 export class RestartingBatch<Action, Observation>
   implements VectorEnvironment<Action, Observation>
 {
@@ -41,13 +43,13 @@ export class RestartingBatch<Action, Observation>
   readonly #restart: BackoffOptions | "never";
   readonly #closed = new AbortController();
   #batch: VectorEnvironment<Action, Observation>;
-  /** While the batch is being made again. */
+  /** Set while the batch is being recreated. */
   #making: Promise<VectorBatch<Observation>> | undefined;
   #last: VectorBatch<Observation> | undefined;
   #failure: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Joins the slots as one batch; undefined where that cannot be. */
+  /** Joins the slots as one batch; undefined if that is not possible. */
   static async make<Action, Observation>(
     factory: BatchFactory<Action, Observation>,
     options: RestartingBatchOptions,
@@ -101,7 +103,7 @@ export class RestartingBatch<Action, Observation>
 
   send(actions: readonly Action[] | Action, ids?: readonly number[]): void {
     this.#refuseFailed();
-    // While the batch is being made again, `recv` gives its first steps.
+    // While the batch is being recreated, `recv` waits for its first steps.
     if (this.#making === undefined) {
       this.#batch.send(actions, ids);
     }
@@ -137,13 +139,13 @@ export class RestartingBatch<Action, Observation>
     }
   }
 
-  /** Tells of the loss in every row, and makes the batch again meanwhile. */
+  /** Reports the loss in every row, and starts to recreate the batch. */
   #lost(error: Error, last: VectorBatch<Observation>): VectorBatch<Observation> {
     if (this.#restart === "never" || this.#closing !== undefined) {
       this.#failure = error;
     } else {
       const making = this.#makeAgain(this.#restart, error);
-      making.catch(() => {}); // The next call has it.
+      making.catch(() => {}); // The next call reports the error.
       this.#making = making;
     }
     return absentRows(last, error);
@@ -201,10 +203,10 @@ export class RestartingBatch<Action, Observation>
   }
 }
 
-/** Codes of a world that has failed, or is there no more. */
+/** Codes of a world that has failed, or no longer exists. */
 const gone: readonly StatusCode[] = ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
 
-/** True if an error ends the agent: its stream is lost, or its world is. */
+/** Returns true if an error ends the agent: its stream or its world is lost. */
 function isGone(error: unknown): boolean {
   if (worldFate(error) !== undefined) {
     return true;

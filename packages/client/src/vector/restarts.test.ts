@@ -7,7 +7,7 @@ import { type Script, status } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";
 
-/** Slot 1 is refused its first step after the reset, by a server that lives on. */
+/** A server refuses slot 1 its first step after the reset, and continues. */
 const failing = (slot: number): Script => ({
   sequenceLength: 100,
   answer: (request, { requests }) =>
@@ -16,7 +16,7 @@ const failing = (slot: number): Script => ({
       : undefined,
 });
 
-/** Fails to make slots again, and says why. */
+/** A factory that cannot recreate slots. */
 function onlyOnce(script: (slot: number) => Script = failing) {
   const made = scripted(script);
   const restarts: number[] = [];

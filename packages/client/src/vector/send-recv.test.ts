@@ -36,7 +36,7 @@ describe("send and recv", () => {
     const first = await vector.recv();
     expect(first.ids).toHaveLength(2);
     vector.send(moves(2), first.ids);
-    // Slot 0 never answers its second step; two of the others make a batch, again and again.
+    // Slot 0 never answers its second step; two of the others form a batch, again and again.
     const seen = new Set<number>();
     for (let i = 0; i < 10; i++) {
       const { ids } = await vector.recv({ timeoutMs: 60_000 });

@@ -8,21 +8,21 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import { Stacker } from "./stacker.ts";
 
-/** What is compared: the actions, and the observations that are asked for. */
+/** Compared properties: the actions, and the requested observations. */
 interface Described {
   readonly specs: { readonly actions: Specs };
   observationSpec(): DmEnvSpecs;
 }
 
-/** Remembers what the first environment is like, and checks that the others are like it. */
+/** Stores the specs of the first environment, and checks that the others have the same. */
 export interface SlotChecker<E extends Described> {
   /** @throws TensorError `spec` naming the first difference. */
   check(environment: E, slot: number): void;
-  /** What stacks the observations; there is one once an environment was checked. */
+  /** Stacker of the observations; defined once an environment was checked. */
   readonly stacker: Stacker;
 }
 
-/** Makes a checker that has seen nothing yet. */
+/** Creates a checker without specs. */
 export function slotChecker<E extends Described>(): SlotChecker<E> {
   let expected: Map<string, string> | undefined;
   let stacker: Stacker | undefined;
@@ -55,7 +55,7 @@ export function slotChecker<E extends Described>(): SlotChecker<E> {
   };
 }
 
-/** Makes a checker that takes slots as they are: nothing is stacked. */
+/** Creates a checker that accepts all slots and stacks nothing. */
 export function uncheckedSlots(): SlotChecker<Described> {
   return { check: () => {}, stacker: new Stacker({}) };
 }

@@ -12,10 +12,10 @@ import type { SlotFactory } from "./vectorize-options.ts";
 
 const defaultCloseTimeoutMs = 2_000;
 
-/** What comes out of a slot: a row of a batch. */
+/** Result of a slot: a row of a batch. */
 export interface Arrival<Observation> {
   readonly slot: number;
-  /** Undefined where the slot has failed or is being made again. */
+  /** Undefined if the slot has failed or is being recreated. */
   readonly step: TimeStep<Observation> | undefined;
   /** In mode `same-step`, the step that ended the sequence before `step`. */
   readonly final: TimeStep<Observation> | undefined;
@@ -23,7 +23,7 @@ export interface Arrival<Observation> {
   readonly failure: Error | null;
 }
 
-/** What the slots of a vector have in common. */
+/** The vector as its slots use it. */
 export interface SlotContext<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly restart: BackoffOptions | "never";
@@ -32,22 +32,22 @@ export interface SlotContext<Action, Observation> {
   readonly signal: AbortSignal;
   /** Runs a task when fewer than `maxConcurrency` others run. */
   limit<T>(task: () => Promise<T>): Promise<T>;
-  /** Checks that an environment is like the others. */
+  /** Checks that an environment has the specs of the others. */
   check(environment: Environment<Action, Observation>): void;
-  /** A slot that was asked for a step has one, or has failed. */
+  /** Called when a slot that was stepped has a step, or has failed. */
   onArrival(arrival: Arrival<Observation>): void;
-  /** A slot that had failed is back, with a first step. */
+  /** Called when a failed slot is back, with a first step. */
   onReturn(arrival: Arrival<Observation>): void;
-  /** An action did not fit; the slot has not stepped. */
+  /** Called when an action did not fit; the slot has not stepped. */
   onMisfit(slot: number, error: Error): void;
 }
 
-/** One environment of a vector: steps it, counts its sequence, and makes it again when it fails. */
+/** One environment of a vector: steps it, counts its sequence, and recreates it when it fails. */
 export class Slot<Action, Observation> {
   readonly index: number;
-  /** A first step that came between two batches, after the slot was made again. */
+  /** A first step that arrived between two batches, after the slot was recreated. */
   held: Arrival<Observation> | undefined;
-  /** Whether its sequence has ended and the next has not begun. */
+  /** True if its sequence has ended and the next has not begun. */
   over = true;
   readonly #factory: SlotFactory<Action, Observation>;
   readonly #context: SlotContext<Action, Observation>;
@@ -78,32 +78,32 @@ export class Slot<Action, Observation> {
     return this.#environment;
   }
 
-  /** Whether it is waiting for an answer. */
+  /** True while it waits for a response. */
   get busy(): boolean {
     return this.#busy;
   }
 
-  /** Whether something will come out of it by itself. */
+  /** True if it will produce an arrival without a further call. */
   get pending(): boolean {
     return this.#busy || (this.#making && !this.#left);
   }
 
-  /** Why it is gone for good. */
+  /** Error of a slot that failed for good. */
   get failure(): Error | undefined {
     return this.#failure;
   }
 
-  /** Whether it was taken out for good. */
+  /** True if it was removed for good. */
   get left(): boolean {
     return this.#left;
   }
 
-  /** Makes its environment. */
+  /** Creates its environment. */
   async make(): Promise<void> {
     this.#environment = await this.#create();
   }
 
-  /** Steps; the arrival comes later, or at once when there is nothing to step. */
+  /** Steps; the arrival follows later, or at once if there is nothing to step. */
   step(action: Action): void {
     this.#take((environment) => environment.step(action));
   }
@@ -113,7 +113,7 @@ export class Slot<Action, Observation> {
     this.#take((environment) => environment.reset({ settings }));
   }
 
-  /** Ends it: it gives nothing any more, and is not made again. */
+  /** Closes it: it produces no more arrivals, and is not recreated. */
   async close(options?: VectorCloseOptions): Promise<void> {
     const environment = this.#environment;
     this.#environment = undefined;
@@ -122,7 +122,7 @@ export class Slot<Action, Observation> {
     await dispose(environment, options);
   }
 
-  /** Takes a step from the environment. A slot without one has nothing to wait for: it gives what there is. */
+  /** Steps the environment. A slot without one reports its state at once. */
   #take(
     stepOf: (environment: Environment<Action, Observation>) => Promise<TimeStep<Observation>>,
   ): void {
@@ -253,7 +253,7 @@ export class Slot<Action, Observation> {
   }
 }
 
-/** An observation whose tensors are nobody else's. */
+/** Returns an observation with copied tensors. */
 function ownMemory<Observation>(observation: Observation): Observation {
   const copy = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null || "$typeName" in value) {
@@ -267,7 +267,10 @@ function ownMemory<Observation>(observation: Observation): Observation {
   return copy(observation) as Observation;
 }
 
-/** Whether an error is about an action, which was not sent then, and not about what the server sent. */
+/**
+ * Returns true if an error concerns an action, which was not sent then, rather than the server's
+ * response.
+ */
 function isMisfit(error: Error, specs: Environment["specs"]): boolean {
   if (!isTensorError(error) || error.specName === undefined) {
     return false;
@@ -279,7 +282,7 @@ function isMisfit(error: Error, specs: Environment["specs"]): boolean {
   return error.reason === "name" && !Object.hasOwn(flattenSpecs(specs.observations), name);
 }
 
-/** Gives back an environment and its connection, whatever state they are in. */
+/** Closes an environment and its connection, in any state. */
 async function dispose(
   environment: Environment<never, unknown> | undefined,
   { timeoutMs = defaultCloseTimeoutMs }: VectorCloseOptions = {},
@@ -291,7 +294,7 @@ async function dispose(
   try {
     await environment.close(left());
   } catch {
-    // Its connection is closed either way.
+    // The connection is closed in both cases.
   }
   await environment.connection.close(left());
 }

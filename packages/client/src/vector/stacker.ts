@@ -12,7 +12,7 @@ import {
 import type { DynamicObservation } from "../environment/definition.ts";
 import type { DynamicStacked } from "../environment/vector.ts";
 
-/** One observation and where it is nested. */
+/** One observation and its place in the record. */
 interface Leaf {
   readonly path: readonly string[];
   readonly spec: DmEnvSpec;
@@ -30,7 +30,7 @@ export interface Stack {
 export class Stacker {
   readonly #leaves: readonly Leaf[];
 
-  /** @throws TensorError `shape` for an observation of variable length, which has no place in a stack. */
+  /** @throws TensorError `shape` for an observation of variable length, which cannot be stacked. */
   constructor(specs: DmEnvSpecs) {
     this.#leaves = leavesOf(specs, []);
     for (const { spec } of this.#leaves) {
@@ -47,7 +47,7 @@ export class Stacker {
     }
   }
 
-  /** Room for some rows: zeros. */
+  /** Allocates rows of zeros. */
   allocate(rows: number): Stack {
     const observation: Record<string, unknown> = {};
     const arrays = this.#leaves.map(({ path, spec, size }) => {
@@ -83,7 +83,7 @@ export class Stacker {
     }
   }
 
-  /** Makes a row zeros again. */
+  /** Sets a row to zeros. */
   clear(stack: Stack, row: number): void {
     for (let i = 0; i < this.#leaves.length; i++) {
       const { spec, size } = this.#leaves[i] as Leaf;

@@ -16,7 +16,7 @@ import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";
 import type { SlotFactory } from "./vectorize-options.ts";
 
-/** What a vector is made from. */
+/** Parts of a vector. */
 export interface VectorParts<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly batchSize: number;
@@ -28,16 +28,16 @@ export interface VectorParts<Action, Observation> {
   readonly checker: SlotChecker<Environment<Action, Observation>>;
 }
 
-/** What waits for arrivals: all slots of a step, or as many as make a batch. */
+/** A call that waits for arrivals: all slots of a step, or as many as form a batch. */
 interface Waiting<Observation> {
   readonly count: number;
   readonly resolve: (batch: VectorBatch<Observation>) => void;
   readonly reject: (error: unknown) => void;
-  /** Ends the watch over what the caller's options allow; undefined where they allow everything. */
+  /** Stops watching the caller's options; undefined without any. */
   stop: (() => void) | undefined;
 }
 
-/** Slots, and who waits for what comes out of them. */
+/** Slots, and the calls that wait for their arrivals. */
 export class VectorState<Action, Observation> implements VectorEnvironment<Action, Observation> {
   readonly size: number;
   readonly batchSize: number;
@@ -51,7 +51,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #waiting: Waiting<Observation> | undefined;
   #misfit: Error | undefined;
   #lastPending = 0;
-  /** `all` after reset and step; `some` after sendReset, send and recv, where slots return by themselves. */
+  /**
+   * `all` after reset and step; `some` after sendReset, send and recv, where slots return by
+   * themselves.
+   */
   #mode: "none" | "all" | "some" = "none";
   #closing: Promise<void> | undefined;
 
@@ -80,7 +83,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     );
   }
 
-  /** Makes all slots; when one cannot be made, gives up those that are being made. */
+  /** Creates all slots; if one cannot be created, closes the others. */
   async make(): Promise<void> {
     let failure: { readonly reason: unknown } | undefined;
     const making = this.#slots.map(async (slot) => {
@@ -149,14 +152,14 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     }
     const slots = ids.map((id) => this.#slot(id));
     slots.forEach((slot, row) => {
-      // One that is being made again gives its first step by itself.
+      // A slot that is being recreated reports its first step by itself.
       if (slot.environment !== undefined) {
         slot.step(actions[row] as Action);
       }
     });
   }
 
-  /** An action for each slot, of one that is for all of them. */
+  /** Returns an action for each slot, from a list or from one action for all. */
   #listed(given: readonly Action[] | Action): readonly Action[] {
     if (Array.isArray(given)) {
       return given;
@@ -195,7 +198,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     options: WaitOptions | undefined,
     go: (slot: Slot<Action, Observation>) => void,
   ): Promise<VectorBatch<Observation>> {
-    // A call that was given up leaves nothing to this one.
+    // A call that ended early leaves no arrivals to this one.
     this.#arrivals = [];
     this.#misfit = undefined;
     for (const slot of this.#slots) {
@@ -209,7 +212,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       const waiting: Waiting<Observation> = { count, resolve, reject, stop: undefined };
       this.#waiting = waiting;
       waiting.stop = watch(`${count} of ${this.size} slots`, options, (error) => {
-        this.#waiting = undefined; // What arrives from now on is for the next call.
+        this.#waiting = undefined; // Later arrivals belong to the next call.
         reject(error);
       });
       this.#wake();
@@ -233,7 +236,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     }
   }
 
-  /** @throws what there is instead of a batch. */
+  /** @throws the error of a failed call instead of a batch. */
   #batch(count: number): VectorBatch<Observation> {
     if (this.#arrivals.length === 0) {
       throw refused("recv with nothing sent", "send() or sendReset() first");
@@ -255,7 +258,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return (this.#batcher as Batcher<Observation>).batch(arrivals);
   }
 
-  /** Looks first where something was pending last: an arrival does not cost a look at every slot. */
+  /** Starts with the slot that was pending last, so that an arrival does not scan every slot. */
   #somethingPending(): boolean {
     for (let i = 0; i < this.size; i++) {
       const index = (this.#lastPending + i) % this.size;

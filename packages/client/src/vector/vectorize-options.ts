@@ -3,26 +3,28 @@ import type { Environment } from "../environment/environment.ts";
 import type { AutoresetMode, VectorEnvironment } from "../environment/vector.ts";
 import type { BackoffOptions } from "../stream/backoff.ts";
 
-/** What a factory is told of the slot that it makes an environment for. */
+/** Request to a factory for the environment of a slot. */
 export interface SlotRequest {
-  /** From 0. */
+  /** Number of the slot, from 0. */
   readonly slot: number;
-  /** The vector's seed plus the slot's number; undefined where the vector has none. */
+  /** The vector's seed plus the slot's number; undefined without a seed. */
   readonly seed: bigint | undefined;
-  /** 0 at first, then how often the slot was restarted. */
+  /** Number of restarts of the slot. */
   readonly restarts: number;
-  /** As the vector's options have it: with `reuse` nobody looks at a time step's tensors once the next step is made. */
+  /** The vector's option: with `reuse` a time step's tensors are not used after the next step. */
   readonly buffers: "fresh" | "reuse";
   /** Aborted when the vector is closed. */
   readonly signal: AbortSignal;
 }
 
-/** Makes the environment of a slot: connects and joins. The slot owns environment and connection. */
+/**
+ * Creates the environment of a slot: connects and joins. The slot owns environment and connection.
+ */
 export type SlotFactory<Action, Observation> = (
   request: SlotRequest,
 ) => Promise<Environment<Action, Observation>>;
 
-/** How slots of a vector are joined as one batch. */
+/** Options of joining slots of a vector as one batch. */
 export interface BatchSlots {
   /** Index of the server that the batch is on. */
   readonly server: number;
@@ -30,7 +32,7 @@ export interface BatchSlots {
   readonly slots: readonly number[];
   readonly autoresetMode: AutoresetMode;
   readonly buffers: "fresh" | "reuse";
-  /** The vector's; each slot's is this plus its number. */
+  /** The vector's seed; each slot's is this plus its number. */
   readonly seed: bigint | undefined;
   readonly signal: AbortSignal;
 }
@@ -43,41 +45,43 @@ export interface BatchFactory<Action, Observation> extends SlotFactory<Action, O
   joinBatch(slots: BatchSlots): Promise<VectorEnvironment<Action, Observation> | undefined>;
 }
 
-/** How to make many environments one. */
+/** Options of `vectorize`. */
 export interface VectorizeOptions {
   /**
    * Joins the slots as one batch for each server, where their factory and all servers support batches: all slots
    * are then stepped together, and leave together. Default true.
    */
   readonly batch?: boolean | undefined;
-  /** Default `next-step`, which is what an environment does by itself. */
+  /** Policy for ended sequences. Default `next-step`, the behaviour of a single environment. */
   readonly autoresetMode?: AutoresetMode | undefined;
-  /** How many slots `recv` waits for. Default: all. */
+  /** Number of slots that `recv` waits for. Default: all. */
   readonly batchSize?: number | undefined;
   /**
-   * Whether every batch has arrays of its own (`fresh`, default), or the next batch overwrites them
-   * (`reuse`), and those of its `timeSteps` too.
+   * Memory of batches: every batch has arrays of its own (`fresh`, default), or the next batch
+   * overwrites them (`reuse`), including those of its `timeSteps`.
    */
   readonly buffers?: "fresh" | "reuse" | undefined;
   /**
-   * Whether observations are stacked into one tensor per name. Default true. Without it slots may
-   * differ and observations may be of variable shape; a batch has them in `timeSteps` alone.
+   * Stacks observations into one tensor per name. Default true. Without it slots may differ and
+   * observations may have variable shapes; a batch then has them only in `timeSteps`.
    */
   readonly stack?: boolean | undefined;
-  /** Slots that are being made at once. Default 32. */
+  /** Slots that are created at once. Default 32. */
   readonly maxConcurrency?: number | undefined;
-  /** Gives each slot a seed. */
+  /** Base of the slots' seeds. */
   readonly seed?: bigint | undefined;
-  /** How a slot that fails is made again; `never` leaves it out from then on. Default: see BackoffOptions. */
+  /**
+   * Delays of recreating a failed slot; `never` removes it instead. Default: see BackoffOptions.
+   */
   readonly restart?: BackoffOptions | "never" | undefined;
-  /** Ends making the slots. */
+  /** Cancels the creation of the slots. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How to make many environments one that need not be alike. */
+/** Options of `vectorize` for environments that may differ. */
 export interface UnstackedOptions extends VectorizeOptions {
   readonly stack: false;
 }
 
-/** Where nothing is stacked. */
+/** Stacked observations of a vector that does not stack. */
 export type Unstacked = Readonly<Record<never, never>>;

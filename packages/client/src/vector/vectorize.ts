@@ -18,12 +18,12 @@ import type {
 const defaultMaxConcurrency = 32;
 
 /**
- * Makes one environment of many: of `size` that one factory makes, or of one for each
- * factory. They must have the same actions and observations, of fixed shapes, unless `stack` is false.
- * Several agents of one world may be slots.
+ * Combines environments into one: `size` environments of one factory, or one of each factory. They
+ * must have the same actions and observations, of fixed shapes, unless `stack` is false. Several
+ * agents of one world may be slots.
  *
- * @throws Whatever the first factory that fails throws; the other environments are closed.
- * @throws TensorError `spec` naming the slot that is not like the first.
+ * @throws the error of the first factory that fails; the other environments are closed.
+ * @throws TensorError `spec` naming the slot that differs from the first.
  */
 export function vectorize<Action, Observation>(
   size: number,
@@ -147,7 +147,7 @@ function isBatchFactory<Action, Observation>(
   return "joinBatch" in factory;
 }
 
-/** True if options ask for nothing that the slots of a batch cannot do. */
+/** Returns true if a batch supports all of the options. */
 function isWhole({ batch, stack, batchSize }: VectorizeOptions, size: number): boolean {
   return batch !== false && stack !== false && (batchSize === undefined || batchSize === size);
 }

@@ -27,7 +27,7 @@ export class ActionStacker {
   readonly #leaves: readonly Leaf[];
   readonly #size: number;
 
-  /** @param specs Those of one slot. */
+  /** @param specs Specs of one slot. */
   constructor(specs: Specs, size: number) {
     this.#size = size;
     this.#leaves = Object.entries(flattenSpecs(specs)).map(([name, spec]) => ({
@@ -68,7 +68,7 @@ export class ActionStacker {
     const data = dtypes[dtype].allocate(width * actions.length) as { [index: number]: unknown };
     for (let slot = 0; slot < actions.length; slot++) {
       const value = valueAt(actions[slot], path);
-      // The common case. Whether it is in range is checked with the whole tensor, or by what is stored.
+      // The common case. The range is checked later with the whole tensor, or on storing the value.
       if (isInteger && shape.length === 0 && typeof value === "number") {
         data[slot] = value;
         if (data[slot] === value) {

@@ -38,22 +38,22 @@ export class BatchedEnvironment
   #isReset = false;
   /** True if the next step begins the sequence of every slot. */
   #isFresh = true;
-  /** A step that was sent and not received. */
+  /** The step that was sent but not received. */
   #sent: Promise<Batch> | undefined;
   /** True once that step has been answered. */
   #isSettled = false;
   #isOpen = false;
   #hasLeft = false;
-  /** How often each slot had failed before. */
+  /** Number of failures of each slot before this step. */
   readonly #failures: Uint32Array;
-  /** The rows of every step, where the next step may overwrite them. */
+  /** The rows of every step, if the next step may overwrite them. */
   readonly #reused: RowArrays | undefined;
   readonly #closesConnection: boolean;
-  /** Counts of the seats of a shared world, which has none of them; undefined for a batch. */
+  /** Counts for the seats of a shared world, whose server sends none; undefined for a batch. */
   readonly #counts: RowCounts | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @param environment One whose observations are those of `underRows`. */
+  /** @param environment Environment that requests the observations of `underRows`. */
   constructor(
     environment: Environment,
     tables: SpecTables,
@@ -90,7 +90,7 @@ export class BatchedEnvironment
     });
   }
 
-  /** Begins the sequences of slots; on a fresh environment those of all begin. */
+  /** Starts new sequences in some slots; in a fresh environment, in all. */
   #resetSlots(flags: Uint8Array | undefined, wait: WaitOptions | undefined) {
     if (this.#counts !== undefined) {
       if (flags?.includes(0) === true) {
@@ -105,9 +105,9 @@ export class BatchedEnvironment
   }
 
   /**
-   * The settings of all slots; undefined if there are none.
+   * Returns the settings of all slots; undefined without any.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT if more than a seed differs from slot to slot.
+   * @throws DmEnvRpcError INVALID_ARGUMENT if more than the seeds differ between slots.
    */
   #settings(
     of: (slot: number) => Settings | undefined,
@@ -168,7 +168,7 @@ export class BatchedEnvironment
     }
   }
 
-  /** @throws DmEnvRpcError FAILED_PRECONDITION unless a step may be made now. */
+  /** @throws DmEnvRpcError FAILED_PRECONDITION unless a step is allowed now. */
   #begin(): void {
     if (this.#hasLeft) {
       throw refused("FAILED_PRECONDITION", "cannot step a vector that is closed; make another");
@@ -342,19 +342,19 @@ function isList(
   return Array.isArray(actions);
 }
 
-/** The elements of an observation of each slot, which the server was found to have. */
+/** Returns the elements of an observation of each slot, which the join has checked. */
 function dataOf<T>(value: unknown): T {
   return (value as Tensor).data as T;
 }
 
-/** Every slot is cut short: the world was reset by another agent, or its server is closing. */
+/** Marks every slot as cut short: another agent reset the world, or its server is closing. */
 function cutShort({ step_type: stepType, terminated, truncated }: DynamicObservation): void {
   dataOf<Uint8Array>(stepType).fill(2);
   dataOf<Uint8Array>(terminated).fill(0);
   dataOf<Uint8Array>(truncated).fill(1);
 }
 
-/** Makes the rows zeros that a mask leaves out. */
+/** Sets the rows outside a mask to zeros. */
 function clearRows(rows: DynamicStacked, mask: Uint8Array): void {
   for (const value of Object.values(rows)) {
     const { data, shape } = value as Tensor;

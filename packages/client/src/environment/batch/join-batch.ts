@@ -12,7 +12,7 @@ import type { EnvironmentDefinition, SpecsSource } from "../definition.ts";
 import type { BatchJoinOptions, JoinOptions, SeatsJoinOptions } from "../environment.ts";
 import { nestSpecs, requestedObservations, type SpecTables } from "../join-specs.ts";
 
-/** Observations of every row, of a slot or of a seat, beside those of its environment. */
+/** Observations of every row, of a slot or of a seat, in addition to those of its environment. */
 const rowObservations = ["step_type", "terminated", "truncated"] as const;
 
 /** Observations of every slot of a batch. */
@@ -34,10 +34,10 @@ export function sizeOf(options: RowsOptions): number {
   return isBatch(options) ? options.batch : options.seats;
 }
 
-/** Actions beside those of the environments. */
+/** Actions in addition to those of the environments. */
 const ownActions: readonly string[] = ["reset_mask", "reset_seeds"];
 
-/** The settings of a join as a batch, or with several seats (docs/protocol-notes.md). */
+/** Returns the settings of a join as a batch, or with several seats (docs/protocol-notes.md). */
 export function rowsSettings(options: RowsOptions): Settings {
   const size = sizeOf(options);
   const setting = isBatch(options) ? "batch" : "seats";
@@ -62,7 +62,7 @@ export function rowsSettings(options: RowsOptions): Settings {
   };
 }
 
-/** The settings of a join or a reset that seed slots. */
+/** Returns the settings of a join or a reset that seed slots. */
 export function seedSettings(
   seed: bigint | readonly bigint[] | undefined,
 ): Readonly<Record<string, PackValue>> {
@@ -76,9 +76,10 @@ export function seedSettings(
 }
 
 /**
- * The options of the environment under rows: it asks for what they show and for what they are made of.
+ * Returns the options of the environment under the rows: it requests the observations that the rows
+ * show or need.
  *
- * @throws DmEnvRpcError UNIMPLEMENTED of origin `client` if the server has taken no notice of the setting.
+ * @throws DmEnvRpcError UNIMPLEMENTED of origin `client` if the server ignored the setting.
  */
 export function underRows(tables: SpecTables, options: RowsOptions): JoinOptions {
   const { as, destroyOnClose, buffers } = options;
@@ -132,7 +133,10 @@ export function ownNames({ observations: table }: SpecTables, options: RowsOptio
 const isAsked = (name: string, asked: readonly string[]): boolean =>
   asked.some((other) => name === other || name.startsWith(`${other}.`));
 
-/** Specs of one environment as those of a batch. Specs that are made from settings are not known. */
+/**
+ * Converts the specs of one environment to those of a batch. Specs that depend on settings are
+ * unknown before the join.
+ */
 function leading(specs: SpecsSource<Specs>, size: number): SpecsSource<Specs> {
   return typeof specs === "function" ? specs : mapSpecs(specs, (spec) => [size, ...spec.shape]);
 }

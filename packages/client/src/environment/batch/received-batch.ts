@@ -16,15 +16,15 @@ export interface Received {
   readonly truncated: Uint8Array;
   readonly lengths: BigInt64Array;
   readonly returns: Float64Array;
-  /** 1 for each slot that has failed in this step; undefined for none. */
+  /** 1 for each slot that failed in this step; undefined if none did. */
   readonly failed: Uint8Array | undefined;
-  /** 1 for each slot that the step was for; undefined for all. */
+  /** 1 for each slot that the step addressed; undefined for all. */
   readonly mask: Uint8Array | undefined;
 }
 
 const [firstStep, lastStep] = [0, 2];
 
-/** Memory for what a batch shows of its rows beside what its server sent. */
+/** Memory for the rows of a batch that its server did not send. */
 export class RowArrays {
   readonly reward: Float64Array;
   readonly discount: Float64Array;
@@ -39,7 +39,7 @@ export class RowArrays {
   }
 }
 
-/** A batch as its server sent it: what is made slot by slot is made when it is looked at. */
+/** A batch as its server sent it; the properties per slot are created on first access. */
 export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicStacked> {
   readonly ids: readonly number[];
   readonly observation: DynamicStacked;
@@ -55,7 +55,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
   #finalInfo: readonly (SequenceInfo | null)[] | undefined;
   #failures: readonly (Error | null)[] | undefined;
 
-  /** @param arrays Overwritten with what the batch shows. */
+  /** @param arrays Memory that the batch overwrites. */
   constructor(received: Received, ids: readonly number[], arrays: RowArrays) {
     this.ids = ids;
     this.observation = received.observation;
@@ -74,7 +74,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
 
   #fill(): void {
     const { reward, discount, terminated, stepType } = this.#received;
-    // In mode `same-step` a slot whose sequence has ended has begun the next one.
+    // In mode `same-step` a slot whose sequence ended has already begun the next one.
     const alsoFirst = this.#received.final === undefined ? firstStep : lastStep;
     const { discount: discounts, first: firsts } = this;
     this.reward.set(reward);
@@ -91,7 +91,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     }
   }
 
-  /** Clears the slots that the step was not for. */
+  /** Clears the slots that the step did not address. */
   #leaveOut(mask: Uint8Array): void {
     for (let slot = 0; slot < mask.length; slot++) {
       if (mask[slot] === 1) {
@@ -161,7 +161,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
   }
 }
 
-/** What one slot has of some rows, in memory of its own. */
+/** Returns a copy of one slot's values. */
 function rowsOf(rows: DynamicStacked, slot: number): DynamicObservation {
   return Object.fromEntries(
     Object.entries(rows).map(([name, value]) => {

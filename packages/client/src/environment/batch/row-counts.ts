@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Where the rows of a step stand. */
+/** State of the rows of a step. */
 interface Outcome {
   readonly stepType: Uint8Array;
   readonly terminated: Uint8Array;
   readonly truncated: Uint8Array;
 }
 
-/** What a batch has of every row, and here is counted. */
+/** Values of every row that the server of a batch sends, and that are counted here for seats. */
 interface Counted {
   readonly lengths: BigInt64Array;
   readonly returns: Float64Array;
@@ -26,7 +26,7 @@ export class RowCounts {
     this.#returns = new Float64Array(size);
   }
 
-  /** Counts a step; returns copies of what has been counted. */
+  /** Counts a step; returns copies of the counts. */
   count(outcome: Outcome, rewards: ArrayLike<number>): Counted {
     for (let row = 0; row < this.#lengths.length; row++) {
       if (outcome.stepType[row] === firstStep) {
@@ -40,7 +40,10 @@ export class RowCounts {
     return { lengths: this.#lengths.slice(), returns: this.#returns.slice(), failed: undefined };
   }
 
-  /** 1 for each row that the step was for: 0 for those that wait for a sequence; undefined if none does. */
+  /**
+   * Returns 1 for each row that the step addressed and 0 for rows that wait for a sequence;
+   * undefined if none waits.
+   */
   present(outcome: Outcome): Uint8Array | undefined {
     const present = outcome.stepType.map((_, row) => (isWaiting(outcome, row) ? 0 : 1));
     return present.includes(0) ? present : undefined;
