@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the tests of a world need: a clock that stands still until it is advanced. */
+/** Helpers for tests of a world: a clock that stands still until it is advanced. */
 export { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";

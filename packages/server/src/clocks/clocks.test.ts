@@ -266,7 +266,7 @@ describe("realtime", () => {
         observations: { tick: 3, total: 3, sequence: 1 },
       });
     }
-    // Two agents that have just learnt of the end are in the next sequence already.
+    // The two agents that have received the end are already in the next sequence.
     expect(await two.step({ add: 100 })).toMatchObject({
       state: "RUNNING",
       observations: { tick: 1, total: 0, sequence: 2 },

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DeadlineOptions, SequenceControl } from "../definition/clock.ts";
 
-/** The deadline of agents that others wait for. */
+/** Deadline of the agents that others wait for. */
 export interface Deadline {
-  /** Starts it where there is one and it has not started. */
+  /** Starts the deadline, if there is one and it has not started. */
   arm(): void;
   disarm(): void;
 }
 
-/** The deadline of a clock, which calls `expired` when it is over. */
+/** Creates the deadline of a clock; `expired` is called when it passes. */
 export function deadlineOf(
   sequence: Pick<SequenceControl, "after">,
   { deadlineMs }: DeadlineOptions,
@@ -32,7 +32,7 @@ export function deadlineOf(
   };
 }
 
-/** Whether the world goes on without the step of an agent that misses the deadline. */
+/** Returns true if the world advances without the step of an agent that misses the deadline. */
 export function goesOn({ onMissedDeadline }: DeadlineOptions): boolean {
   return onMissedDeadline === "default-action" || onMissedDeadline === "repeat-last";
 }

@@ -138,7 +138,8 @@ describe("turns", () => {
       await quiet();
       time.advance(50);
       await first;
-      // The move comes while it is the other's turn, and is played when the agent's own begins.
+      // The action arrives in the other agent's turn, and is played when the agent's own turn
+      // begins.
       const late = two.step({ add: 2 });
       expect(await isBlocked(late)).toBe(true);
       const next = one.step({ add: 4 });

@@ -9,9 +9,10 @@ import type {
 import { gather } from "./gather.ts";
 
 /**
- * Each step advances the world immediately, with that agent's actions alone. Agents wait for one another only
- * before the first tick of a sequence; the deadline is for those that have not sent their first step by then.
- * In a world of many agents, `affected` keeps the cost of a step independent of their number.
+ * Each step advances the world immediately, with that agent's actions alone. Agents wait for one
+ * another only before the first tick of a sequence; the deadline applies to agents that have not
+ * sent their first step by then. In a world of many agents, `affected` keeps the cost of a step
+ * independent of their number.
  */
 export function freeRunning(options: DeadlineOptions = {}): Clock {
   return { ...options, name: "freeRunning", start: driver };
@@ -27,7 +28,7 @@ function driver(sequence: SequenceControl): ClockDriver {
     gather(actions, seat);
     sequence.advance(actions);
   };
-  /** Takes a step that arrived while the world was blocked or advancing. */
+  /** Processes a step that arrived while the world was blocked or advancing. */
   const takeNext = (): void => {
     if (sequence.blocked || sequence.waiting === 0) {
       return;
@@ -53,7 +54,7 @@ function driver(sequence: SequenceControl): ClockDriver {
       }
     },
     advanced() {
-      // The step of an agent that is out of the sequence has been answered.
+      // An agent that is out of the sequence has already received its response.
       if (acting?.pending !== undefined) {
         sequence.answer(acting);
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks whose world is blocked, whose agents go, and whose sequence is cut short.
+// Clocks of worlds that are blocked, whose agents leave, or whose sequence is cut short.
 import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
@@ -40,7 +40,7 @@ async function setUp(count: number, options: TallyOptions) {
 
 const ticks = (log: readonly TallyEvent[]) => log.filter((event) => event.startsWith("tick"));
 
-/** Agents add to a total, in the step of a world that refuses to subtract. */
+/** Agents add to a total; the world's step refuses subtraction. */
 const growing = (clock: Clock) =>
   defineWorld({
     name: "growing",
@@ -140,7 +140,7 @@ describe("turns", () => {
     await one.step();
     void one.step({ add: 1 });
     await second;
-    // It is two's turn, and one waits for it.
+    // It is agent two's turn, and agent one waits for it.
     await pass(40);
     one.drop();
     await pass(1_000);
@@ -159,7 +159,7 @@ describe("turns", () => {
     await second;
     void two.step({ add: 1 });
     await third;
-    // It is three's turn, and the others wait for it.
+    // It is agent three's turn, and the others wait for it.
     expect(ticks(log)).toHaveLength(2);
     await pass(40);
     one.drop();
@@ -232,7 +232,7 @@ describe("wakeUp", () => {
     await Promise.all([one.step(), two.step()]);
     await pass(40);
     expect(missed()).toBe(0);
-    // Everybody sleeps in time: the deadline is over, and runs anew for the next step.
+    // All agents sleep in time, so the deadline ends and starts again at the next step.
     const early = one.step({ sleep: 1 });
     await pass(30);
     await two.step({ sleep: 1 });

@@ -2,9 +2,10 @@
 import type { ActionValues } from "../definition/clock.ts";
 
 /**
- * Changes the actions in force by those of a step, name by name, nested ones too: what the step leaves out stays.
+ * Merges the actions of a step into the actions in force, name by name, also nested ones; omitted
+ * actions stay in force.
  *
- * @returns The actions in force from then on; undefined if there are none.
+ * @returns The new actions in force; undefined without any.
  */
 export function mergeActions(
   inForce: ActionValues | undefined,

@@ -11,7 +11,7 @@ import { mergeActions } from "./merge-actions.ts";
 
 /** Options of a world that runs in real time. */
 export interface RealtimeOptions {
-  /** How often the world advances, in Hz. */
+  /** Rate of the ticks, in Hz. */
   readonly ticksPerSecond: number;
   /**
    * A step is answered with the observation after the `next` tick (default), or at
@@ -28,17 +28,19 @@ export interface RealtimeOptions {
 /**
  * The world advances at a rate, whether agents step or not, as in Universe.
  *
- * A step replaces the actions that it names; the agent's other actions stay in force, so that a step without actions only
- * observes (behaviour 64). The world waits for no agent: a sequence begins when the first agent steps, others
- * enter it as `lateEntry` says, and the next one begins by itself (behaviour 65). Ticks that come too late by
- * a whole period are left out, counted and reported as `ticks-missed`; the others keep their times (behaviour 66).
+ * A step replaces the actions that it names; the agent's other actions stay in force, so that a
+ * step without actions only observes (behaviour 64). The world does not wait for agents: a sequence
+ * begins when the first agent steps, others enter it according to `lateEntry`, and the next one
+ * begins by itself (behaviour 65). Ticks that are late by a whole period are skipped, counted and
+ * reported as `ticks-missed`; the others keep their times (behaviour 66).
  *
- * The world's `validate` is given all actions that would be in force with those of a step; if it refuses them, the step is
- * answered with the error and what was in force stays so. A step without actions is never refused. Held actions are
- * validated again at each tick: those that the world refuses by then have no effect in that tick and stay in force,
- * so that they have one again once the world accepts them.
+ * The world's `validate` receives all actions that would be in force with those of a step; if it
+ * refuses them, the step is answered with the error and the actions in force are unchanged. A step
+ * without actions is never refused. Actions in force are validated again at each tick: those that
+ * the world refuses then have no effect in that tick but stay in force, so that they take effect
+ * again once the world accepts them.
  *
- * @throws RangeError when the rate is not a finite number above 0.
+ * @throws RangeError if the rate is not a finite number above 0.
  */
 export function realtime(options: RealtimeOptions): Clock {
   const { ticksPerSecond, onMissedDeadline = "repeat-last" } = options;
@@ -56,16 +58,18 @@ export function realtime(options: RealtimeOptions): Clock {
 function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDriver {
   const { ticksPerSecond, answer, onMissedDeadline } = options;
   const periodMs = 1000 / ticksPerSecond;
-  /** Actions in force. A seat is of one sequence, so that an agent that is back in it begins without any. */
+  /**
+   * Actions in force. A seat belongs to one sequence, so an agent begins each sequence without any.
+   */
   let latest = new WeakMap<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
-  /** When the next tick is due; until that is known, when the last one was. */
+  /** Time of the next tick; until it is known, the time of the last one. */
   let dueAt = Number.NEGATIVE_INFINITY;
 
   const arm = (): void => {
     cancelTick = sequence.after(Math.max(0, dueAt - sequence.now()), tick);
   };
-  /** Schedules the tick a period after the last one was due, however late that one was. */
+  /** Schedules the tick one period after the last one was due, even if that one was late. */
   const scheduleNext = (): void => {
     dueAt += periodMs;
     const missed = Math.floor((sequence.now() - dueAt) / periodMs);
@@ -82,7 +86,8 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       return;
     }
     const actions = new Map<AgentId, ActionValues>();
-    // In the order of joining, so that a seed reproduces a sequence however requests interleave.
+    // In the order of joining, so that a seed reproduces a sequence regardless of how requests
+    // interleave.
     for (const seat of sequence.running) {
       const values = latest.get(seat);
       if (values !== undefined) {

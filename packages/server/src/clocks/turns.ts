@@ -10,9 +10,9 @@ import { deadlineOf, goesOn } from "./deadline.ts";
 import { gather } from "./gather.ts";
 
 /**
- * One agent moves at a time. A step is answered when it is the agent's turn
- * again, with what the others did meanwhile. The order is that of joining, or
- * what the world's `turn` says. The deadline is for the agent whose turn it is.
+ * One agent moves at a time. A step is answered when it is the agent's turn again, with the results
+ * of the others' moves. The order is that of joining, or given by the world's `turn`. The deadline
+ * applies to the agent whose turn it is.
  */
 export function turns(options: DeadlineOptions = {}): Clock {
   return { ...options, name: "turns", start: (sequence) => driver(sequence, options) };
@@ -62,7 +62,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       deadline.arm();
     }
   };
-  /** It is the current agent's turn: it learns it, or has moved already. */
+  /** It is the current agent's turn: it receives its response, or has already moved. */
   const begin = (): void => {
     if (current === undefined || sequence.blocked) {
       deadline.disarm();
@@ -87,7 +87,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
   return {
     opened: next,
     entered(seat) {
-      // An agent that came back to its seat learns that it is its turn.
+      // An agent that resumed its seat learns that it is its turn.
       if (seat === current) {
         begin();
       } else {

@@ -14,23 +14,23 @@ import { gather } from "./gather.ts";
 /** Options of a world whose agents sleep. */
 export interface WakeUpOptions extends DeadlineOptions {
   /**
-   * Name of the scalar numeric action that says for how many ticks the agent
-   * sleeps; less than 1, or nothing, is 1. Its spec's `max` bounds how long an agent may sleep; without
-   * one it may sleep to the end of the sequence.
+   * Name of the scalar numeric action that sets for how many ticks the agent sleeps; less than 1,
+   * or a missing action, is 1. Its spec's `max` bounds how long an agent may sleep; without one it
+   * may sleep to the end of the sequence.
    */
   readonly action: string;
 }
 
 /**
- * An agent says with its actions when it next wakes (reference.md, "Time"): when
- * all RUNNING agents sleep, the world ticks on to the earliest waking, and who
- * wakes is answered. An agent's actions are in the first tick of its sleep.
+ * Each agent sets with its actions when it next wakes (reference.md, "Time"): when all RUNNING
+ * agents sleep, the world ticks on to the earliest wake-up, and the agents that wake receive their
+ * responses. An agent's actions apply in the first tick of its sleep.
  */
 export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
 }
 
-/** Milliseconds of ticks in which no agent wakes, after which other worlds have their turn. */
+/** Milliseconds of ticks without a wake-up, after which other worlds run. */
 const atOnceMs = 5;
 
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
@@ -50,7 +50,8 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
   const tick = (): void => {
     deadline.disarm();
     const actions = new Map<AgentId, ActionValues>();
-    // In the order of joining, so that a seed reproduces a sequence however requests interleave.
+    // In the order of joining, so that a seed reproduces a sequence regardless of how requests
+    // interleave.
     for (const seat of sequence.running) {
       if (fresh.has(seat)) {
         gather(actions, seat, options);

@@ -8,5 +8,5 @@ declare const agentIdBrand: unique symbol;
  */
 export type AgentId = number & { readonly [agentIdBrand]: true };
 
-/** Where an agent's sequence stands: it goes on, came to its natural end, or was cut short. */
+/** State of an agent's sequence: running, at its natural end, or cut short. */
 export type SequenceState = "running" | "terminated" | "interrupted";

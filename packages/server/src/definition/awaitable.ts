@@ -3,12 +3,12 @@
 /** A value now or later. */
 export type Awaitable<T> = T | PromiseLike<T>;
 
-/** Whether a value comes later. */
+/** Returns true if a value is a promise. */
 export function isPromiseLike<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value;
 }
 
-/** Goes on with a value: at once, or once it is there. */
+/** Calls `use` with a value: at once, or when its promise has resolved. */
 export function andThen<T, R>(value: Awaitable<T>, use: (value: T) => Awaitable<R>): Awaitable<R> {
   return isPromiseLike(value) ? value.then(use) : use(value);
 }

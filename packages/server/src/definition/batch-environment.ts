@@ -13,7 +13,7 @@ export type BatchArraysOf<T extends Specs> = {
       : never;
 };
 
-/** The actions of all slots in one step: those that were given. */
+/** The given actions of all slots in one step. */
 export type BatchActionsOf<A extends Specs> = {
   readonly [K in keyof A]?: Required<A>[K] extends TensorSpec<infer D>
     ? TensorData<D>
@@ -23,47 +23,50 @@ export type BatchActionsOf<A extends Specs> = {
 };
 
 /**
- * The environments of a batch, simulated in arrays. They write what is observed into the arrays of their context, which
- * go out as they are. `slots` is ascending and valid until the function returns; the rows of other slots stay as they
- * are.
+ * The environments of a batch, simulated in arrays. They write their observations into the arrays
+ * of their context, which are sent without a copy. `slots` is ascending and valid until the
+ * function returns; the rows of other slots are unchanged.
  *
- * What these functions throw, `validate` excepted, ends the batch.
+ * An error of these functions, except `validate`, ends the batch.
  */
 export interface BatchEnvironment<A extends Specs, ResetSettings = object> {
   /**
    * Begins a sequence in some slots: writes their first observations.
    *
-   * @param settings Those that the agent's resets have changed since it joined.
+   * @param settings Settings that the agent's resets have changed since it joined.
    */
   reset(slots: Int32Array, settings: ResetSettings): Awaitable<void>;
-  /** Checks the actions of a step, before it: throwing a DmEnvRpcError or a TensorError refuses it, for all slots. */
+  /**
+   * Validates the actions of a step before it: throwing a DmEnvRpcError or a TensorError refuses it
+   * for all slots.
+   */
   validate?(actions: BatchActionsOf<A>, slots: Int32Array): void;
-  /** Acts in some slots: writes their observations, rewards and ends. */
+  /** Steps some slots: writes their observations, rewards and ends. */
   step(actions: BatchActionsOf<A>, slots: Int32Array): Awaitable<void>;
-  /** The agent is gone, or the batch has failed. Called once. Nobody waits for its promise. */
+  /** Called once when the agent has left, or the batch has failed. Its promise is not awaited. */
   close?(): Awaitable<void>;
 }
 
-/** What the environments of a batch are made from. */
+/** Context of the environments of a batch. */
 export interface BatchContext<Settings, JoinSettings, O extends Specs> {
   /** Number of slots. */
   readonly size: number;
   readonly settings: Settings;
-  /** Those of the join. The slots' own seeds are in `random`. */
+  /** Settings of the join. The slots' own seeds are in `random`. */
   readonly joinSettings: JoinSettings;
   /** A source for each slot: with it a slot plays as the environment of `create` alone with the same seed. */
   readonly random: readonly SeededRandom[];
-  /** What is observed, without the reward. Zeros at first. */
+  /** Observations without the reward. Initially zeros. */
   readonly observation: BatchArraysOf<O>;
   /** The reward of each slot's step. Zeros before each step. */
   readonly reward: Float32Array;
-  /** 1 where a sequence comes to its natural end in this step. Zeros before each step. */
+  /** 1 if a sequence comes to its natural end in this step. Zeros before each step. */
   readonly terminated: Uint8Array;
-  /** 1 where a sequence is cut short in this step. Zeros before each step. */
+  /** 1 if a sequence is cut short in this step. Zeros before each step. */
   readonly interrupted: Uint8Array;
 }
 
-/** The environments of a batch whose specs are not known by type. */
+/** The environments of a batch whose specs are not known at compile time. */
 export type UntypedBatchEnvironment = BatchEnvironment<Specs>;
 
 const hooks = namesOf<UntypedBatchEnvironment>({
@@ -74,9 +77,9 @@ const hooks = namesOf<UntypedBatchEnvironment>({
 });
 
 /**
- * Returns what an author's `createBatch` made.
+ * Returns the result of an author's `createBatch`.
  *
- * @throws Error if it has a hook that no batch has.
+ * @throws Error if it has an unknown hook.
  */
 export function checkBatchEnvironment(created: UntypedBatchEnvironment): UntypedBatchEnvironment {
   return known(created, hooks, "a batch of environments");

@@ -4,7 +4,7 @@ import type { AgentId } from "./agent.ts";
 /** The actions of one step: by name, nested as the specs are. */
 export type ActionValues = Readonly<Record<string, unknown>>;
 
-/** What happens to the agents that did not step before the deadline. */
+/** Policy for agents that did not step before the deadline. */
 export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "leave";
 
 /** A deadline for slow agents. */
@@ -12,9 +12,9 @@ export interface DeadlineOptions {
   /** Milliseconds from the moment that the first agent waits for the others. Default: none. */
   readonly deadlineMs?: number | undefined;
   /**
-   * The others `wait` for it (default, the miss is only counted, once a step); the world moves
-   * on without its actions (`default-action`) or with those of its last step
-   * (`repeat-last`); or it is taken out of the world (`leave`).
+   * The others `wait` for it (default; the miss is only counted, once per step); the world advances
+   * without its actions (`default-action`) or with those of its last step (`repeat-last`); or it is
+   * removed from the world (`leave`).
    */
   readonly onMissedDeadline?: MissedDeadlinePolicy | undefined;
 }
@@ -37,8 +37,8 @@ export interface Clock extends DeadlineOptions {
   /** Name of an action that the clock reads; the world must declare it. */
   readonly action?: string | undefined;
   /**
-   * True if the world runs on without its agents (behaviours 54, 65): a sequence begins without those that have
-   * not stepped, and the next one begins by itself. Default false.
+   * True if the world advances without its agents (behaviours 54, 65): a sequence begins without
+   * those that have not stepped, and the next one begins by itself. Default false.
    */
   readonly continuous?: boolean | undefined;
   /** Starts the clock of one world. */
@@ -65,15 +65,18 @@ export interface ClockDriver {
    * answered with the error. On a clock without it, a refusal is a fault.
    */
   refused?(seat: ClockSeat): void;
-  /** The outstanding step of an agent was taken back, because its stream was lost: it is to have no effect (behaviour 77). */
+  /**
+   * The outstanding step of an agent was withdrawn because its stream was lost: it has no effect
+   * (behaviour 77).
+   */
   withdrawn?(seat: ClockSeat): void;
-  /** An agent is out of the sequence, or the world went on after it was blocked. */
+  /** An agent left the sequence, or the world continued after it was blocked. */
   changed(): void;
   /** The sequence is over; timers must end. */
   closed(): void;
 }
 
-/** What a clock can do with the sequence that it times. */
+/** Operations of a clock on its sequence. */
 export interface SequenceControl {
   /** The agents of the sequence in the order in which they joined. */
   readonly running: ReadonlySet<ClockSeat>;
@@ -90,25 +93,25 @@ export interface SequenceControl {
    */
   after(delayMs: number, callback: () => void): () => void;
   /**
-   * Calls back once, after other worlds and streams had their turn.
+   * Calls back once, after other worlds and streams have run.
    *
    * @returns A function that cancels it.
    */
   rest(callback: () => void): () => void;
-  /** The agent whose turn it is according to the world; undefined if the world leaves it to the clock. */
+  /** Returns the agent whose turn it is according to the world; undefined if the clock decides. */
   nextTurn(previous: AgentId | undefined): AgentId | undefined;
   /**
-   * Advances the world by a tick; `advanced` follows. Called from within `advanced`,
-   * the tick comes after it.
+   * Advances the world by a tick; `advanced` follows. If called from within `advanced`, the tick
+   * follows it.
    */
   advance(actions: TickActions): void;
-  /** Answers the outstanding step of a seat with the observations as they are now. */
+  /** Answers the outstanding step of a seat with the current observations. */
   answer(seat: ClockSeat): void;
   /**
    * Counts a missed deadline, once for each beginning or tick that waits for the agent's
    * step, and takes the agent out of the world if the policy is `leave`.
    */
   missed(seat: ClockSeat): void;
-  /** Counts ticks that were due and are left out, and reports them (behaviour 66). */
+  /** Counts skipped ticks, and reports them (behaviour 66). */
   ticksMissed(count: number): void;
 }

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Values of actions as a page has them, nested as the specs are; a number stands for an integer of any width. */
+/**
+ * Values of actions as a page has them, nested like the specs; a number may stand for an integer of
+ * any width.
+ */
 export interface ControlActions {
   readonly [name: string]: number | boolean | string | readonly number[] | ControlActions;
 }
 
-/** What a key does. */
+/** Action of a key. */
 export interface Control {
-  /** What its button is called. */
+  /** Label of its button. */
   readonly label: string;
   readonly actions: ControlActions;
 }
 
 /**
- * The keys that people play a world with on its server's page, by `KeyboardEvent.key`: `ArrowUp`, `w`, or a space. The
- * empty key is what a world in real time is sent while no key is down.
+ * The keys that people play a world with on its server's page, by `KeyboardEvent.key`: `ArrowUp`,
+ * `w`, or a space. The actions of the empty key are sent to a world in real time while no key is
+ * down.
  *
  * @example
  * ```ts
@@ -27,7 +31,7 @@ export interface Control {
  */
 export type Controls = Readonly<Record<string, Control>>;
 
-/** Describes a control that is not one. */
+/** Describes what is wrong with a control; undefined if all are valid. */
 export function wrongControl(controls: Controls): string | undefined {
   for (const [key, control] of Object.entries(controls)) {
     const { label, actions }: Partial<Control> = control;

@@ -18,7 +18,7 @@ const good = defineWorld({
   create: () => ({ step() {}, observe: {} }),
 });
 
-/** A definition that no types hold to what is right, as in JavaScript. */
+/** A definition without type checks, as in JavaScript. */
 const bad = (part: object): UntypedWorldDefinition => Object.assign({}, good, part);
 
 const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [

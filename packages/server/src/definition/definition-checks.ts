@@ -11,9 +11,10 @@ import type { SettingSpecs } from "./settings.ts";
 import type { UntypedWorldDefinition } from "./world.ts";
 
 /**
- * Checks, before a server takes anybody, what could otherwise only go wrong when a client comes.
+ * Checks definitions before the server accepts clients, because some mistakes would otherwise show
+ * only at a request.
  *
- * @throws Error naming the kind of world, and what to mend.
+ * @throws Error naming the kind of world, and the remedy.
  */
 export function checkDefinitions(definitions: readonly UntypedWorldDefinition[]): void {
   const names = new Set<string>();
@@ -32,7 +33,7 @@ export function checkDefinitions(definitions: readonly UntypedWorldDefinition[])
   }
 }
 
-/** What is wrong with a definition, if anything is. */
+/** Describes what is wrong with a definition; undefined if it is valid. */
 type Check = (definition: UntypedWorldDefinition) => string | undefined;
 
 const checks: readonly Check[] = [
@@ -143,7 +144,7 @@ function hasSpecs({ actions, observations, clock }: UntypedWorldDefinition): str
   return `its clock reads the action "${needed}", which is not among its actions; declare it there`;
 }
 
-/** @throws Error when two extensions answer one type, or a property would hide one that every server has. */
+/** @throws Error if two extensions answer one type, or a property would hide a built-in one. */
 export function checkServer(extensions: readonly Extension[], properties: PropertyTree): void {
   const types = new Set<string>();
   for (const { typeName } of extensions) {

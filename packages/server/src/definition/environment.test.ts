@@ -6,7 +6,7 @@ import { createEnvironmentServer } from "../host/environment-server.ts";
 import { defineEnvironment } from "./environment.ts";
 import { optional, withDefault } from "./settings.ts";
 
-/** Walk right from a drawn start to `goal`; 13 steps to the left is out of bounds. */
+/** Walks right from a drawn start to `goal`; 13 steps to the left are out of bounds. */
 const walk = defineEnvironment({
   name: "walk",
   settings: { goal: withDefault(t.int32(), 3), seed: optional(t.uint64()) },

@@ -49,11 +49,13 @@ export interface SingleAgentDefinition<
   /** Settings of an agent's reset, all optional in the request; they hold for its sequences from then on. */
   readonly resetSettings?: R | undefined;
   readonly actions: A;
-  /** What is observed beside `reward`, a float32, which is added. */
+  /** Observations besides `reward`, a float32, which is added. */
   readonly observations: O;
-  /** The keys that people play with on the server's page. Default: a button for each value of a discrete action. */
+  /**
+   * Keys for people on the server's page. Default: a button for each value of a discrete action.
+   */
   readonly controls?: Controls | undefined;
-  /** How many agents may have an environment each. */
+  /** Number of agents, each with an environment of its own. */
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
   /**
    * A destroy with agents joined is refused (`refuse`, default), waits for them to
@@ -68,8 +70,8 @@ export interface SingleAgentDefinition<
    */
   readonly resetDeadlineMs?: number | undefined;
   /**
-   * Makes the environments of an agent that joins as a batch, where they are simulated in arrays; without it, `create`
-   * makes each.
+   * Creates the environments of an agent that joins as a batch, simulated in arrays; without it,
+   * `create` creates each.
    */
   readonly createBatch?:
     | {
@@ -79,7 +81,9 @@ export interface SingleAgentDefinition<
         ): Awaitable<BatchEnvironment<A, Partial<SettingValues<R>>>>;
       }["make"]
     | undefined;
-  /** Makes the environment of an agent that joins; it has the hooks of an environment and no others. */
+  /**
+   * Creates the environment of an agent that joins; it may have only the hooks of an environment.
+   */
   create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }
 
@@ -107,10 +111,10 @@ export type WithReward<O extends Specs> = O & {
 };
 
 /**
- * Defines a kind of world from a single-agent environment: each agent that joins has
- * an instance of its own, which moves when it steps.
+ * Defines a kind of world from a single-agent environment: each agent that joins has an instance of
+ * its own, which advances when the agent steps.
  *
- * @throws Error if the definition has a name that no definition has.
+ * @throws Error if the definition has an unknown property.
  */
 export function defineEnvironment<
   const S extends SettingSpecs = Record<never, never>,

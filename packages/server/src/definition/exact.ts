@@ -2,12 +2,12 @@
 import { DmEnvRpcError, type DType, dtypes, type PackedTensor } from "@dm-env-rpc/tensor-codec";
 
 /**
- * The same numbers in another numeric dtype. What is no number stays as it is.
+ * Converts numbers to another numeric dtype. Other values are returned unchanged.
  *
- * Settings are written by people: a JavaScript number arrives as float64 and a
- * Python int as int64, whatever the setting's dtype is.
+ * Settings are written by people: a JavaScript number arrives as float64 and a Python int as int64,
+ * whatever the setting's dtype is.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT naming a number that the dtype cannot say exactly.
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming a number that the dtype cannot represent exactly.
  */
 export function exactly(packed: PackedTensor, dtype: DType, name: string): PackedTensor {
   if (packed.dtype === dtype) {

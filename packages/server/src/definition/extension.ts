@@ -13,27 +13,26 @@ import type { AgentId } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
 import type { Role } from "./roles.ts";
 
-/** Who sends an extension message. */
+/** Sender of an extension message. */
 export interface ExtensionContext {
   /** The world that the connection has joined, if any. */
   readonly worldName: string | undefined;
   readonly agent: AgentId | undefined;
-  /** What the connection may do; an extension checks it where it matters. */
+  /** Roles of the connection, which an extension checks itself. */
   readonly roles: ReadonlySet<Role>;
 }
 
-/** A message of its own that a server, or a world, understands and answers. */
+/** A custom message that a server or a world answers. */
 export interface Extension {
   /** Full name of the request's message type. */
   readonly typeName: string;
-  /** @throws DmEnvRpcError what the client is told. */
+  /** @throws DmEnvRpcError the error that the client receives. */
   answer(request: Any, context: ExtensionContext): Awaitable<Any>;
 }
 
 /**
- * Registers a message type that clients may send as an extension, and how it is
- * answered. A DmEnvRpcError that `answer` throws is told to the client. The message is held to the
- * default limits of `decodeMessage`.
+ * Defines the answer to a message type that clients may send as an extension. The client receives a
+ * DmEnvRpcError that `answer` throws. The message must fit the default limits of `decodeMessage`.
  */
 export function extension<I extends DescMessage, O extends DescMessage>(
   input: I,
@@ -57,10 +56,10 @@ export function packMessage<T extends DescMessage>(type: T, message: MessageInit
 }
 
 /**
- * The message in an Any.
+ * Reads the message in an Any.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT when an Any does not hold bytes of its message.
- * @throws TensorError `limit` when the message holds more than the limits allow.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if an Any does not hold bytes of its message.
+ * @throws TensorError `limit` if the message exceeds the limits.
  */
 export function readMessage<I extends DescMessage>(
   input: I,

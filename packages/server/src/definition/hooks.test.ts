@@ -13,7 +13,7 @@ const world = defineWorld({
   create: () => ({ step() {}, observe: {} }),
 });
 
-/** A world as JavaScript may return it, which no types hold to the hooks. */
+/** A world as JavaScript may return it, without type checks of its hooks. */
 const returning = (hooks: object): UntypedWorldDefinition => ({
   ...world,
   create: () => Object.assign(hooks, { step() {}, observe: {} }) as UntypedWorld,

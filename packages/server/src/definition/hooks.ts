@@ -47,9 +47,9 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
 });
 
 /**
- * Checks what the author's `create` returned.
+ * Checks the result of the author's `create`.
  *
- * @throws Error if it is not a world, or has a hook that no world has.
+ * @throws Error if it is not a world, or has an unknown hook.
  */
 export function checkWorld(world: UntypedWorld | undefined): UntypedWorld {
   if (typeof world?.step !== "function" || typeof world.observe !== "object") {
@@ -60,7 +60,7 @@ export function checkWorld(world: UntypedWorld | undefined): UntypedWorld {
   return known(world, worldHooks, "a world");
 }
 
-/** Describes a name in a world's definition that no definition has. */
+/** Describes an unknown name in a world's definition. */
 export function unknownOption(definition: UntypedWorldDefinition): string | undefined {
   return unknownName(definition, worldOptions, "a world's definition");
 }

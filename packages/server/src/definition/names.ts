@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * `T` with no property beyond `Known`: for any other, the compiler asks for a text that says what is wrong.
- * A private member of a class is not a property.
+ * `T` with no property beyond `Known`: for any other, the compiler's error contains `What`. A
+ * private member of a class is not a property.
  */
 export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
   readonly [K in Exclude<keyof T, Known | symbol>]: `"${K}" is not a hook of ${What}`;
 };
 
-/** The names of a type, which the compiler holds to be all of them. */
+/** Returns the names of a type; the compiler checks that they are complete. */
 export function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly string[] {
   return Object.keys(names);
 }
@@ -27,13 +27,13 @@ export function known<T extends object>(value: T, names: readonly string[], what
 }
 
 /**
- * Describes a property that nothing reads, which an author most likely misspelled.
+ * Describes an unknown property, which an author most likely misspelled.
  *
- * A plain object may have the known names alone. An instance of a class may have methods of its own, so
- * there only a method one typing error away from a hook that the instance lacks counts.
+ * A plain object may have only the known names. An instance of a class may have methods of its own,
+ * so only a method one typing error away from a missing hook counts there.
  *
- * @param what What the names belong to, as in "a world".
- * @returns Undefined if there is none.
+ * @param what Owner of the names, as in "a world".
+ * @returns Undefined without an unknown property.
  */
 export function unknownName(
   value: object,
@@ -79,7 +79,7 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The names of an object's functions, inherited ones included; no getter is called. */
+/** Returns the names of an object's functions, including inherited ones; calls no getter. */
 function methodsOf(value: object): ReadonlySet<string> {
   const names = new Set<string>();
   for (
@@ -96,7 +96,7 @@ function methodsOf(value: object): ReadonlySet<string> {
   return names;
 }
 
-/** The name that is closest to another, unless they have little in common. */
+/** Returns the closest name, unless they have little in common. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = bare(name);
   const ranked = known
@@ -106,7 +106,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best !== undefined && best.away <= plain.length / 2 ? best.candidate : undefined;
 }
 
-/** A name as authors of other libraries write it: `onStart`, `on_start` and `start` are one. */
+/** Normalizes a name: `onStart`, `on_start` and `start` are equal. */
 function bare(name: string): string {
   return name
     .replace(/^on(?=[A-Z_])/, "")
@@ -114,7 +114,10 @@ function bare(name: string): string {
     .toLowerCase();
 }
 
-/** How many letters must be added, removed, replaced or swapped with the next to make one name of another. */
+/**
+ * Returns the number of letters to add, remove, replace or swap with the next to turn one name into
+ * the other.
+ */
 function edits(from: string, to: string): number {
   const row = (i: number) => Array.from({ length: to.length + 1 }, (_, j) => (i === 0 ? j : i));
   const rows = Array.from({ length: from.length + 1 }, (_, i) => row(i));

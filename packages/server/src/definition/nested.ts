@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Places a value in nested records, which it makes where they are missing. */
+/** Sets a value in nested records, which it creates if they are missing. */
 export function place(
   values: Record<string, unknown>,
   path: readonly string[],

@@ -8,27 +8,32 @@ import {
 import type { AgentId } from "./agent.ts";
 import type { Awaitable } from "./awaitable.ts";
 
-/** What can be done with a property. */
+/** Access to a property. */
 export interface PropertyAccess<T extends TensorSpec> {
   /** For people. */
   readonly description?: string | undefined;
   /**
-   * The value now; without it the property cannot be read. A DmEnvRpcError that it
-   * throws is told to the client. A property of a world gets the agent that asks.
+   * Returns the current value; without it the property cannot be read. The client receives a
+   * DmEnvRpcError that it throws. A property of a world receives the requesting agent.
    */
   read?(agent: AgentId | undefined): Awaitable<PackableOf<T>>;
-  /** Takes a value that fits the spec; when it takes effect is up to the world. Without it the property cannot be written. */
+  /**
+   * Accepts a value that fits the spec; the world decides when it takes effect. Without it the
+   * property cannot be written.
+   */
   write?(value: ValueOf<T>, agent: AgentId | undefined): Awaitable<void>;
 }
 
-/** A tensor beside the agents' actions and observations (reference.md, "Read/Write/List Property"). */
+/**
+ * A tensor besides the agents' actions and observations (reference.md, "Read/Write/List Property").
+ */
 export interface Property {
   readonly kind: "property";
   readonly spec: TensorSpec;
   readonly description: string;
-  /** The value now; absent where it cannot be read. */
+  /** Returns the current value; undefined if it cannot be read. */
   read?(agent: AgentId | undefined): Awaitable<unknown>;
-  /** Takes a value that fits the spec; absent where it cannot be written. */
+  /** Accepts a value that fits the spec; undefined if it cannot be written. */
   write?(value: unknown, agent: AgentId | undefined): Awaitable<void>;
 }
 

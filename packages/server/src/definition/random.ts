@@ -2,7 +2,7 @@
 
 /** A seeded source of random numbers: the same seed gives the same numbers, on every machine. */
 export interface SeededRandom {
-  /** What it was last seeded with. */
+  /** The latest seed. */
   readonly seed: bigint;
   /** Uniform in [0, 1), a multiple of 2^-53. */
   next(): number;
@@ -28,22 +28,22 @@ function* splitMix(seed: bigint): Generator<number, never> {
 
 const rotateLeft = (x: number, bits: number): number => (x << bits) | (x >>> (32 - bits));
 
-/** A source of random numbers that can begin anew, for whoever holds it. */
+/** A source of random numbers that its owner can reseed. */
 export interface Reseedable {
   readonly random: SeededRandom;
-  /** From now on the source gives the numbers of another seed. */
+  /** Restarts the source with another seed. */
   reseed(seed: bigint): void;
 }
 
 /**
- * Makes a source of random numbers from a seed of 64 bits (xoshiro128**, Blackman
- * & Vigna 2018). Not for secrets.
+ * Creates a source of random numbers from a seed of 64 bits (xoshiro128**, Blackman & Vigna 2018).
+ * Not for secrets.
  */
 export function seededRandom(seed: bigint): SeededRandom {
   return reseedable(seed).random;
 }
 
-/** Makes the same source, which can be seeded anew. */
+/** Creates the same source, which can be reseeded. */
 export function reseedable(first: bigint): Reseedable {
   let seed = first;
   let [a, b, c, d] = [0, 0, 0, 0];

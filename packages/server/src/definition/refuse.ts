@@ -4,7 +4,7 @@ import type { DmEnvRpcError, TensorError } from "@dm-env-rpc/tensor-codec";
 /** A world's refusal of the step that it was called with, made by `refuse`. */
 export class StepRefusal extends Error {
   override readonly name = "StepRefusal";
-  /** What the agent is answered with. */
+  /** The error that the agent receives. */
   override readonly cause: DmEnvRpcError | TensorError;
 
   constructor(cause: DmEnvRpcError | TensorError) {
@@ -14,9 +14,10 @@ export class StepRefusal extends Error {
 }
 
 /**
- * Makes the error with which `step` refuses the actions of the only agent that acts in a tick, as in an environment
- * and on the clocks `turns` and `freeRunning`: it says that nothing has changed. The agent is answered with
- * `error` and may step again; its deadline runs on. Whatever else `step` throws ends the world.
+ * Makes the error with which `step` refuses the actions of the only agent that acts in a tick, as
+ * in an environment and on the clocks `turns` and `freeRunning`: it declares that nothing has
+ * changed. The agent receives `error` and may step again; its deadline keeps running. Any other
+ * error that `step` throws ends the world.
  *
  * @example
  * step({ field = 0 }) {

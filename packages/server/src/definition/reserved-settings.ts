@@ -6,5 +6,5 @@ export const worldTypeSetting = "world_type";
 /** The join setting that carries a join token. */
 export const joinTokenSetting = "join_token";
 
-/** The join setting of an agent that would have its seat back when its stream is lost. */
+/** The join setting with which an agent can resume its seat after its stream is lost. */
 export const seatKeySetting = "seat_key";

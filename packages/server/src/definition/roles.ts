@@ -2,9 +2,9 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /**
- * What a connection may do: an `agent` joins worlds, steps and resets itself; an
- * `operator` creates, resets and destroys worlds and writes properties. Either may
- * leave, and read and list properties. A `spectator` watches worlds.
+ * Permissions of a connection: an `agent` joins worlds, steps and resets itself; an `operator`
+ * creates, resets and destroys worlds and writes properties. Either may leave, and read and list
+ * properties. A `spectator` watches worlds.
  */
 export type Role = "agent" | "operator" | "spectator";
 

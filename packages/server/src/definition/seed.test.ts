@@ -9,7 +9,7 @@ import { defineEnvironment } from "./environment.ts";
 import { optional, withDefault } from "./settings.ts";
 import { defineWorld, type UntypedWorldDefinition } from "./world.ts";
 
-/** A die that agents share; its author keeps the source of `create` and declares no seed. */
+/** A die that agents share; its author uses the source of `create` and declares no seed. */
 const die = defineWorld({
   name: "die",
   actions: {},
@@ -36,7 +36,7 @@ const ownDie = defineEnvironment({
 
 const serverOf = (...worlds: UntypedWorldDefinition[]) => createEnvironmentServer({ worlds });
 
-/** The first faces of the next sequence of an agent. */
+/** Returns the first faces of an agent's next sequence. */
 async function faces(peer: Peer): Promise<unknown[]> {
   const seen: unknown[] = [];
   for (let i = 0; i < 3; i++) {
@@ -118,7 +118,7 @@ describe("a seed that the author did not declare", () => {
     expect(await faces(one)).toEqual(seen);
     await one.reset();
     expect(await faces(one)).not.toEqual(seen);
-    // A join with the seed is the same beginning, and the other agent has not noticed anything.
+    // A join with the seed begins the same way, and the other agent notices nothing.
     await joined.join(world, { seed: 1n });
     expect(await faces(joined)).toEqual(seen);
     expect((await other.step()).state).toBe("RUNNING");

@@ -12,8 +12,8 @@ interface Seedable {
 }
 
 /**
- * A definition with the seeds that its author left undeclared: an optional uint64 of a create and of a reset of
- * the world, and, where each agent has a world of its own, of a join and of an agent's reset.
+ * Returns a definition with undeclared seeds added: an optional uint64 of a create and of a reset
+ * of the world, and, if each agent has a world of its own, of a join and of an agent's reset.
  */
 export function withSeeds<T extends Seedable>(definition: T): T {
   const { perAgent, settings, joinSettings, resetSettings, resetWorldSettings } = definition;
@@ -33,7 +33,10 @@ function seeded(specs: SettingSpecs = {}): SettingSpecs {
   return isTaken ? specs : { ...specs, [seedSetting]: optional(t.uint64()) };
 }
 
-/** The seed among the values of settings, modulo 2^64; undefined if there is none, or it is not an integer. */
+/**
+ * Returns the seed among the values of settings, modulo 2^64; undefined without one, or if it is
+ * not an integer.
+ */
 export function seedOf(values: Readonly<Record<string, unknown>>): bigint | undefined {
   const seed = values[seedSetting];
   const isInteger = typeof seed === "bigint" || Number.isInteger(seed);

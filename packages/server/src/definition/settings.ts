@@ -13,10 +13,10 @@ import { shorten } from "./shorten.ts";
 /** The setting that seeds a world's random source. */
 export const seedSetting = "seed";
 
-/** A setting that may be left out. */
+/** A setting that may be omitted. */
 export type OptionalSetting<T extends TensorSpec> = T & { readonly optional: true };
 
-/** A setting that takes a default when it is left out. */
+/** A setting with a default for when it is omitted. */
 export type DefaultedSetting<T extends TensorSpec> = T & { readonly default: ValueOf<T> };
 
 /** The spec of a setting; without `optional` or `withDefault` it is required. */
@@ -35,12 +35,12 @@ export type SettingValues<S extends SettingSpecs> = {
     : ValueOf<S[K]>;
 };
 
-/** Makes a setting optional: its value is undefined when it is left out. */
+/** Makes a setting optional: its value is undefined if it is omitted. */
 export function optional<const T extends TensorSpec>(spec: T): OptionalSetting<T> {
   return { ...spec, optional: true };
 }
 
-/** Gives a setting a default for when it is left out. */
+/** Gives a setting a default for when it is omitted. */
 export function withDefault<const T extends TensorSpec>(
   spec: T,
   value: ValueOf<T>,
@@ -49,12 +49,12 @@ export function withDefault<const T extends TensorSpec>(
 }
 
 /**
- * Reads the settings of a request against their specs. A number may come in any
- * numeric dtype that says it exactly.
+ * Reads the settings of a request by their specs. A number may have any numeric dtype that
+ * represents it exactly.
  *
- * @param what The request, as it is called in errors: "create", "join" …
- * @param partial Whether everything may be left out, as in a reset; defaults do not apply then.
- * @throws DmEnvRpcError INVALID_ARGUMENT naming a setting that is required, unknown or bad.
+ * @param what Name of the request in errors: "create", "join" …
+ * @param partial True if every setting may be omitted, as in a reset; defaults do not apply then.
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming a setting that is missing, unknown or invalid.
  */
 export function readSettings<S extends SettingSpecs>(
   specs: S,

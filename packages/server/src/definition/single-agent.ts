@@ -7,9 +7,9 @@ import type { SeededRandom } from "./random.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
 import type { ActionsOf, Picture } from "./world.ts";
 
-/** What a single-agent environment returns from a step (dm_env, "Overview"). */
+/** Result of a single-agent environment's step (dm_env, "Overview"). */
 export interface EnvironmentStep<O extends Specs> {
-  /** Every observation, kept until the next step and not copied. */
+  /** Every observation. It is used until the next step without a copy. */
   readonly observation: PackablesOf<O>;
   /** Default 0. */
   readonly reward?: number | undefined;
@@ -22,37 +22,40 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetS
   /**
    * Begins a sequence and returns its first observation.
    *
-   * @param settings Those that the agent's resets have changed since it joined.
+   * @param settings Settings that the agent's resets have changed since it joined.
    */
   reset(settings: ResetSettings): Awaitable<PackablesOf<O>>;
   /**
-   * Checks the actions of a step, before it: throwing a DmEnvRpcError or a TensorError refuses the step, which is answered
-   * with the error, and the agent may step again.
+   * Validates the actions of a step before it: throwing a DmEnvRpcError or a TensorError refuses
+   * the step. The agent receives the error, and may step again.
    */
   validate?(action: ActionsOf<A>): void;
-  /** Acts. Actions that were not given are not in the record. Throwing `refuse(error)` refuses the step, nothing having changed. */
+  /**
+   * Steps. Omitted actions are not in the record. Throwing `refuse(error)` refuses the step if
+   * nothing has changed.
+   */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
-  /** What the environment looks like, for spectators, as a world's `picture`. In a batch that of slot 0. */
+  /** Draws the environment for spectators, as a world's `picture`. In a batch that of slot 0. */
   picture?(): Picture;
   /**
-   * The agent is gone, or the environment has failed: then its last call may not have come to an end.
-   * Called once. Nobody waits for its promise.
+   * Called once when the agent has left, or the environment has failed; then its last call may
+   * still be running. Its promise is not awaited.
    */
   close?(): Awaitable<void>;
 }
 
-/** What a single-agent environment is made from. */
+/** Context of a single-agent environment. */
 export interface EnvironmentContext<Settings, JoinSettings> {
   readonly settings: Settings;
   readonly joinSettings: JoinSettings;
   /**
-   * The agent's own: seeded by the `seed` of its join, else from the world's seed and the order of
-   * joining; a reset of the agent with a `seed` seeds it anew.
+   * Random source of the agent: seeded by the `seed` of its join, otherwise from the world's seed
+   * and the order of joining; a reset of the agent with a `seed` reseeds it.
    */
   readonly random: SeededRandom;
 }
 
-/** An environment whose specs are not known by type. */
+/** An environment whose specs are not known at compile time. */
 export type UntypedEnvironment = SingleAgentEnvironment<Specs, Specs>;
 
 const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
@@ -71,9 +74,9 @@ export type EnvironmentOf<
 > = SingleAgentEnvironment<A, O, Partial<SettingValues<R>>>;
 
 /**
- * Returns what an author's `create` made.
+ * Returns the result of an author's `create`.
  *
- * @throws Error if it has a hook that no environment has.
+ * @throws Error if it has an unknown hook.
  */
 export function checkEnvironment(created: UntypedEnvironment): UntypedEnvironment {
   return known(created, hooks, "an environment");

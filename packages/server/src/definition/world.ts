@@ -19,10 +19,10 @@ import type { SeededRandom } from "./random.ts";
 import { withSeeds } from "./seed.ts";
 import type { SettingSpecs, SettingValues } from "./settings.ts";
 
-/** An action that every step must give; without it, a step may leave it out. */
+/** An action that every step must have; other actions may be omitted. */
 export type RequiredAction<T extends TensorSpec> = T & { readonly required: true };
 
-/** Makes an action one that every step must give (reference.md, "StepRequest"). */
+/** Makes an action required in every step (reference.md, "StepRequest"). */
 export function required<const T extends TensorSpec>(spec: T): RequiredAction<T> {
   return { ...spec, required: true };
 }
@@ -54,14 +54,14 @@ type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true
 
 type NameIn<T> = T extends unknown ? keyof T : never;
 
-/** What the alternatives that have a name have under it. */
+/** Type of a name in the alternatives that have it. */
 type SpecIn<T, K> = T extends unknown
   ? K extends keyof T
     ? Exclude<T[K], undefined>
     : never
   : never;
 
-/** The actions of an agent in one tick: those that it gave. */
+/** The given actions of an agent in one tick. */
 export type ActionsOf<A extends Specs> = {
   readonly [K in keyof A]?: Required<A>[K] extends TensorSpec
     ? ValueOf<Required<A>[K]>
@@ -70,7 +70,7 @@ export type ActionsOf<A extends Specs> = {
       : never;
 };
 
-/** How each observation is made, each called only when an agent asks for it. */
+/** Functions that compute each observation, called only when an agent requests it. */
 export type Observers<O extends Specs> = {
   readonly [K in keyof O]: O[K] extends TensorSpec
     ? (agent: AgentId) => PackableOf<O[K]>
@@ -82,138 +82,159 @@ export type Observers<O extends Specs> = {
 /** A picture of a world: pixels of shape [height, width, 3 or 4], or the text of an SVG. */
 export type Picture = Tensor<"uint8"> | string;
 
-/** What a new sequence begins with. */
+/** Start of a new sequence. */
 export interface SequenceStart<Settings> {
-  /** The settings of the world, with what a reset of the world changed since. */
+  /** Settings of the world, with the changes of its resets. */
   readonly settings: Settings;
   /** The agents of the sequence, in the order in which they joined. */
   readonly agents: readonly AgentId[];
   /** The world's random source, the one that `create` received; a reset of the world with a `seed` seeds it anew. */
   readonly random: SeededRandom;
-  /** True if `random` has been seeded anew since the last sequence began. */
+  /** True if `random` was reseeded since the last sequence began. */
   readonly isReseeded: boolean;
 }
 
 /**
- * A world: the simulation that agents share. Plain state and these functions;
- * it sees no connection, UID or protobuf message. They are called one at a time.
- * Those that are `Awaitable` may return a promise; the others are done when they return.
+ * A world: the simulation that agents share. Plain state and these functions; it sees no
+ * connection, UID or protobuf message. They are called one at a time. Functions that return an
+ * `Awaitable` may return a promise; the others must be synchronous.
  *
- * A function that throws, a promise that rejects or takes too long, or one where none may
- * be, ends the world: `destroy` is called, its agents are told, other worlds never notice.
+ * A function that throws, a promise that rejects or takes too long, or one from a synchronous
+ * function ends the world: `destroy` is called, its agents receive the error, other worlds are not
+ * affected.
  */
 export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O extends Specs> {
-  /** An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError here refuses it. */
+  /**
+   * An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError refuses
+   * it.
+   */
   join?(agent: AgentId, settings: JoinSettings): Awaitable<void>;
-  /** An agent is gone for good. */
+  /** An agent has left for good. */
   leave?(agent: AgentId): void;
   /** A new sequence begins, with these agents in it. */
   start?(start: SequenceStart<Settings>): Awaitable<void>;
   /** An agent enters a sequence that others are in. Throwing as in `join` refuses its step. */
   enter?(agent: AgentId): void;
-  /** An agent that had been reset is out of the sequence that others go on with. */
+  /** An agent that was reset leaves the sequence that others continue. */
   exit?(agent: AgentId): void;
   /** An agent was reset with settings, for its next sequence. Throwing as in `join` refuses them. */
   reset?(agent: AgentId, settings: ResetSettings): void;
   /**
-   * Checks the actions of an agent's step when it arrives, before anything happens: throwing a DmEnvRpcError or a
-   * TensorError refuses the step, of which nobody else notices. The agent is answered with the error and may step
-   * again; its deadline runs on. Called for steps with no actions, too, and again for actions that wait while
-   * the world moves on or that a missed deadline repeats, which are left out if they are refused then: `step` is never
-   * given actions that are refused. Not called for the first step of a sequence, whose actions are ignored.
+   * Validates the actions of an agent's step when it arrives, before anything happens: throwing a
+   * DmEnvRpcError or a TensorError refuses the step, without any effect on other agents. The agent
+   * receives the error and may step again; its deadline keeps running. Also called for steps
+   * without actions, and again for actions that wait while the world advances or that a missed
+   * deadline repeats, which are dropped if they are refused then: `step` never receives refused
+   * actions. Not called for the first step of a sequence, whose actions are ignored.
    *
-   * On the clock `realtime` it is given all actions that would be in force with those of the step, and not called for a
-   * step without any. Actions in force that it refuses at a tick are left out of that tick, without an error for the
-   * agent until it steps with actions again: show in the observations what such rules depend on.
+   * On the clock `realtime` it receives all actions that would be in force with those of the step,
+   * and is not called for a step without any. Actions in force that it refuses at a tick are
+   * omitted from that tick, without an error for the agent until it steps with actions again: show
+   * in the observations what such rules depend on.
    */
   validate?(agent: AgentId, actions: ActionsOf<A>): void;
-  /** One tick. Agents that have nothing to do in it are not in the map; actions that were not given are not in the record. */
+  /**
+   * Advances the world by one tick. Agents without actions in it are not in the map; omitted
+   * actions are not in the record.
+   */
   step(actions: ReadonlyMap<AgentId, ActionsOf<A>>): Awaitable<void>;
   /** The observations after the last tick. */
   readonly observe: Observers<O>;
   /**
-   * The agents that the last tick may have changed something for: only their `reward` and
-   * `status` are asked. Default: everybody. So a tick of a world with many agents that moves
-   * one of them (`freeRunning`) takes the time of that one.
+   * Returns the agents that the last tick may have affected: only their `reward` and `status` are
+   * read. Default: all agents. So a tick of a world with many agents that moves one of them
+   * (`freeRunning`) takes the time of that one.
    */
   affected?(): Iterable<AgentId>;
-  /** Where the sequence of an agent stands after the last tick; without it, it never ends. */
+  /**
+   * Returns the state of an agent's sequence after the last tick; without it, sequences never end.
+   */
   status?(agent: AgentId): SequenceState;
   /**
-   * What the world looks like after the last tick, for spectators: pixels of shape [height, width, 3] or
-   * [height, width, 4] and dtype uint8, or the text of an SVG. Called only while somebody watches, 30 times a second at
-   * most, and not before the first sequence. If it throws, its spectators get the error and the world goes on.
-   * Default: the observations of an agent.
+   * Draws the world after the last tick for spectators: pixels of shape [height, width, 3] or
+   * [height, width, 4] and dtype uint8, or the text of an SVG. Called only while a viewer watches,
+   * 30 times a second at most, and not before the first sequence. If it throws, the spectators get
+   * the error and the world continues. Default: the observations of an agent.
    */
   picture?(): Picture;
-  /** Properties for the agents that have joined, beside those that every world has under `world`. */
+  /** Properties for the agents that have joined, in addition to the built-in ones under `world`. */
   readonly properties?: PropertyTree | undefined;
   /** Extension messages of the agents that have joined. */
   readonly extensions?: readonly Extension[] | undefined;
-  /** Whose turn it is, of the RUNNING agents in the order of joining; only the clock `turns` asks. Default: one after the other. */
+  /**
+   * Returns the agent whose turn it is, among the RUNNING agents in the order of joining; only the
+   * clock `turns` calls it. Default: one after the other.
+   */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
   /**
-   * The world is over, because it was destroyed or has failed: then its last call may not have come to an end.
-   * Called once. Nobody waits for its promise; what it rejects with is told by the event `world-failed`.
+   * Called once when the world is over, because it was destroyed or has failed; then its last call
+   * may still be running. Its promise is not awaited; the event `world-failed` reports its error.
    */
   destroy?(): Awaitable<void>;
 }
 
-/** How many agents a world has room for. */
+/** Least and greatest number of agents in a world. */
 export interface AgentCounts {
-  /** The first sequence begins when as many have joined. Default 1. */
+  /** Number of joined agents at which the first sequence begins. Default 1. */
   readonly min?: number | undefined;
-  /** Past it a join is refused with RESOURCE_EXHAUSTED. Default 1,000. */
+  /** Further joins are refused with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly max?: number | undefined;
 }
 
-/** What specs that depend on settings are made from. */
+/** Settings that specs may depend on. */
 export interface SpecSettings<
   S extends SettingSpecs,
   J extends SettingSpecs,
   R extends SettingSpecs,
 > {
   readonly create: SettingValues<S>;
-  /** Those of the agent, with what its resets changed since. */
+  /** Settings of the agent, with the changes of its resets. */
   readonly join: SettingValues<J> & Partial<SettingValues<R>>;
 }
 
-/** A value, or how it is made from settings. (A method's type, so that a definition fits where its settings are not known.) */
+/**
+ * A value, or a function that computes it from settings. (A method's type, so that a definition
+ * fits where its settings are not known.)
+ */
 export type FromSettings<T, Settings> =
   | T
   | {
-      /** Makes the value. */
+      /** Computes the value. */
       make(settings: Settings): T;
     }["make"];
 
-/** What a world is made from. */
+/** Context of a new world. */
 export interface WorldContext<Settings> {
   readonly settings: Settings;
-  /** Seeded by the setting `seed` of the create, else at random; the same object for as long as the world lives. */
+  /**
+   * Seeded by the setting `seed` of the create, otherwise at random; the same object for the life
+   * of the world.
+   */
   readonly random: SeededRandom;
 }
 
-/** What happens to the others when an agent leaves. */
+/** Policy for the other agents when one leaves. */
 export type LeavePolicy = "continue" | "block" | "terminate";
 
 /**
- * How long the seat of an agent is held whose stream was lost: its next join with the same join token, or the same
- * `seat_key`, takes it again, and the world notices nothing but that the agent did not step.
+ * Policy for the seat of an agent whose stream is lost: its next join with the same join token, or
+ * the same `seat_key`, resumes the seat, and the world notices only that the agent did not step.
  */
 export interface DropPolicy {
-  /** Milliseconds; then the agent leaves. */
+  /** Milliseconds until the agent leaves. */
   readonly holdMs: number;
   /**
-   * Meanwhile the world goes on without the agent, which is out of the sequence (`continue`, default); it waits for it
-   * (`block`); or the sequence of all is cut short, INTERRUPTED (`terminate`), and the next one does not wait for it.
+   * Until then the world continues without the agent, which is out of the sequence (`continue`,
+   * default); it waits for it (`block`); or the sequence of all is cut short, INTERRUPTED
+   * (`terminate`), and the next one does not wait for it.
    */
   readonly policy?: LeavePolicy | undefined;
 }
 
-/** What happens when a world is destroyed with agents in it. */
+/** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "refuse" | "drain" | "force";
 
-/** A kind of world but for how one is created: its specs, its time and its policies. */
+/** Everything about a kind of world except its creation: its specs, its clock and its policies. */
 export interface WorldRules<
   S extends SettingSpecs = SettingSpecs,
   J extends SettingSpecs = SettingSpecs,
@@ -240,31 +261,36 @@ export interface WorldRules<
   /** Settings of a reset of the world, all optional in the request; they replace those of the create. */
   readonly resetWorldSettings?: W | undefined;
   /**
-   * What an agent can do; a function where it depends on the settings. Then `create` takes its parameter,
-   * used or not: without one, the compiler infers no specs from functions.
+   * Actions of an agent; a function if they depend on the settings. Then `create` must declare its
+   * parameter, used or not: without one, the compiler infers no specs from functions.
    */
   readonly actions: FromSettings<A, SpecSettings<S, J, R>>;
-  /** What an agent can see; a function where it depends on the settings. `reward` adds up between responses. */
+  /**
+   * Observations of an agent; a function if they depend on the settings. `reward` adds up between
+   * responses.
+   */
   readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
   /**
-   * Each agent that joins has a world of its own, made with the settings of the
-   * create and a seed of its own; `agents.min` means nothing then. A join and a reset of
-   * the agent take a `seed`, too. Default false.
+   * Each agent that joins has a world of its own, created with the settings of the create and a
+   * seed of its own; `agents.min` has no effect then. A join and a reset of the agent accept a
+   * `seed`, too. Default false.
    */
   readonly perAgent?: boolean | undefined;
-  /** When the world advances and who is answered. Default `lockstep()`. */
+  /** Decides when the world advances and which steps are answered. Default `lockstep()`. */
   readonly clock?: Clock | undefined;
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
-  /** The keys that people play with on the server's page. Default: a button for each value of a discrete action. */
+  /**
+   * Keys for people on the server's page. Default: a button for each value of a discrete action.
+   */
   readonly controls?: Controls | undefined;
   /**
-   * When an agent leaves the others `continue` (default); `block` until another
+   * Policy for the others when an agent leaves: they `continue` (default); `block` until another
    * has joined; or their sequence is cut short, INTERRUPTED (`terminate`).
    */
   readonly onLeave?: LeavePolicy | undefined;
   /**
-   * When the stream of an agent is lost that joined with a join token or the setting `seat_key`, its seat is held for it.
-   * Default: it leaves at once.
+   * Policy for the seat of an agent that joined with a join token or the setting `seat_key`, when
+   * its stream is lost. Default: it leaves at once.
    */
   readonly onDrop?: DropPolicy | undefined;
   /**
@@ -272,7 +298,10 @@ export interface WorldRules<
    * default), or is answered when the sequence of the others is over (`wait`).
    */
   readonly onReset?: "respawn" | "wait" | undefined;
-  /** An agent whose first step comes while others are in a sequence enters `now` (default), or with the `next-sequence`. */
+  /**
+   * An agent whose first step arrives while others are in a sequence enters `now` (default), or
+   * with the `next-sequence`.
+   */
   readonly lateEntry?: "now" | "next-sequence" | undefined;
   /**
    * A destroy with agents joined is refused (`refuse`, default), waits for them to
@@ -288,7 +317,7 @@ export interface WorldRules<
   readonly resetDeadlineMs?: number | undefined;
 }
 
-/** A kind of world: its specs, its time, and how one is created. */
+/** A kind of world: its specs, its clock, and how a world is created. */
 export interface WorldDefinition<
   S extends SettingSpecs = SettingSpecs,
   J extends SettingSpecs = SettingSpecs,
@@ -298,8 +327,8 @@ export interface WorldDefinition<
   O extends Specs = Specs,
 > extends WorldRules<S, J, R, W, A, O> {
   /**
-   * Makes a world. An object literal has the hooks of a world and no other names, and a class
-   * keeps its other members private: a misspelled hook would never be called.
+   * Creates a world. An object literal may have only the hooks of a world, and a class must keep
+   * its other members private: a misspelled hook would never be called.
    */
   create(
     context: WorldContext<SettingValues<S>>,
@@ -313,8 +342,9 @@ export interface WorldDefinition<
     >
   >;
   /**
-   * Makes the world of an agent that joins it as a batch, with the join setting `batch` (docs/protocol-notes.md,
-   * "Batches"). `defineEnvironment` gives it; it means nothing without `perAgent`.
+   * Creates the world of an agent that joins it as a batch, with the join setting `batch`
+   * (docs/protocol-notes.md, "Batches"). `defineEnvironment` sets it; it has no effect without
+   * `perAgent`.
    */
   batched?(
     definition: UntypedWorldDefinition,
@@ -323,18 +353,17 @@ export interface WorldDefinition<
   ): BatchedWorld;
 }
 
-/** A kind of world as one agent's batch: what differs from the world of one. */
+/** A kind of world for one agent's batch: its differences from the world of one agent. */
 export interface BatchedWorld
   extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
-  /** True if it checks its observations against the bounds of their specs by itself. */
+  /** True if it checks its observations against the bounds of their specs itself. */
   readonly checksObservations: boolean;
-  /** Makes the world of one batch. */
+  /** Creates the world of one batch. */
   create(context: WorldContext<SettingValues<SettingSpecs>>): Awaitable<UntypedWorld>;
 }
 
 /**
- * Defines a kind of world. The specs are the types of everything else: nothing
- * needs a generic or a cast.
+ * Defines a kind of world. All other types follow from the specs, without generics or casts.
  */
 export function defineWorld<
   const S extends SettingSpecs = Record<never, never>,
@@ -375,10 +404,10 @@ export type DefinedWorld<
   MergedSpecs<O>
 >;
 
-/** A definition whose specs are not known by type, as a server holds it. */
+/** A definition whose specs are not known at compile time, as a server stores it. */
 export type UntypedWorldDefinition = WorldDefinition;
 
-/** A world whose specs are not known by type, as a server holds it. */
+/** A world whose specs are not known at compile time, as a server stores it. */
 export type UntypedWorld = World<
   Readonly<Record<string, unknown>>,
   Readonly<Record<string, unknown>>,

@@ -7,13 +7,13 @@ import { everyRole, type Role, type Roles } from "../definition/roles.ts";
 import type { Emit } from "./events.ts";
 
 /**
- * Says what a connection may do, by the metadata of its call and its certificate
- * (DER, for `new X509Certificate`). Undefined, or what is thrown, refuses it: its stream
- * ends with UNAUTHENTICATED, and what was thrown is told to `onEvent` alone.
+ * Returns the roles of a connection from the metadata of its call and its certificate (DER, for
+ * `new X509Certificate`). Undefined or an error refuses the stream: it ends with UNAUTHENTICATED,
+ * and only `onEvent` receives the error.
  */
 export type Authorize = (peer: Peer) => Awaitable<readonly Role[] | undefined>;
 
-/** What an admission is made with. */
+/** Options of `createAdmission`. */
 export interface AdmissionOptions {
   readonly authorize: Authorize | undefined;
   readonly authorizeMs: number;
@@ -21,10 +21,10 @@ export interface AdmissionOptions {
   readonly emit: Emit;
 }
 
-/** Decides what a peer may do: its roles, or the error that refuses it. */
+/** Decides the roles of a peer, or the error that refuses it. */
 export type Admission = (peer: Peer, decided: (result: Roles | DmEnvRpcError) => void) => void;
 
-/** Makes the way in for streams and for spectators. */
+/** Creates the admission of streams and spectators. */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { authorize, authorizeMs, time, emit } = options;
   if (authorize === undefined) {

@@ -23,88 +23,94 @@ import { software } from "./software.ts";
 import { createSpectators, type Spectators } from "./spectators.ts";
 import { WorldRegistry } from "./world-registry.ts";
 
-/** A world that a server comes with (behaviour 23). */
+/** A world that exists from the start (behaviour 23). */
 export interface PremadeWorld {
-  /** Which kind; the server's only one by default. */
+  /** Kind of the world. Default: the server's only one. */
   readonly type?: string | undefined;
   /** Settings of its create, nested or not. */
   readonly settings?: Settings | undefined;
 }
 
-/** How worlds are offered, with or without a network. */
+/** Options of an environment server, with or without a network. */
 export interface EnvironmentServerOptions {
-  /** The kinds of world; where there are several, the create setting `world_type` chooses. */
+  /** The kinds of world; if there are several, the create setting `world_type` selects one. */
   readonly worlds: readonly WorldDefinition[];
   /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
   readonly singleWorld?: boolean | undefined;
-  /** Worlds that are there from the start. */
+  /** Worlds that exist from the start. */
   readonly premade?: readonly PremadeWorld[] | undefined;
-  /** Properties of the server, beside `server`, `worlds` and `types`, which every server has. */
+  /** Properties of the server, in addition to the built-in `server`, `worlds` and `types`. */
   readonly properties?: PropertyTree | undefined;
   /** Extension messages that every connection may send. */
   readonly extensions?: readonly Extension[] | undefined;
   readonly limits?: Partial<ServerLimits> | undefined;
   /**
-   * Whether what worlds return is held to the bounds of their specs; a violation is the
-   * world's failure. Default `always`; `sampled` costs next to nothing with large observations.
+   * Checks of observations against the bounds of their specs; a violation is the world's failure.
+   * Default `always`; `sampled` costs almost nothing with large observations.
    */
   readonly checkObservations?: ObservationChecks | undefined;
-  /** Says what each connection may do. Default: every connection may do everything. */
+  /** Returns the roles of each connection. Default: every connection has all roles. */
   readonly authorize?: Authorize | undefined;
   /**
-   * Takes the seat that an agent shows a join token for. Nobody joins whom it refuses;
-   * it may take as long as a world's join (limit `joinMs`). Default: every seat is free.
+   * Reserves the seat that an agent presents a join token for, or refuses the join; it may take as
+   * long as a world's join (limit `joinMs`). Default: every seat is free.
    *
-   * The join setting `join_token` is reserved for tokens, and no world sees it, with
-   * this option or without: so an agent joins in the same way wherever it is sent.
+   * The join setting `join_token` is reserved for tokens and never passed to a world, with this
+   * option or without: so an agent joins every server in the same way.
    */
   readonly joinToken?: JoinToken | undefined;
   /**
-   * Told of what happens, for logs. Called at once, so it must be quick; the same events
-   * are published on `node:diagnostics_channel` (see `channelName`).
+   * Receives events, for logs. Called synchronously, so it must be fast; the same events are
+   * published on `node:diagnostics_channel` (see `channelName`).
    */
   readonly onEvent?: ((event: ServerEvent) => void) | undefined;
-  /** Default: the machine's time. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
-  /** Seeds of worlds that are given none. Default: from the machine's entropy. */
+  /**
+   * Returns the seed of a world that is created without one. Default: from the machine's entropy.
+   */
   readonly randomSeed?: (() => bigint) | undefined;
 }
 
-/** How long a close waits. */
+/** Options of closing a server. */
 export interface CloseOptions {
-  /** Milliseconds for agents to be told that their sequences are over. Default 0: whoever is still there is cut off. */
+  /**
+   * Milliseconds for agents to receive the ends of their sequences. Default 0: remaining streams
+   * are cut off.
+   */
   readonly graceMs?: number | undefined;
 }
 
 /** Worlds that streams can be connected to. */
 export interface EnvironmentServer extends AsyncDisposable {
-  /** Takes over a stream: one agent, or whoever creates and destroys worlds. */
+  /** Accepts a stream of an agent or an operator. */
   accept(stream: ServerStream): void;
-  /** The service of those who watch, for a router; `serve` has it already. */
+  /** The service for spectators, for a router; `serve` includes it. */
   readonly spectators: Spectators;
-  /** Names of the worlds that there are. */
+  /** Names of the current worlds. */
   worldNames(): readonly string[];
-  /** The worlds that there are and who is in them, as it is now. */
+  /** The current worlds and their agents. */
   worlds(): readonly ServedWorld[];
-  /** Streams that are open. */
+  /** Number of open streams. */
   readonly sessionCount: number;
-  /** Makes the premade worlds; called by `serve`. */
+  /** Resolves when the premade worlds are created; `serve` awaits it. */
   readonly ready: Promise<void>;
   /**
-   * Takes no more streams, worlds or joins, and cuts every sequence short: an agent
-   * that is RUNNING is told INTERRUPTED, with its final observations, at its next step.
-   * A stream whose agent has been told, or is owed nothing, ends in good order; what
-   * is left after `graceMs` is cut off with UNAVAILABLE. Then every world is destroyed.
+   * Refuses new streams, worlds and joins, and cuts every sequence short: a RUNNING agent receives
+   * INTERRUPTED, with its final observations, at its next step. A stream without an undelivered end
+   * closes in good order; streams that are left after `graceMs` are cut off with UNAVAILABLE. Then
+   * every world is destroyed.
    *
-   * Further calls share the first one's end, and can only bring it nearer.
+   * Later calls return the same promise and may only shorten the grace period.
    */
   close(options?: CloseOptions): Promise<void>;
 }
 
 /**
- * Makes an environment server without a network; `serve` puts one on a port.
+ * Creates an environment server without a network; `serve` puts one on a port.
  *
- * @throws Error naming what is wrong with a definition, an extension or a property: before anybody comes.
+ * @throws Error naming the mistake in a definition, an extension or a property, before clients are
+ *   accepted.
  */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
   const { authorize, joinToken, time = systemTime, extensions = [], properties = {} } = options;
@@ -208,7 +214,10 @@ function seedOfEntropy(): bigint {
   return seed;
 }
 
-/** The error of a stream that is still there at the end. Calls of `close` that came later may have shortened the wait. */
+/**
+ * Creates the error of a stream that is still open at the end. Later calls of `close` may have
+ * shortened the wait.
+ */
 function cutOff(waitedMs: number): DmEnvRpcError {
   const waited = Math.round(waitedMs);
   return new DmEnvRpcError(

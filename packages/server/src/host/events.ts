@@ -12,11 +12,11 @@ export interface ConnectionOpened {
   readonly address: string;
 }
 
-/** A stream is gone, and its agent has left. */
+/** A stream is closed, and its agent has left. */
 export interface ConnectionClosed {
   readonly kind: "connection-closed";
   readonly address: string;
-  /** Why, unless it ended in good order. */
+  /** The error, unless it ended in good order. */
   readonly error: Error | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface ConnectionClosed {
 export interface ConnectionRefused {
   readonly kind: "connection-refused";
   readonly address: string;
-  /** What was thrown, where that is how it was refused; the peer is not told. */
+  /** The error that refused it, if one was thrown; the peer does not receive it. */
   readonly error: Error | undefined;
 }
 
@@ -45,12 +45,15 @@ export interface WorldDestroyed {
   readonly why: "requested" | "idle" | "closing";
 }
 
-/** A world's code threw, took too long or broke its own specs, and the world is gone; with `perAgent`, that of one agent. */
+/**
+ * A world's code threw, took too long or violated its own specs, and the world is gone; with
+ * `perAgent`, that of one agent.
+ */
 export interface WorldFailed {
   readonly kind: "world-failed";
   readonly worldName: string;
   readonly worldType: string;
-  /** What its agents are told; the cause has the author's own error. */
+  /** The error that its agents receive; its cause is the author's own error. */
   readonly error: DmEnvRpcError;
 }
 
@@ -70,7 +73,7 @@ export interface AgentLeft {
   readonly error: DmEnvRpcError | undefined;
 }
 
-/** The seat that an agent had by a join token could not be left, or given back. */
+/** A function of a join token's seat failed when the seat was left or given back. */
 export interface SeatFailed {
   readonly kind: "seat-failed";
   readonly worldName: string;
@@ -83,9 +86,9 @@ export interface AnswerFailed {
   readonly kind: "answer-failed";
   /** Undefined for those of the server. */
   readonly worldName: string | undefined;
-  /** Such as `property "speed"`. */
+  /** Description, such as `property "speed"`. */
   readonly what: string;
-  /** What was thrown. */
+  /** The error that was thrown. */
   readonly error: unknown;
 }
 
@@ -160,16 +163,16 @@ export function channelName<K extends ServerEvent["kind"]>(kind: K): `dm-env-rpc
 }
 
 /**
- * Makes the way out of a server's events: to `onEvent` first, then to the channel of
- * their kind. What a listener throws never reaches the server: it is thrown again
- * where it is an uncaught exception.
+ * Creates the function that emits a server's events: to `onEvent` first, then to the channel of
+ * their kind. An error of a listener is rethrown as an uncaught exception and never reaches the
+ * server.
  */
 export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined): Emit {
   return (event) => {
     if (onEvent !== undefined) {
       tell(() => onEvent(event));
     }
-    // A channel whose subscribers are gone is collected, so it is looked up each time.
+    // A channel without subscribers is garbage collected, so it is looked up each time.
     const published = diagnosticsChannel(channelName(event.kind));
     if (published.hasSubscribers) {
       published.publish(event);

@@ -5,21 +5,21 @@ import { type Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/prot
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
 type Status = HealthCheckResponse_ServingStatus;
 
-/** What a server says about its health, by service name (grpc.health.v1). */
+/** Health of a server by service name (grpc.health.v1). */
 export interface HealthBoard {
   /** The service for Connect's router. */
   readonly service: ServiceImpl<typeof Health>;
-  /** Says that one of the services is served, or is not for now. All are at first. */
+  /** Sets if a service is serving. Initially all are. */
   setServing(service: string, isServing: boolean): void;
-  /** Says that nothing is served any more, for good. */
+  /** Reports all services as not serving, for good. */
   stopServing(): void;
   /** Ends every Watch. */
   close(): void;
 }
 
 /**
- * Makes the health of a server: of all of it (the empty name) and of each of some
- * services by its name. `serve` has one already.
+ * Creates the health of a server: overall (the empty name) and of each of some services by name.
+ * `serve` has one already.
  */
 export function createHealthBoard(names: readonly string[]): HealthBoard {
   const services: ReadonlySet<string> = new Set(["", ...names]);
@@ -89,7 +89,7 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
   };
 }
 
-/** Waits until a watcher is woken, or its call is over. */
+/** Waits until a watcher is woken, or its call ends. */
 async function change(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const wake = (): void => {

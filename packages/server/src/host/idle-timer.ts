@@ -9,7 +9,7 @@ export interface IdleTimer {
   stop(): void;
 }
 
-/** Makes a timer that calls back after `idleMs`; 0 never. */
+/** Creates a timer that calls back after `idleMs`; 0 never. */
 export function createIdleTimer(time: TimeSource, idleMs: number, onIdle: () => void): IdleTimer {
   let cancel: (() => void) | undefined;
   return {

@@ -17,7 +17,7 @@ import {
 } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 
-/** A matchmaker's seats, and what became of them. */
+/** Seats of a matchmaker, with a log of their calls. */
 function seats() {
   const log: string[] = [];
   const take = (token: string | undefined, worldName: string): TakenSeat => {
@@ -30,7 +30,7 @@ function seats() {
   return { log, take };
 }
 
-/** Seats that are taken when a test says so. */
+/** Seats that are reserved when the test resolves them. */
 function slowSeats() {
   const { log, take } = seats();
   const asked: (() => void)[] = [];

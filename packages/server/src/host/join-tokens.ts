@@ -8,12 +8,12 @@ import type { TakenSeat, TakeSeat } from "../session/seat-tokens.ts";
 import type { Emit } from "./events.ts";
 
 /**
- * Takes the seat that a join token is for, before the join reaches its world.
+ * Reserves the seat of a join token before the join reaches its world.
  *
- * @param token The string in the join setting `join_token`, else the bearer token in the stream's metadata
- * (`authorization: Bearer …`); undefined without either.
- * @throws DmEnvRpcError with which the join is refused, such as UNAUTHENTICATED or PERMISSION_DENIED; all
- * else refuses it as INTERNAL.
+ * @param token The string in the join setting `join_token`, else the bearer token in the stream's
+ *   metadata (`authorization: Bearer …`); undefined without either.
+ * @throws DmEnvRpcError that refuses the join, such as UNAUTHENTICATED or PERMISSION_DENIED; any
+ *   other error refuses it as INTERNAL.
  */
 export type JoinToken = (token: string | undefined, worldName: string) => Awaitable<TakenSeat>;
 
@@ -28,7 +28,7 @@ export interface SeatTakingOptions {
 
 const freeSeat: TakenSeat = { leave() {}, giveBack() {} };
 
-/** Makes the function that takes the seats of join tokens. */
+/** Creates the function that reserves the seats of join tokens. */
 export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
   if (joinToken === undefined) {
     return (_token, _worldName, done) => {
@@ -74,7 +74,7 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
   };
 }
 
-/** The same seat; failures of its functions are reported. */
+/** Returns the same seat; failures of its functions are reported. */
 function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
   const call = async (run: () => unknown): Promise<void> => {
     try {

@@ -23,7 +23,7 @@ import type { Server } from "./serve.ts";
 
 const never = new Promise<never>(() => {});
 
-/** A world that takes for ever where it is told to. */
+/** A world whose hooks hang on request. */
 const slow = defineWorld({
   name: "slow",
   settings: { where: t.string() },

@@ -15,11 +15,18 @@ class ServerLimitTable extends ListenLimitTable {
   readonly resetMs: Limit = { default: 30_000, unit: "ms" };
   /** Milliseconds for a world's `step`, and for what answers a property or an extension of a world. Default 30,000. */
   readonly stepMs: Limit = { default: 30_000, unit: "ms" };
-  /** Process streams at a time, on all connections: the agents, and whoever creates worlds; and as many calls of health, reflection and other services. One more is ended with RESOURCE_EXHAUSTED. Default 10,000. */
+  /**
+   * Process streams at a time, on all connections: those of agents and of operators; and as many
+   * calls of health, reflection and other services. One more is ended with RESOURCE_EXHAUSTED.
+   * Default 10,000.
+   */
   override readonly maxStreams: Limit = { default: 10_000, unit: "count" };
   /** Worlds at a time. A create of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly maxWorlds: Limit = { default: 1_000, unit: "count" };
-  /** Agents in one world, whatever its own `agents.max` says. A join of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
+  /**
+   * Agents in one world, regardless of its own `agents.max`. A join of one more is answered with
+   * RESOURCE_EXHAUSTED. Default 1,000.
+   */
   readonly maxAgentsPerWorld: Limit = { default: 1_000, unit: "count" };
   /** Slots in all batches of one world, each of which also counts as an agent for the world's own `agents.max`. A join of more is answered with RESOURCE_EXHAUSTED. Default 16,384. */
   readonly maxSlotsPerWorld: Limit = { default: 16_384, unit: "count" };
@@ -27,28 +34,46 @@ class ServerLimitTable extends ListenLimitTable {
   readonly maxElements: Limit = { default: defaultMaxElements, unit: "count" };
   /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
   readonly maxStringBytes: Limit = { default: defaultMaxStringBytes, unit: "bytes" };
-  /** Actions or requested observations of a step, and elements of a PROTO tensor; in a request that is no step, what its maps and lists hold together: settings, keys, strings, protos, and sixteen numbers for one (INT8 and UINT8 tensors count nothing). The request is answered with RESOURCE_EXHAUSTED. Default 2^16. */
+  /**
+   * Actions or requested observations of a step, and elements of a PROTO tensor. In other requests,
+   * the total size of maps and lists: settings, keys, strings, protos, and one for every sixteen
+   * numbers (INT8 and UINT8 tensors are not counted). The request is answered with
+   * RESOURCE_EXHAUSTED. Default 2^16.
+   */
   readonly maxEntries: Limit = { default: defaultMaxEntries, unit: "count" };
-  /** Requests of one stream that are read ahead; past it the server stops reading, and nothing is lost. Default 256. */
+  /**
+   * Requests of one stream that are read ahead; past it the server stops reading, without losing
+   * any. Default 256.
+   */
   readonly maxQueuedRequests: Limit = { default: 256, unit: "count" };
-  /** Bytes of the requests of one stream that are read ahead, after inflation; the request that goes past it is the last. Default 1 MiB. */
+  /**
+   * Bytes of the requests of one stream that are read ahead, after inflation; the request that
+   * exceeds it is the last. Default 1 MiB.
+   */
   readonly maxQueuedBytes: Limit = { default: 1024 * 1024, unit: "bytes" };
   /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
   readonly authorizeMs: Limit = { default: 10_000, unit: "ms" };
-  /** Milliseconds after which a stream that has joined no world and asks nothing is ended with DEADLINE_EXCEEDED, and a call of another service whose request has not ended is reset; 0 never. Default 600,000. */
+  /**
+   * Milliseconds after which a stream that has joined no world and sends no requests is ended with
+   * DEADLINE_EXCEEDED, and a call of another service whose request has not ended is reset; 0 never.
+   * Default 600,000.
+   */
   override readonly idleStreamMs: Limit = { default: 600_000, unit: "ms", zero: "never" };
-  /** Milliseconds after which a world without agents is destroyed, premade ones excepted; 0 never. Default 0. */
+  /**
+   * Milliseconds after which a world without agents is destroyed, except premade ones; 0 never.
+   * Default 0.
+   */
   readonly idleWorldMs: Limit = { default: 0, unit: "ms", zero: "never" };
 }
 
 /**
- * How long the code of a world may take. A world that takes longer has failed: its
- * agents are told DEADLINE_EXCEEDED, with the limit's name, and other worlds go on.
+ * Time limits for the code of a world. A world that takes longer has failed: its agents receive
+ * DEADLINE_EXCEEDED, with the limit's name, and other worlds continue.
  */
 export interface CallLimits
   extends Pick<LimitsOf<ServerLimitTable>, "createMs" | "joinMs" | "resetMs" | "stepMs"> {}
 
-/** The limits of a server. An error that a limit causes has its name. */
+/** The limits of a server. An error that a limit causes contains its name. */
 export interface ServerLimits extends LimitsOf<ServerLimitTable> {}
 
 const table = new ServerLimitTable();
@@ -57,7 +82,7 @@ const table = new ServerLimitTable();
 export const defaultLimits: ServerLimits = readLimits(table);
 
 /**
- * The limits of a server, those that were not given by default.
+ * Returns the given limits of a server, with defaults for the others.
  *
  * @throws RangeError if a limit is unknown or out of range.
  */

@@ -13,7 +13,7 @@ const watch = "/grpc.health.v1.Health/Watch";
 const start = (limits: Partial<ServerLimits>): Promise<Server> =>
   serving({ worlds: [tally()], limits });
 
-/** A connection whose calls send what no client would, or nothing. */
+/** A connection whose calls can send malformed or no requests. */
 function connection(server: Server) {
   const session = connect(server.url);
   session.on("error", () => {});

@@ -23,8 +23,8 @@ import { WorldHost } from "../engine/world-host.ts";
 import { WorldSettings } from "../engine/world-settings.ts";
 
 /**
- * A world whose agents share its name and settings and nothing else: each that joins has
- * a world of its own, with a seed of its own, whose failure ends that world alone.
+ * A world whose agents share only its name and settings: each agent has a world of its own, with a
+ * seed of its own, whose failure ends only that world.
  */
 export class PerAgentWorlds implements HostedWorld {
   readonly name: string;
@@ -39,7 +39,7 @@ export class PerAgentWorlds implements HostedWorld {
   #lastAgent = 0;
   /** Counts of the worlds whose agents have left. */
   #past: WorldCounts = noCounts;
-  /** The callers of destroys that wait for the agents to leave. */
+  /** Callbacks of destroys that wait for the agents to leave. */
   readonly #destroyers: (() => void)[] = [];
   #isDraining = false;
   #cancelDrainDeadline: Cancel | undefined;
@@ -184,7 +184,7 @@ export class PerAgentWorlds implements HostedWorld {
     return world;
   }
 
-  /** What the world of a batch is made with instead. */
+  /** Returns the options of a batch's world instead. */
   #batch(
     agent: AgentId,
     request: BatchRequest,
@@ -192,7 +192,7 @@ export class PerAgentWorlds implements HostedWorld {
   ): Partial<HostOptions> {
     const { limits, time, checkObservations } = this.#options;
     const { joinMs, resetMs, stepMs } = limits;
-    // A step of a batch may make, begin and step environments. The limits of each call are the batch's own concern.
+    // A step of a batch may create, begin and step environments. The batch itself limits each call.
     const wholeMs = 2 * (joinMs + resetMs + stepMs);
     const batched = definition.batched?.(definition, request, {
       checks: checkObservations,
@@ -265,7 +265,10 @@ export class PerAgentWorlds implements HostedWorld {
     }
   }
 
-  /** The settings of a reset of the world for one agent, whose seed is derived from the one for all. */
+  /**
+   * Returns the settings of a reset of the world for one agent, with a seed derived from the common
+   * one.
+   */
   #withOwnSeed(settings: PackedSettings): PackedSettings {
     const spec = this.definition.resetWorldSettings?.[seedSetting];
     const isAny = spec?.dtype === "uint64" && spec.min === undefined && spec.max === undefined;

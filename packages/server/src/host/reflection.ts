@@ -6,7 +6,7 @@ import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 
-/** What is asked, in v1 and in v1alpha. */
+/** A request, in v1 and in v1alpha. */
 type Question =
   | { readonly case: "listServices"; readonly value: string }
   | { readonly case: "fileByFilename"; readonly value: string }
@@ -18,7 +18,7 @@ type Question =
   | { readonly case: "allExtensionNumbersOfType"; readonly value: string }
   | { readonly case: undefined };
 
-/** What is answered, in v1 and in v1alpha. */
+/** A response, in v1 and in v1alpha. */
 type Answer =
   | { case: "listServicesResponse"; value: { service: { name: string }[] } }
   | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array<ArrayBuffer>[] } }
@@ -28,12 +28,12 @@ type Answer =
     }
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
-/** A question of reflection or health is a name; this is a very long one. */
+/** Size limit of a request: the requests of reflection and health are names. */
 export const maxQuestionBytes: number = 64 * 1024;
 
 /**
- * Adds reflection, v1 and v1alpha, to a router: of every service that the router has
- * when it is first asked, and of `files` (grpc.reflection.v1). `serve` has it already.
+ * Adds reflection, v1 and v1alpha, to a router: of every service that the router has at the first
+ * request, and of `files` (grpc.reflection.v1). `serve` includes it.
  */
 export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
   let described: Described | undefined;
@@ -62,7 +62,7 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
   );
 }
 
-/** What there is to reflect. */
+/** Services and types for reflection. */
 interface Described {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;

@@ -27,28 +27,32 @@ const watchWorldPath = `/${SpectatorService.typeName}/${watchWorld.name}`;
 export interface ServeOptions extends EnvironmentServerOptions {
   /** Address to listen on, or `unix:/path` for a Unix domain socket. Default 127.0.0.1. */
   readonly host?: string | undefined;
-  /** Port to listen on; 0, the default, picks one. Has no meaning for a Unix domain socket. */
+  /** Port to listen on; 0, the default, picks one. Ignored for a Unix domain socket. */
   readonly port?: number | undefined;
-  /** Serves TLS, and with `clientCertificates` asks who calls (mTLS). Default: plain text. */
+  /**
+   * Serves TLS, and with `clientCertificates` requests client certificates (mTLS). Default: plain
+   * text.
+   */
   readonly tls?: ListenTls | undefined;
-  /** Listens beyond this machine without TLS: whoever can read the wire reads along. Default false. */
+  /** Allows plain text beyond this machine, which others on the network can read. Default false. */
   readonly allowInsecure?: boolean | undefined;
   /**
-   * Origins of the web pages that may use this server, such as `https://play.example.org`; `*` for all.
-   * Default: none but pages of the server's own origin. Clients that are no pages are not affected.
+   * Origins of the web pages that may use this server, such as `https://play.example.org`; `*`
+   * allows all. Default: only pages of the server's own origin. Clients other than pages are not
+   * affected.
    */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Serves a page at `/` that shows the worlds live and lets people play them. It calls this server as any
-   * page would: with the role `spectator` to watch, `agent` to play. Default false.
+   * Serves a page at `/` that shows the worlds live and lets people play them. It calls this server
+   * as any page does: with the role `spectator` to watch, `agent` to play. Default false.
    */
   readonly page?: boolean | undefined;
   /**
-   * Adds further services to the port, for Connect, gRPC and gRPC-Web clients.
-   * `authorize` is not asked about their calls.
+   * Adds further services to the port, for Connect, gRPC and gRPC-Web clients. `authorize` does not
+   * apply to their calls.
    */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
-  /** Files with the messages of extensions and PROTO tensors, for reflection to tell. */
+  /** Files with the messages of extensions and PROTO tensors, for reflection. */
   readonly descriptors?: readonly DescFile[] | undefined;
 }
 
@@ -58,28 +62,30 @@ export interface Server extends AsyncDisposable {
   readonly port: number;
   /** Such as `http://127.0.0.1:8980`, or `unix:/path`. */
   readonly url: string;
-  /** Names of the worlds that there are. */
+  /** Names of the current worlds. */
   worldNames(): readonly string[];
-  /** The worlds that there are and who is in them, as it is now. */
+  /** The current worlds and their agents. */
   worlds(): readonly ServedWorld[];
   readonly sessionCount: number;
   /**
-   * Closes in steps: health says NOT_SERVING, and new streams are refused; agents are told,
-   * and streams end, as `EnvironmentServer.close` has it; then the port closes. Whatever
-   * is still open `graceMs` (default 0) after the call is cut off.
+   * Closes in steps: health reports NOT_SERVING, and new streams are refused; agents receive their
+   * ends, and streams end, as in `EnvironmentServer.close`; then the port closes. Anything still
+   * open `graceMs` (default 0) after the call is cut off.
    *
-   * Further calls share the first one's end, and can only bring it nearer.
+   * Later calls return the same promise and may only shorten the grace period.
    */
   close(options?: CloseOptions): Promise<void>;
 }
 
 /**
  * Serves worlds over gRPC, WebSocket, gRPC-Web and Connect on one port, with health
- * (grpc.health.v1, overall and for each kind of world) and reflection beside them.
+ * (grpc.health.v1, overall and for each kind of world) and reflection.
  *
- * @throws DmEnvRpcError when the port is taken, a certificate cannot be used, or a premade world cannot be made.
- * @throws RangeError for a limit or an allowed origin that is malformed.
- * @throws Error naming what is wrong with a definition; or when the host is beyond this machine, in plain text, and nobody said `allowInsecure`.
+ * @throws DmEnvRpcError if the port is in use, a certificate cannot be used, or a premade world
+ *   cannot be created.
+ * @throws RangeError if a limit or an allowed origin is malformed.
+ * @throws Error naming the mistake in a definition, or if the host is beyond this machine, in plain
+ *   text and without `allowInsecure`.
  */
 export async function serve(options: ServeOptions): Promise<Server> {
   const { host = "127.0.0.1", port = 0, allowInsecure = false, tls } = options;
@@ -108,7 +114,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       allowedOrigins: options.allowedOrigins,
       byteStreams: new Map([[watchWorldPath, environments.spectators.watchWorldBytes]]),
       files,
-      // Of scalars worlds get the values, and requests that wait have their own.
+      // Worlds receive the values of borrowed scalars, and requests that wait copy them.
       codecs: {
         request: createRequestCodec({ ...limits, borrowScalars: true }),
         response: createResponseCodec(),
@@ -143,7 +149,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
   };
 }
 
-/** The port stays open until the streams are gone, so that health can be asked meanwhile. */
+/** The port stays open until the streams are gone, so that health stays available. */
 function createClose(
   environments: EnvironmentServer,
   listener: Listener,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A world that a server has. */
+/** A world of a server. */
 export interface ServedWorld {
   readonly name: string;
   /** The name of its definition. */
   readonly type: string;
-  /** Agents that are in it. */
+  /** Number of agents in it. */
   readonly agents: number;
-  /** Agents that have ever joined. */
+  /** Number of agents that ever joined. */
   readonly joins: number;
-  /** Sequences that have begun; of worlds with `perAgent`, those of all agents. */
+  /** Number of sequences that began; of worlds with `perAgent`, those of all agents. */
   readonly sequences: number;
-  /** Whether the server came with it. */
+  /** True if it existed from the start. */
   readonly premade: boolean;
 }

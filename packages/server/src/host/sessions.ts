@@ -10,7 +10,7 @@ import type { Emit } from "./events.ts";
 /** Number of checks within `idleStreamMs`. */
 const idleChecks = 4;
 
-/** What the sessions of a server are made with. */
+/** Options of the sessions of a server. */
 export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
   readonly admission: Admission;
   readonly maxStreams: number;

@@ -20,16 +20,16 @@ import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
 import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
 
-/** Worlds that a list shows. */
+/** Most worlds that a list contains. */
 const maxListed = 1_000;
 
 /** Agents of one world that are watched at a time: each has frames of its own. */
 const maxViews = 16;
 
-/** Responses a second of a list whose viewer asks for no rate. */
+/** Default rate of a list, in responses per second. */
 const listRate = 1;
 
-/** What spectators are served with. */
+/** Options of `createSpectators`. */
 export interface SpectatorsOptions {
   readonly worlds: Pick<WorldRegistry, "watch" | "watched" | "size">;
   readonly admission: Admission;
@@ -62,7 +62,10 @@ interface ServedSpectators extends Spectators {
   close(): void;
 }
 
-/** Serves those who watch (behaviour 75): read-only, without a seat, and at nobody's expense but their own. */
+/**
+ * Creates the service for spectators (behaviour 75): read-only, without a seat, and without cost
+ * for agents.
+ */
 export function createSpectators({
   worlds,
   admission,
@@ -71,7 +74,7 @@ export function createSpectators({
   emit,
 }: SpectatorsOptions): ServedSpectators {
   const closed = new AbortController();
-  /** Worlds that somebody watches, by name and agent. */
+  /** Worlds with viewers, by name and agent. */
   const live = new Map<
     string,
     { readonly of: WatchedWorld; readonly frames: LiveWorld; viewers: number }
@@ -145,7 +148,7 @@ export function createSpectators({
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
     }
     while (seen !== undefined) {
-      // The frames have the highest rate by themselves: waiting for both would halve it.
+      // The frames themselves have the highest rate: waiting for both would halve it.
       if (periodMs > 1_000 / maxRate) {
         await pause(time, periodMs, signal);
       }
@@ -194,7 +197,7 @@ async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** @throws DmEnvRpcError INVALID_ARGUMENT for bytes that are no request. */
+/** @throws DmEnvRpcError INVALID_ARGUMENT for bytes that are not a request. */
 function readRequest(bytes: Uint8Array): WatchWorldRequest {
   try {
     return fromBinary(WatchWorldRequestSchema, bytes);
@@ -223,7 +226,7 @@ function find(worlds: SpectatorsOptions["worlds"], name: string): WatchedWorld {
   return watched;
 }
 
-/** @throws DmEnvRpcError INVALID_ARGUMENT for a rate that is none. */
+/** @throws DmEnvRpcError INVALID_ARGUMENT for an invalid rate. */
 function periodOf(rate: number, byDefault: number): number {
   if (!(rate >= 0)) {
     throw new DmEnvRpcError(

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Calls a listener. What it throws is rethrown as an uncaught exception and never reaches the caller. */
+/**
+ * Calls a listener. An error that it throws is rethrown as an uncaught exception and never reaches
+ * the caller.
+ */
 export function tell(listener: () => void): void {
   try {
     listener();

@@ -18,7 +18,7 @@ import type { ServerLimits } from "./limits.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 
-/** What a registry is made with. */
+/** Options of a registry. */
 export interface WorldRegistryOptions {
   readonly definitions: readonly UntypedWorldDefinition[];
   /** True for one world at a time, whose name is empty. */
@@ -31,7 +31,7 @@ export interface WorldRegistryOptions {
   readonly emit: Emit;
 }
 
-/** A world whose `create` is over. */
+/** A created world. */
 export interface WatchedWorld {
   readonly host: SpectatedWorld;
   readonly served: ServedWorld;
@@ -40,11 +40,11 @@ export interface WatchedWorld {
 /** The worlds of a server, by name. */
 export class WorldRegistry implements Worlds {
   readonly #worlds = new Map<string, HostedWorld>();
-  /** Worlds whose `create` is over. */
+  /** Created worlds. */
   readonly #served = new Map<string, WatchedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
-  /** Why no world is created any more. */
+  /** The error of later creates, once the server closes. */
   #closing: DmEnvRpcError | undefined;
 
   /** @throws Error naming the fault of a definition. */
@@ -95,8 +95,8 @@ export class WorldRegistry implements Worlds {
   /**
    * Creates a world.
    *
-   * @param premade True for a world that the server comes with, which is never idle.
-   * @throws DmEnvRpcError if there is no room for the world or a setting is bad.
+   * @param premade True for a world that exists from the start, which is never idle.
+   * @throws DmEnvRpcError if there is no room for the world or a setting is invalid.
    */
   create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
     if (this.#closing !== undefined) {
@@ -186,7 +186,7 @@ export class WorldRegistry implements Worlds {
     const host: HostedWorld = definition.perAgent
       ? new PerAgentWorlds(options)
       : new WorldHost(options);
-    // Takes the name before the author's `create`, which may return a promise.
+    // Reserves the name before the author's `create`, which may return a promise.
     this.#worlds.set(worldName, host);
     host.create((result) => {
       if (result === undefined) {
@@ -198,7 +198,7 @@ export class WorldRegistry implements Worlds {
     });
   }
 
-  /** Creates no more worlds; the present ones take no more agents and end their sequences. */
+  /** Refuses further creates; the current worlds refuse further agents and end their sequences. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
     for (const host of this.#worlds.values()) {
@@ -206,7 +206,7 @@ export class WorldRegistry implements Worlds {
     }
   }
 
-  /** Destroys every world, agents or none. */
+  /** Destroys every world, with or without agents. */
   destroyAll(): void {
     for (const host of [...this.#worlds.values()]) {
       host.destroyNow();

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import type { ServedFile } from "@dm-env-rpc/transport";
 
-/** What the page may load and whom it may call: its own server, and pictures that it has received. */
+/** The page may load from and call only its own server, and show pictures that it has received. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -20,9 +20,10 @@ export function nameOf({ of, name }: Question): string {
 export type OnFault = (question: Question, error: unknown) => void;
 
 /**
- * Calls an author's function whose failure concerns one client alone.
+ * Calls an author's function whose failure concerns only one client.
  *
- * @throws DmEnvRpcError, TensorError what the function refuses with; INTERNAL with the question's name for all else.
+ * @throws DmEnvRpcError, TensorError if the function refuses; INTERNAL with the question's name for
+ *   other errors.
  */
 export function callForClient<T>(
   question: Question,

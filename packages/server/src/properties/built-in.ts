@@ -5,7 +5,7 @@ import { type Property, type PropertyTree, property } from "../definition/proper
 import type { Setting, SettingSpecs } from "../definition/settings.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 
-/** What the properties that every server has are read from. */
+/** Source of the built-in properties of a server. */
 export interface ServerFacts {
   readonly name: string;
   readonly version: string;
@@ -13,7 +13,7 @@ export interface ServerFacts {
   worldNames(): readonly string[];
 }
 
-/** A world, as the properties that every world has are read from it. */
+/** Source of the built-in properties of a world. */
 export interface WorldFacts {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
@@ -81,7 +81,7 @@ function typeProperties(definition: UntypedWorldDefinition): PropertyTree {
   };
 }
 
-/** Each setting as a property with its spec; what can be read is its default. */
+/** Returns each setting as a property with its spec, whose value is the default. */
 function settingProperties(specs: SettingSpecs = {}): PropertyTree {
   const tree: Record<string, Property | Record<string, Property>> = {};
   for (const [name, setting] of Object.entries(specs)) {
@@ -106,7 +106,7 @@ function settingProperty(setting: Setting): Property {
   });
 }
 
-/** A "." would nest. */
+/** A "." would be read as a level. */
 function keyed(name: string): string {
   return name.replaceAll(".", "/");
 }

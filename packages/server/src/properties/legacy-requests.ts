@@ -17,15 +17,16 @@ import {
   writeProperty,
 } from "./property-requests.ts";
 
-/** The requests by which peers of 1.0.x ask for properties, several keys at once. */
+/** The requests by which peers of 1.0.x access properties, several keys at once. */
 export type LegacyPropertyRequest = Extract<
   EnvironmentRequest["payload"],
   { case: "readProperty" | "writeProperty" | "listProperty" }
 >;
 
 /**
- * Answers a property request of a 1.0.x peer. A key that comes twice is answered once. Of a write whose keys are not all there, or
- * whose values do not all fit, nothing is written but what stands before the first that fails.
+ * Answers a property request of a 1.0.x peer. A repeated key is answered once. A write validates
+ * all keys and values before it writes any; if one of its writes then fails, the earlier ones
+ * remain.
  */
 export async function answerLegacyRequest(
   request: LegacyPropertyRequest,

@@ -12,17 +12,20 @@ import type { Question } from "./author-questions.ts";
 /** A property, or a place where properties can be listed, with its full key. */
 export interface PropertyEntry {
   readonly key: string;
-  /** Undefined for what can only be listed. */
+  /** Undefined if the entry can only be listed. */
   readonly property: Property | undefined;
   readonly spec: TensorSpec | undefined;
-  /** Undefined for what cannot be listed. */
+  /** Undefined if the entry cannot be listed. */
   readonly children: readonly PropertyEntry[] | undefined;
 }
 
-/** Properties that are asked in one way: those of a world, in its turn, or those of a server. */
+/**
+ * Properties with a common way to call them: those of a world, between its transitions, or those of
+ * a server.
+ */
 export interface PropertyLayer {
   readonly index: PropertyIndex;
-  /** Calls an author's function for one who asks; what it throws is a DmEnvRpcError or a TensorError. */
+  /** Calls an author's function for a client; errors are a DmEnvRpcError or a TensorError. */
   call<T>(question: Question, run: () => Awaitable<T>): Promise<T>;
 }
 
@@ -30,9 +33,9 @@ export interface PropertyLayer {
 export type PropertyIndex = ReadonlyMap<string, PropertyEntry>;
 
 /**
- * Makes an index of a tree.
+ * Creates the index of a tree.
  *
- * @throws DmEnvRpcError INTERNAL for a name that is empty or has a ".".
+ * @throws DmEnvRpcError INTERNAL for a name that is empty or contains a ".".
  */
 export function indexProperties(tree: PropertyTree): PropertyIndex {
   checkPropertyTree(tree);
@@ -58,7 +61,7 @@ function join(key: string, name: string): string {
 }
 
 /**
- * Finds a key in the first of some layers that has it.
+ * Finds a key in the first layer that has it.
  *
  * @throws DmEnvRpcError NOT_FOUND naming the nearest keys.
  */
@@ -82,9 +85,9 @@ export function findProperty(
 }
 
 /**
- * What is right under a key, in all layers.
+ * Returns the entries directly below a key, in all layers.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED where there is nothing to list.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED if the entry cannot be listed.
  */
 export function listProperties(layers: readonly PropertyLayer[], key: string): PropertyEntry[] {
   if (findProperty(layers, key).entry.children === undefined) {

@@ -27,20 +27,20 @@ import {
   type PropertyLayer,
 } from "./property-index.ts";
 
-/** Whose properties are asked for, and by whom. */
+/** Properties that a client can access, and its permissions. */
 export interface PropertyContext {
-  /** Those of the joined world first, then those of the server. */
+  /** Layer of the joined world first, then that of the server. */
   readonly layers: readonly PropertyLayer[];
   readonly agent: AgentId | undefined;
   readonly roles: Roles;
-  /** What a value that is written may cost. */
+  /** Limits of a written value. */
   readonly limits: TensorLimits;
 }
 
 /**
  * Reads a property.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be read.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED if it cannot be read.
  */
 export async function readProperty(context: PropertyContext, key: string): Promise<PackedTensor> {
   const { layer, entry } = findProperty(context.layers, key);
@@ -59,11 +59,11 @@ export async function readProperty(context: PropertyContext, key: string): Promi
 }
 
 /**
- * Writes a property. A number may come in any numeric dtype that says it exactly.
+ * Writes a property. A number may have any numeric dtype that represents it exactly.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED when it cannot be written, or not by this connection;
- * INVALID_ARGUMENT without a value.
- * @throws TensorError when the value does not fit the property's spec, or is over a limit.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED if it cannot be written, or not by this
+ *   connection; INVALID_ARGUMENT without a value.
+ * @throws TensorError if the value does not fit the property's spec, or exceeds a limit.
  */
 export async function writeProperty(
   context: PropertyContext,
@@ -124,7 +124,10 @@ export async function answerPropertyRequest(
   }
 }
 
-/** The spec of an entry as it is sent: what can only be listed has neither dtype nor shape. */
+/**
+ * Returns the spec of an entry as sent: an entry that can only be listed has neither dtype nor
+ * shape.
+ */
 export function specMessage({ key, spec }: PropertyEntry): ReturnType<typeof packSpec> {
   return spec === undefined ? create(TensorSpecSchema, { name: key }) : packSpec(key, spec);
 }

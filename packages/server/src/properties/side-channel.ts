@@ -24,7 +24,7 @@ import { indexProperties, type PropertyLayer } from "./property-index.ts";
 import { answerPropertyRequest, type PropertyContext } from "./property-requests.ts";
 import { worldLayer } from "./world-layer.ts";
 
-/** Answers properties and extensions, beside the steps of agents. */
+/** Answers properties and extensions, in addition to the steps of agents. */
 export interface SideChannel {
   /**
    * Answers an extension message, or a property request of a 1.0.x peer.
@@ -39,9 +39,9 @@ export interface SideChannel {
   ): Promise<ProcessResponse>;
 }
 
-/** What a side channel is made with. */
+/** Options of a side channel. */
 export interface SideChannelOptions {
-  /** Properties of the server, those that every server has included. */
+  /** Properties of the server, including the built-in ones. */
   readonly properties: PropertyTree;
   readonly extensions: readonly Extension[];
   readonly limits: TensorLimits & { readonly stepMs: number };
@@ -54,7 +54,7 @@ export interface SideChannelOptions {
   readonly onFault: (worldName: string | undefined, question: Question, error: unknown) => void;
 }
 
-/** Makes the side channel of a server. */
+/** Creates the side channel of a server. */
 export function createSideChannel(options: SideChannelOptions): SideChannel {
   const universal = serverLayer(options);
   const extensions = byTypeName(options.extensions);
@@ -112,7 +112,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
   };
 }
 
-/** The properties and extensions of a server; each call waits for itself alone. */
+/** Returns the properties and extensions of a server; calls do not wait for each other. */
 function serverLayer({ properties, limits, time, onFault }: SideChannelOptions): PropertyLayer {
   return {
     index: indexProperties(properties),

@@ -8,16 +8,19 @@ import type { Seat } from "../engine/state.ts";
 import type { Place } from "./place.ts";
 import { Rows } from "./rows.ts";
 
-/** The join setting that asks for several seats. */
+/** The join setting that requests several seats. */
 export const seatsSetting = "seats";
 
-/** True if a world has several seats for a stream: agents share it, and the setting is not one of its own. */
+/**
+ * Returns true if one stream can have several seats in a world: agents share it, and it does not
+ * declare the setting itself.
+ */
 export function takesSeats({ definition }: HostedWorld): boolean {
   const { perAgent, joinSettings = {} } = definition;
   return perAgent !== true && !Object.hasOwn(joinSettings, seatsSetting);
 }
 
-/** @throws DmEnvRpcError, TensorError unless it is a number of seats, for which no token is shown. */
+/** @throws DmEnvRpcError, TensorError unless it is a number of seats, without a token. */
 export function readSeats(packed: PackedTensor, token: string | undefined): number {
   const specs = { [seatsSetting]: t.int32({ min: 1 }) };
   const { seats } = readSettings(specs, new Map([[seatsSetting, packed]]), "join", false);
@@ -31,9 +34,10 @@ export function readSeats(packed: PackedTensor, token: string | undefined): numb
 }
 
 /**
- * Joins a world with several seats, one after the other; where one is refused, none is joined.
+ * Joins a world with several seats, one after the other; if one is refused, none is joined.
  *
- * @param onLeft Called once, when all of them are out of the world: where one is taken out, the others leave.
+ * @param onLeft Called once, when all of them have left the world: if one is removed, the others
+ *   leave.
  */
 export function joinRows(
   world: HostedWorld,

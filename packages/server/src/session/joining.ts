@@ -13,26 +13,26 @@ import { type Place, placeOf } from "./place.ts";
 import { readJoinToken, readSeatKey, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
 import type { Worlds } from "./worlds.ts";
 
-/** What a join needs of the server. */
+/** The server, as a join uses it. */
 export interface JoiningHost extends TensorLimits {
   readonly worlds: Worlds;
   readonly takeSeat: TakeSeat;
 }
 
-/** The place of a stream in a world, and the seat that its token was for. */
+/** The place of a stream in a world, and the seat of its token. */
 export interface Admitted {
   readonly place: Place;
   readonly taken: TakenSeat;
 }
 
-/** Takes the outcome of a join. */
+/** Receives the outcome of a join. */
 export interface JoinListener {
   readonly done: Done<Admitted>;
   readonly onLeft: Seat["onLeft"];
 }
 
 /**
- * Joins a world: takes the seat that the token is for, then joins.
+ * Joins a world: reserves the seat of the token, then joins.
  *
  * @returns A function that stops waiting for the seat.
  * @throws DmEnvRpcError, TensorError if the request is refused at once.

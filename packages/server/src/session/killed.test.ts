@@ -6,7 +6,7 @@ import { type Peer, quiet } from "../../testing/peer.ts";
 import { type Line, lineTo } from "../../testing/severed-line.ts";
 import { type TallyEvent, tally } from "../../testing/tally.ts";
 
-/** An agent that is about to die, and two that live on. */
+/** An agent that will be killed, and two that survive. */
 interface Scene {
   readonly victim: Peer;
   readonly line: Line;
@@ -15,7 +15,7 @@ interface Scene {
   readonly two: Peer;
 }
 
-/** Lets a victim's request reach the server; it is not waited for. */
+/** Lets a victim's request reach the server without waiting for the response. */
 async function asks(line: Line, request: () => Promise<unknown>): Promise<void> {
   const before = line.sentBytes;
   request().catch(() => {});
@@ -28,7 +28,7 @@ async function everybodyBegins({ victim, world, one, two }: Scene): Promise<void
   await Promise.all([victim.step(), one.step(), two.step()]);
 }
 
-/** What an agent lives through up to its death; what the others ask meanwhile must be answered. */
+/** Actions of an agent up to its death; the returned requests of the others must be answered. */
 type Death = (scene: Scene) => Promise<readonly Promise<unknown>[]>;
 
 const deaths: Readonly<Record<string, Death>> = {

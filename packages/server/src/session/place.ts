@@ -11,14 +11,17 @@ export interface Place {
   /** At least one. */
   readonly seats: readonly Readonly<Seat>[];
   readonly specs: ActionObservationSpecs;
-  /** True if an agent of the stream does not know yet that its sequence is over. */
+  /** True if an agent of the stream has an undelivered end. */
   readonly expectsEnd: boolean;
   step(request: StepRequest, reply: Reply): void;
   reset(settings: PackedSettings, reply: Reply): void;
   leave(done: Done<undefined>): void;
-  /** The stream was lost: a single seat is held, which `onHeld` is told, or left; several seats are left. */
+  /**
+   * Handles a lost stream: a single seat is held, which `onHeld` reports, or left; several seats
+   * are left.
+   */
   drop(onHeld: () => void): void;
-  /** Takes agents out whose request waits for other agents (behaviour 67). */
+  /** Removes agents whose request waits for other agents (behaviour 67). */
   leaveIfWaiting(): void;
 }
 

@@ -4,13 +4,13 @@ import { type DiagnosticsChannel, diagnosticsChannel } from "@dm-env-rpc/transpo
 
 /** A request was answered. */
 export interface RequestAnswered {
-  /** Of the peer. */
+  /** Address of the peer. */
   readonly address: string;
-  /** Which payload it had; undefined when it had none, `malformed` when it was none. */
+  /** Kind of the request; undefined without a payload, `malformed` if it failed to decode. */
   readonly request: ProcessRequest["case"] | "malformed";
-  /** From its turn to its answer, waiting for other agents included. */
+  /** Time from its turn to its response, including the wait for other agents. */
   readonly durationMs: number;
-  /** The code of google.rpc.Code that it was answered with, 0 for a response. */
+  /** Code of google.rpc.Code in the response, 0 without an error. */
   readonly code: number;
 }
 
@@ -20,7 +20,7 @@ export interface RequestAnswered {
  */
 export const requestChannelName = "dm-env-rpc:server:request" as const;
 
-/** The channel itself, held so that looking for subscribers costs nothing. */
+/** The channel itself, stored so that checking for subscribers costs nothing. */
 export const requestChannel: DiagnosticsChannel = diagnosticsChannel(requestChannelName);
 
 /** Publishes a request that was answered. */

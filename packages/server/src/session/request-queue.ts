@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** How much of a stream is read ahead. */
+/** Limits of reading ahead. */
 export interface QueueLimits {
   readonly maxQueuedRequests: number;
   readonly maxQueuedBytes: number;

@@ -16,7 +16,7 @@ import { Column } from "../definition/batch/columns.ts";
 import { batchedSpecs, checkSizes } from "../definition/batch/specs.ts";
 import { SeatSpecs, unknownUid } from "../engine/seat-specs.ts";
 
-/** What is observed of every row beside the observations of its agent. */
+/** Observations of every row in addition to those of its agent. */
 const rowSpecs: Specs = {
   step_type: t.uint8({ min: 0, max: 2 }),
   terminated: t.bool(),
@@ -27,11 +27,11 @@ const rowSpecs: Specs = {
 export interface Requested {
   readonly uid: Uid;
   readonly column: Column;
-  /** The observation of one agent; undefined for what is observed of rows. */
+  /** The observation of one agent; undefined for an observation of rows. */
   readonly own: SpecEntry | undefined;
 }
 
-/** A step of all rows, read and checked. */
+/** A parsed and validated step of all rows. */
 export interface RowsStep {
   /** A request for each row. */
   readonly rows: readonly StepRequest[];
@@ -50,7 +50,10 @@ export class RowSpecs {
   #lastRequested: readonly Requested[] = [];
   #lastOwn: readonly Uid[] = [];
 
-  /** @throws DmEnvRpcError if the tensors of rows have no fixed shape, are too large, or have a name that rows use. */
+  /**
+   * @throws DmEnvRpcError if the tensors of rows have no fixed shape, are too large, or have a
+   *   reserved name.
+   */
   constructor(own: SeatSpecs, size: number, maxElements: number) {
     const [actions, observations] = [nested(own.actions), nested(own.observations)];
     const taken = own.observations.entries.find(({ name }) =>
@@ -79,7 +82,7 @@ export class RowSpecs {
     return this.#specs.message;
   }
 
-  /** True if an agent has these specs in its row. */
+  /** Returns true if an agent's specs fit its row. */
   fits(specs: SeatSpecs): boolean {
     return (
       this.#own === specs || equals(ActionObservationSpecsSchema, this.#own.message, specs.message)
@@ -87,7 +90,7 @@ export class RowSpecs {
   }
 
   /**
-   * Reads a step of all rows: dtypes and shapes. What else there is to check is checked row by row.
+   * Reads a step of all rows: dtypes and shapes. Everything else is checked row by row.
    *
    * @param areFirst True if the step is the first of every row, which ignores its actions.
    * @throws DmEnvRpcError, TensorError if it does not fit the specs.

@@ -282,7 +282,8 @@ describe("behaviour 73: a stream with several seats", () => {
             const results = new Map<number, StepResult>();
             const play = (row: number) =>
               (alone[row] as Peer).step({ add: command.adds[row] as number });
-            // Those that act first, then those that begin; who waits for a sequence is waited for no longer.
+            // First the rows that act, then those that begin; rows that wait for a sequence do not
+            // delay the step.
             const all = alone.map((_, row) => row).filter((row) => !waiting.has(row));
             const acting = all.filter((row) => running[row]);
             const acted = await Promise.all(acting.map(play));

@@ -27,15 +27,15 @@ const { RUNNING, TERMINATED } = EnvironmentStateType;
 interface Row {
   readonly index: number;
   readonly seat: Readonly<Seat>;
-  /** The step that has no answer yet: the first of a sequence, or one that acts. */
+  /** The outstanding step: the first of a sequence, or one that acts. */
   pending: "first" | "acting" | undefined;
-  /** What that step requested. */
+  /** Requested observations of that step. */
   requested: readonly Requested[];
-  /** What the answer to its step was, until the stream is told. */
+  /** Result of its step, until the stream has received it. */
   answered: { readonly stepType: number; readonly isTerminated: boolean } | undefined;
 }
 
-/** A step of the stream that has no answer yet. */
+/** An outstanding step of the stream. */
 interface OpenStep {
   readonly step: RowsStep;
   readonly reply: Reply;
@@ -44,11 +44,12 @@ interface OpenStep {
 }
 
 /**
- * Several seats of a shared world on one stream (behaviour 73): a row is an agent in every rule, and one step is a step
- * of each.
+ * Several seats of a shared world on one stream (behaviour 73): a row is an agent in every rule,
+ * and one step is a step of each.
  *
- * A step is answered when every row that acts is; then those begin that are in no sequence. A row whose first step waits
- * for a sequence to begin is shown as it was, and holds up no other row; a later step tells of its beginning.
+ * A step is answered when every row that acts has its response; then the rows begin that are in no
+ * sequence. A row whose first step waits for a sequence does not delay the others: its last
+ * observations are sent again, and a later step reports its beginning.
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
@@ -56,7 +57,7 @@ export class Rows implements Place {
   readonly #rows: readonly Row[];
   readonly #maxElements: number;
   #specs: RowSpecs;
-  /** How many rows wait for what. */
+  /** Number of rows with each kind of outstanding step. */
   readonly #pending = { first: 0, acting: 0 };
   #open: OpenStep | undefined;
   /** The first error of a row in the open step. */
@@ -154,7 +155,10 @@ export class Rows implements Place {
     this.#settle();
   }
 
-  /** Answers the open step if that is due: at once where every row has its answer, else after the world's transition. */
+  /**
+   * Answers the open step when it is complete: at once if every row has its response, otherwise
+   * after the world's transition.
+   */
   #settle(): void {
     const open = this.#open;
     if (open === undefined) {
@@ -162,7 +166,8 @@ export class Rows implements Place {
     }
     const { beginning, step } = open;
     if (this.#pending.acting === 0 && beginning.length > 0 && this.#error === undefined) {
-      // Not before: in lock-step, those that act would wait for the next step of one that has begun.
+      // Not earlier: in lock-step, the acting rows would wait for the next step of one that has
+      // begun.
       this.#open = { ...open, beginning: [] };
       this.#send(beginning, step);
       this.#settle();
@@ -180,7 +185,7 @@ export class Rows implements Place {
     }
   }
 
-  /** Changes what a row waits for. */
+  /** Changes the outstanding step of a row. */
   #await(row: Row, pending: Row["pending"]): void {
     if (row.pending !== undefined) {
       this.#pending[row.pending] -= 1;
@@ -218,7 +223,7 @@ export class Rows implements Place {
     reply({ case: "step", value: { state: RUNNING, observations } });
   }
 
-  /** Resets every row but those that wait for a sequence to begin. */
+  /** Resets every row except those that wait for a sequence. */
   reset(settings: PackedSettings, reply: Reply): void {
     const rows = this.#rows.filter(({ pending }) => pending === undefined);
     let left = rows.length;
@@ -286,7 +291,7 @@ function isFirst({ state }: Readonly<Seat>): boolean {
   return !state.entered && state.undelivered === undefined;
 }
 
-/** Copies what was observed of a row: it is valid until the next answer. */
+/** Copies the observations of a row: they are valid until the next response. */
 function write({ index, requested }: Row, { observations }: StepResponse): void {
   let next = 0;
   for (const { column, own } of requested) {
@@ -299,7 +304,10 @@ function write({ index, requested }: Row, { observations }: StepResponse): void 
   }
 }
 
-/** What is told of a row; one without an answer waits for a sequence, in its last step. */
+/**
+ * Returns the value of an observation of rows; a row without a response waits for a sequence, in
+ * its last step.
+ */
 function toldOf(name: string, answered: Row["answered"]): number {
   const { stepType = stepTypes.last, isTerminated = false } = answered ?? {};
   const hasEnded = answered !== undefined && stepType === stepTypes.last;

@@ -12,28 +12,39 @@ import { joinTokenSetting, seatKeySetting } from "../definition/reserved-setting
 import type { Done } from "../engine/requests.ts";
 
 /**
- * The seat that a join token was for. One of its functions is called, once. What they throw,
- * and what a promise of theirs rejects with, is reported by the event `seat-failed`.
+ * The seat of a join token. One of its functions is called, once. The event `seat-failed` reports
+ * their errors and the rejections of their promises.
  */
 export interface TakenSeat {
   /**
-   * Join settings that the seat comes with. Those that the world declares replace the agent's own; the others are left out.
+   * Join settings of the seat. Those that the world declares replace the agent's own; the others
+   * are ignored.
    */
   readonly settings?: Readonly<Record<string, PackValue>> | undefined;
-  /** Names the seat: a join with the same key takes it again after the agent's stream was lost. */
+  /** Identifies the seat: a join with the same key resumes it after the agent's stream was lost. */
   readonly key?: string | undefined;
-  /** The agent's stream was lost, and the world holds its seat: a join with the same token takes it again. */
+  /**
+   * Called when the agent's stream was lost and the world holds its seat: a join with the same
+   * token resumes it.
+   */
   hold?(): void;
-  /** The agent was in the world and is out of it: it left, its stream ended, or the world did. */
+  /**
+   * Called when the agent has left the world: by a leave, the end of its stream, or the end of the
+   * world.
+   */
   leave(): void;
-  /** The agent never joined: the world refused it, or its stream ended before the answer. */
+  /**
+   * Called when the agent never joined: the world refused it, or its stream ended before the
+   * response.
+   */
   giveBack(): void;
 }
 
 /**
- * Takes the seat that a token is for.
+ * Reserves the seat of a token.
  *
- * @returns A function that stops waiting for the seat; one that is taken later is given back at once.
+ * @returns A function that stops waiting for the seat; one that is reserved later is given back at
+ *   once.
  */
 export type TakeSeat = (
   token: string | undefined,
@@ -41,7 +52,7 @@ export type TakeSeat = (
   done: Done<TakenSeat>,
 ) => () => void;
 
-/** Characters of a key that nobody guesses. */
+/** Least length of a key that cannot be guessed, in characters. */
 const minKeyLength = 16;
 const maxKeyLength = 200;
 

@@ -19,7 +19,7 @@ import { oraclesOf, patient } from "../../testing/patient.ts";
 import { type TallyEvent, tally } from "../../testing/tally.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** No stream is looked at for being idle, which would be a timer that is always there. */
+/** Idle checks are off, because their timer would always be pending. */
 const limits = {
   idleStreamMs: 0,
   createMs: callMs,
@@ -28,24 +28,24 @@ const limits = {
   stepMs: callMs,
 };
 
-/** How many scenarios are run on each clock; more with the environment variable. */
+/** Number of scenarios on each clock; set by an environment variable. */
 const runs = Number(process.env["MODEL_RUNS"] ?? 300);
 
 /**
- * Where the scenarios come from: the same every time in a short run, others in every long one. The
- * order in which requests of two connections are taken is not promised, and in one of some
- * ten thousand scenarios an answer depends on it: a divergence is to be read, not counted.
+ * Seed of the scenarios: fixed in a short run, random in a long one. The order in which requests of
+ * two connections are processed is not guaranteed, and in one of some ten thousand scenarios a
+ * response depends on it: read a divergence before you count it.
  */
 const seed =
   process.env["MODEL_SEED"] ?? (process.env["MODEL_RUNS"] === undefined ? "1" : undefined);
 
-/** How many on worlds that answer with promises, and on those that break. */
+/** Number of scenarios on worlds that return promises, and on those that fail. */
 const patientRuns = Math.ceil(runs / 3);
 
-/** How many over HTTP/2. */
+/** Number of scenarios over HTTP/2. */
 const http2Runs = Number(process.env["MODEL_HTTP2_RUNS"] ?? 10);
 
-/** A long run takes as long as it takes. */
+/** A long run has no fixed time limit. */
 const timeout = 60_000 + 100 * runs + 5000 * http2Runs;
 
 /** The clocks, each with a model of its own. */
@@ -188,7 +188,7 @@ describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
   });
 
   it("agrees over HTTP/2", { timeout }, async () => {
-    // Each answer that does not come is waited for, which is too long to look for a shorter scenario.
+    // Each missing response costs a timeout, which is too slow for shrinking.
     await check(scenarios(kind, 30), http2Runs, overHttp2, { endOnFailure: true });
   });
 

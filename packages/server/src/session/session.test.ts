@@ -21,7 +21,7 @@ function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOpti
   return createEnvironmentServer({ worlds: [tally(options)], ...server });
 }
 
-/** A peer, and how many of its messages the server has taken. */
+/** A peer, and the number of its messages that the server has read. */
 function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => number } {
   const [client, stream] = memoryStreamPair();
   let taken = 0;
@@ -40,7 +40,7 @@ function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => num
   return { peer: new Peer(client), taken: () => taken };
 }
 
-/** Codecs of a stream on which `request` goes out as `bytes`. */
+/** Codecs of a stream that sends `bytes` instead of `request`. */
 function codecsWith(request: ProcessRequest, bytes: Uint8Array): CallCodecs {
   const codec = createRequestCodec();
   return {
@@ -210,7 +210,7 @@ describe("a session", () => {
   it("behaviour 9: answers requests without a payload, unknown extensions and malformed bytes with errors", async () => {
     await using server = start();
     const garbage: ProcessRequest = { case: "leaveWorld", value: create(LeaveWorldRequestSchema) };
-    // Field 1, a message of five bytes of which one is there.
+    // Field 1 with a message of five bytes, of which only one is sent.
     const codecs = codecsWith(garbage, Uint8Array.of(0x0a, 5, 1));
     const [client, stream] = memoryStreamPair({ codecs });
     server.accept(stream);

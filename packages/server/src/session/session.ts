@@ -26,7 +26,7 @@ import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts"
 
 type Request = ProcessRequest | Malformed;
 
-/** What a session needs of its server. */
+/** The server, as a session uses it. */
 export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits {
   readonly sideChannel: SideChannel;
   /** Called once, when the stream is closed and its agent leaves. */
@@ -34,8 +34,8 @@ export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits
 }
 
 /**
- * One stream: takes its requests one by one, in order, and answers each exactly
- * once (behaviours 2, 3). The stream is the agent: when it ends, the agent leaves.
+ * One stream: processes its requests one by one, in order, and answers each exactly once
+ * (behaviours 2, 3). The stream is the agent: when it ends, the agent leaves.
  */
 export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
@@ -43,7 +43,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #host: SessionHost;
   readonly #queue: RequestQueue<Request>;
   #paused = false;
-  /** True while a request is without its answer. */
+  /** True while a request is unanswered. */
   #busy = false;
   /** True while the stream asks the session to wait for `onDrain`. */
   #full = false;
@@ -52,20 +52,20 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #leaves = 0;
   #ended = false;
   #closed = false;
-  /** True if the stream ends once its agent knows that its sequence is over. */
+  /** True if the stream ends once its agent has received the end of its sequence. */
   #draining = false;
   /** Kind of the present request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
-  /** How many times in a row `idleFor` found the stream idle. */
+  /** Number of consecutive `idleFor` calls that found the stream idle. */
   #idle = 0;
   #place: Place | undefined;
   readonly #workAround: ReturnType<typeof workaroundFor>;
-  /** Why the agent was taken out of its world. */
+  /** The error with which the agent was removed from its world. */
   #lost: DmEnvRpcError | undefined;
   /** Stops waiting for the seat of a join token. */
   #stopTaking = (): void => {};
-  /** Lets the join token of the seat take it again. */
+  /** Lets the join token of the seat resume it. */
   #holdSeat = (): void => {};
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
@@ -85,7 +85,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#stream.start(this);
   }
 
-  /** Ends the stream once the agent knows that its sequence is over. */
+  /** Ends the stream once the agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
     this.#draining = true;
     if (this.#place === undefined) {
@@ -153,7 +153,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#host.onClosed(this, error);
   }
 
-  /** Takes requests until one is without its answer. */
+  /** Processes requests until one is unanswered. */
   #pump(): void {
     if (this.#pumping) {
       return;
@@ -181,14 +181,14 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#rest();
   }
 
-  /** Does not let a request that waits for other agents hold up a leave behind it (behaviour 67). */
+  /** Lets a leave take effect although an earlier request waits for other agents (behaviour 67). */
   #letOut(): void {
     if (this.#busy && this.#leaves > 0) {
       this.#place?.leaveIfWaiting();
     }
   }
 
-  /** The queue is empty: ends the stream if that is due and no answer is outstanding. */
+  /** The queue is empty: ends the stream if it is draining and every request is answered. */
   #rest(): void {
     if (this.#busy || this.#closed) {
       return;
@@ -200,7 +200,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** Ends the stream after requests that the peer had sent already are answered. */
+  /** Ends the stream after the requests that the peer had already sent are answered. */
   #finishSoon(): void {
     if (this.#finishing) {
       return;
@@ -218,7 +218,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#draining && (this.#place === undefined || !this.#place.expectsEnd);
   }
 
-  /** Everything is answered: the agent leaves, then the stream ends. */
+  /** Every request is answered: the agent leaves, then the stream ends. */
   #finish(): void {
     this.#ended = false;
     this.#draining = false;
@@ -318,7 +318,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       done: (result) => {
         if (!isDmEnvRpcError(result)) {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
-          // Not with `result`, which has the world.
+          // Without `result`, which refers to the world.
           this.#holdSeat = holderOf(result.taken);
           this.#enter(result);
         }
@@ -342,7 +342,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** The agent is out of its world, which the session must not keep alive. */
+  /** The agent has left its world; the session must not keep the world alive. */
   #lose(reason: DmEnvRpcError | undefined): void {
     if (this.#place === undefined) {
       return;
@@ -353,7 +353,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#holdSeat = () => {};
   }
 
-  /** The stream is lost: the world holds the agent's seat, or lets it go. */
+  /** The stream is lost: the world holds or releases the agent's seat. */
   #drop(): void {
     const place = this.#place;
     this.#place = undefined;
@@ -373,7 +373,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 }
 
-/** Returns a function that lets the join token of a seat take it again. */
+/** Returns a function that lets the join token of a seat resume it. */
 function holderOf(taken: TakenSeat): () => void {
   return () => taken.hold?.();
 }

@@ -11,7 +11,7 @@ export function unanswerable(message: Malformed | { readonly case: undefined }):
     );
   }
   const { value: error } = message;
-  // The transport's own refusal, of a message that is too large, or a limit of the codec.
+  // The transport's own refusal of a message that is too large, or a limit of the codec.
   if (isDmEnvRpcError(error) || (isTensorError(error) && error.reason === "limit")) {
     return error;
   }

@@ -144,7 +144,7 @@ describe("behaviour 3: a leave does not overtake requests that wait for nothing 
     const server = createEnvironmentServer({ worlds: [tally({ log, clock })], time: jumpy });
     const world = await connectPeer(server).createWorld({ length: 100_000 });
     const [one] = (await joinedPeers(server, world, 1)) as [Peer];
-    // Time jumps now and then, so that the clock rests between ticks.
+    // Time jumps occasionally, so that the clock rests between ticks.
     let looks = 0;
     jumpy.now = () => {
       looks += 1;

@@ -13,13 +13,13 @@ import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
 import type { Place } from "./place.ts";
 import type { Worlds } from "./worlds.ts";
 
-/** The requests about a world that need no seat in it. */
+/** The requests about a world that do not need a seat in it. */
 export type WorldRequest = Extract<
   ProcessRequest,
   { case: "createWorld" | "resetWorld" | "destroyWorld" }
 >;
 
-/** What these requests need of the server. */
+/** The server, as these requests use it. */
 export interface WorldRequestsHost extends TensorLimits {
   readonly worlds: Worlds;
 }

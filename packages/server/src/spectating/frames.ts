@@ -36,10 +36,10 @@ const maxElements = 65_536;
 /** Bytes of a picture, before it is compressed. */
 const maxPictureBytes = 16 * 1024 * 1024;
 
-/** What a world looks like. */
+/** View of a world in a frame. */
 export type View = WatchWorldResponse["view"];
 
-/** The numbers of a world. */
+/** Returns the counts of a world. */
 export function summaryOf(
   { name, definition, agentCount, counts }: SpectatedWorld,
   sequences: number,
@@ -57,9 +57,9 @@ export function summaryOf(
 }
 
 /**
- * What does not change about a world.
+ * Returns the constant properties of a world.
  *
- * @param canJoin True if the viewer may take a seat.
+ * @param canJoin True if the viewer may join.
  */
 export function infoOf({ definition }: SpectatedWorld, canJoin: boolean): WorldInfo {
   const { description = "", version = "", clock = lockstep(), perAgent = false } = definition;
@@ -125,10 +125,10 @@ function isWaiting(state: SeatState): boolean {
 }
 
 /**
- * Calls a world's `picture`, or reads the observations of an agent that is in a sequence. Runs between transitions;
- * what its promise waits for happens beside them.
+ * Calls a world's `picture`, or reads the observations of an agent that is in a sequence. Runs
+ * between transitions; awaiting its promise does not delay them.
  *
- * @returns The view, with the error of the author's code in it.
+ * @returns The view, which contains the error of the author's code.
  */
 export async function viewOf(
   world: authors.UntypedWorld | undefined,
@@ -149,7 +149,7 @@ export async function viewOf(
   }
 }
 
-/** Returns a promise once the author's function is over. */
+/** Returns the picture; a promise if the author's function is asynchronous. */
 function pictureOf(world: authors.UntypedWorld): Promise<Picture> | Picture {
   const picture = atOnce(world.picture?.());
   if (typeof picture === "string") {
@@ -183,7 +183,9 @@ function notPicture(received: string): TensorError {
   });
 }
 
-/** Observations of an agent without its reward, which the engine reads once a tick. */
+/**
+ * Returns the observations of an agent without its reward, which the engine reads once per tick.
+ */
 function observationsOf(world: authors.UntypedWorld, spectated: SpectatedAgent | undefined): View {
   const kind = spectated?.seat.state.kind;
   if (spectated === undefined || (kind !== "running" && kind !== "ended")) {
@@ -207,7 +209,7 @@ function observationOf(observing: Observing, agent: AgentId, entry: SpecEntry): 
   if (tensor.data.length > maxElements) {
     return create(ObservationSchema, { name, shape });
   }
-  // A world may use its own array again, and the message shares the memory of bytes.
+  // A world may reuse its own array, and the message shares the memory of bytes.
   const copy = { ...tensor, data: tensor.data.slice() } as PackedTensor;
   return create(ObservationSchema, { name, shape, tensor: packTensor(copy) });
 }

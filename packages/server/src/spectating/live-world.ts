@@ -6,10 +6,10 @@ import type { AgentId } from "../definition/agent.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { agentViews, summaryOf, viewOf } from "./frames.ts";
 
-/** Frames a second, at most, whatever viewers ask for. */
+/** Highest rate of frames per second. */
 export const maxRate = 30;
 
-/** A world while somebody watches it. */
+/** Options of a watched world. */
 export interface LiveWorldOptions {
   readonly world: SpectatedWorld;
   /** The agent that is shown; undefined for the first. */
@@ -34,7 +34,7 @@ export class LiveFrame {
     this.message = message;
   }
 
-  /** The message as it is sent, encoded once for all viewers. */
+  /** The encoded message, shared by all viewers. */
   get bytes(): Uint8Array {
     this.#bytes ??= envelope(toBinary(WatchWorldResponseSchema, this.message));
     return this.#bytes;
@@ -42,8 +42,8 @@ export class LiveFrame {
 }
 
 /**
- * The frames of one world, which its viewers share: each is made once, at most `maxRate` times a second, when the world
- * has changed and a viewer waits for it. A viewer that asks late gets the latest.
+ * The frames of one world, which its viewers share: each is created once, at most `maxRate` times a
+ * second, when the world has changed and a viewer waits for it. A late viewer gets the latest.
  */
 export class LiveWorld {
   readonly #options: LiveWorldOptions;
@@ -81,7 +81,7 @@ export class LiveWorld {
     return this.#options.world.counts.changes !== this.#changes;
   }
 
-  /** Milliseconds until the world may be looked at again. */
+  /** Milliseconds until the world may be observed again. */
   get #untilDueMs(): number {
     return Math.max(0, this.#lookedAt + 1_000 / maxRate - this.#options.time.now());
   }
@@ -107,7 +107,10 @@ export class LiveWorld {
     });
   }
 
-  /** Looks at the world once it is due. One timer for all viewers, and none while no viewer waits. */
+  /**
+   * Observes the world at the next due time. One timer serves all viewers, and none runs while no
+   * viewer waits.
+   */
   #lookLater(): void {
     if (this.#isMaking || this.#cancelTimer !== undefined || this.#waiting.length === 0) {
       return;

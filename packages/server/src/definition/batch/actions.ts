@@ -21,7 +21,7 @@ interface Leaf {
   readonly width: number;
 }
 
-/** An action of a step, of all slots. */
+/** A given action of a step, of all slots. */
 interface Given extends Leaf {
   readonly data: TensorData;
 }
@@ -30,15 +30,18 @@ interface Given extends Leaf {
 export interface SlotActions {
   /** The actions of one slot, as its environment takes them. */
   of(slot: number): ActionsOf<Specs>;
-  /** 1 for each slot that begins anew; undefined for none. */
+  /** 1 for each slot that begins a new sequence; undefined if none does. */
   readonly mask: Uint8Array | undefined;
-  /** The seed of a slot that begins anew; undefined if it goes on with the numbers that follow. */
+  /**
+   * Returns the seed of a slot that begins a new sequence; undefined if it continues with its
+   * random source.
+   */
   seedOf(slot: number): bigint | undefined;
-  /** True if slots that do not begin anew stay as they are. */
+  /** True if slots without a new sequence are unchanged. */
   readonly isResetAlone: boolean;
   /** The elements of each action, of all slots, nested as the specs are. */
   arrays(): Record<string, never>;
-  /** What was read. */
+  /** Values of the actions as received. */
   readonly values: ActionValues;
 }
 
@@ -59,8 +62,8 @@ export class ActionReader {
   }
 
   /**
-   * @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing, or if there are seeds
-   * and no mask.
+   * @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing, or
+   *   if there are seeds without a mask.
    */
   read(values: ActionValues): SlotActions {
     const mask = (values[resetMask] as Tensor<"bool"> | undefined)?.data;
@@ -112,7 +115,7 @@ function arraysOf(given: readonly Given[]): Record<string, never> {
   return arrays;
 }
 
-/** A function that gives the actions of one slot, in a record of its own. */
+/** Returns a function that collects the actions of one slot in a new record. */
 function slotReader(given: readonly Given[]): (slot: number) => ActionsOf<Specs> {
   const [only] = given;
   if (only !== undefined && given.length === 1 && only.path.length === 1) {
@@ -129,7 +132,7 @@ function slotReader(given: readonly Given[]): (slot: number) => ActionsOf<Specs>
   };
 }
 
-/** A scalar, or a tensor that borrows the slot's elements. */
+/** Returns a scalar, or a tensor that borrows the slot's elements. */
 function elementOf({ spec, width, data }: Given, slot: number): unknown {
   const { dtype, shape } = spec;
   if (shape.length === 0) {

@@ -8,7 +8,7 @@ import { defineEnvironment } from "../environment.ts";
 import type { SeededRandom } from "../random.ts";
 import { withDefault } from "../settings.ts";
 
-/** Draws what it shows, earns and ends with; every kind of observation has a part in it. */
+/** Draws its observations, rewards and ends; has every kind of observation. */
 const specs = {
   settings: {
     mean_length: t.float64(),
@@ -95,7 +95,7 @@ const dice = defineEnvironment({
   },
 });
 
-/** The same, simulated in arrays. */
+/** The same environment, simulated in arrays. */
 const diceInArrays = defineEnvironment({
   name: "dice-in-arrays",
   ...specs,
@@ -140,7 +140,7 @@ const diceInArrays = defineEnvironment({
 
 const observed = ["face", "odds", "table.cards", "table.bank", "table.open", "rolls", "text"];
 
-/** What is known of a slot after a step. */
+/** State of a slot after a step. */
 interface Told {
   readonly observation: Readonly<Record<string, unknown>>;
   readonly final: Readonly<Record<string, unknown>> | undefined;
@@ -243,7 +243,7 @@ function toldOf(observations: StepResult["observations"], slot: number, isSameSt
   };
 }
 
-/** One step: of each slot its bet, and whether it begins anew. */
+/** One step: each slot's bet, and true if it begins a new sequence. */
 const steps = fc.array(
   fc.record({
     bets: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 4, maxLength: 4 }),

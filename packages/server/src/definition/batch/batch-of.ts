@@ -32,7 +32,10 @@ type CreateBatch = (
   context: BatchContext<Values, Values, Specs>,
 ) => Awaitable<UntypedBatchEnvironment>;
 
-/** How the environments that `create` makes are joined as a batch; by `createBatch`, where there is one. */
+/**
+ * Returns how a world's environments are joined as a batch: by `createBatch` if defined, otherwise
+ * by `create`.
+ */
 export function batchOf(
   create: Create,
   createBatch: CreateBatch | undefined,
@@ -49,7 +52,7 @@ function batchedWorld(
   createBatch: CreateBatch | undefined,
 ): BatchedWorld {
   const { size, seeds: list, autoreset } = request;
-  // Those of an environment are never functions of settings.
+  // The specs of an environment are never functions of settings.
   const acted = actions as Specs;
   const { reward, ...observed } = observations as Specs;
   const observesDiscount = request.observesDiscount && !Object.hasOwn(observed, discountName);

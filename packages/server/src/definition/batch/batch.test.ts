@@ -12,7 +12,7 @@ import { refuse } from "../refuse.ts";
 import { optional } from "../settings.ts";
 import { required, type UntypedWorldDefinition } from "../world.ts";
 
-/** Ends at `goal`; 13 is an accident, 14 is refused before the step, 15 in it. */
+/** Ends at `goal`; 13 throws, 14 is refused before the step, 15 in it. */
 const counter = defineEnvironment({
   name: "counter",
   joinSettings: { goal: optional(t.int32()) },

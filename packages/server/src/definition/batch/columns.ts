@@ -11,7 +11,7 @@ import {
 import { place } from "../nested.ts";
 import { type ObservationChecks, sampleEvery } from "../observation-checks.ts";
 
-/** Fewer elements are copied faster one by one than by a call. */
+/** Smaller tensors are copied faster element by element than by a call. */
 const few = 16;
 
 interface Elements {
@@ -70,9 +70,9 @@ export class Column {
   }
 
   /**
-   * Checks what an environment returned for one slot.
+   * Validates an environment's value for one slot.
    *
-   * @returns What `write` takes: the value itself, or its elements.
+   * @returns The argument of `write`: the value itself, or its elements.
    * @throws TensorError if it does not fit the spec.
    */
   accept(value: unknown): unknown {
@@ -179,7 +179,7 @@ export class Column {
     this.write(slot, this.#isArray ? zeros : zeros[0]);
   }
 
-  /** Writes the row that another column of the same spec has for a slot. */
+  /** Copies a slot's row from another column of the same spec. */
   copyRow(other: Column, slot: number): void {
     this.#copy(other.#data, slot * this.#width, slot);
   }
@@ -196,7 +196,9 @@ export function columnsOf(
   );
 }
 
-/** The functions of `observe` for columns: each gives its tensor, as it is. */
+/**
+ * Returns the functions of `observe` for columns, each of which returns its tensor without a copy.
+ */
 export function observersOf(columns: readonly Column[]): Record<string, unknown> {
   const observers: Record<string, unknown> = {};
   for (const { path, tensor } of columns) {

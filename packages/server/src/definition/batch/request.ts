@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObservationChecks } from "../observation-checks.ts";
 
-/** When a slot whose sequence has ended begins the next one, in Gymnasium's words. */
+/** Policy for slots whose sequence has ended, named as in Gymnasium. */
 export type AutoresetMode = "next-step" | "same-step" | "disabled";
 
-/** What a join asks for when it asks for a batch. */
+/** Options of a join as a batch. */
 export interface BatchRequest {
   readonly size: number;
   readonly autoreset: AutoresetMode;
-  /** A seed for each slot. Without them slot 0 has the seed of the world, and each other the next one. */
+  /**
+   * A seed for each slot. Without them slot 0 has the seed of the world, and each other slot the
+   * next one.
+   */
   readonly seeds: BigUint64Array | undefined;
-  /** True if `discount` is observed though the environment has none of its own. */
+  /** True if `discount` is observed although the environment does not declare it. */
   readonly observesDiscount: boolean;
 }
 
 /** Slots that failed in one step. */
 export interface SlotFailures {
-  /** How many. */
+  /** Number of failed slots. */
   readonly count: number;
-  /** The first of them. */
+  /** Index of the first of them. */
   readonly slot: number;
-  /** What that one threw. */
+  /** Error of the first of them. */
   readonly error: Error;
 }
 
@@ -31,7 +34,7 @@ export interface SlotLimitsMs {
   readonly stepMs: number;
 }
 
-/** What a batch needs of the server. */
+/** The server, as a batch uses it. */
 export interface BatchHost {
   readonly checks: ObservationChecks;
   /** Elements of one tensor, of all slots together. */
@@ -39,6 +42,6 @@ export interface BatchHost {
   readonly limits: SlotLimitsMs;
   /** Calls back once; returns a function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
-  /** Reports slots whose environment failed and was made again. */
+  /** Reports slots whose environment failed and was recreated. */
   onFailed(failed: SlotFailures): void;
 }

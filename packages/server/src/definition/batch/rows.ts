@@ -10,20 +10,20 @@ const { first, mid, last } = stepTypes;
 
 const rewardSpec = t.float32();
 
-/** What the rows of a batch are made from. */
+/** Options of the rows of a batch. */
 export interface RowsOptions {
   readonly size: number;
   /** Observations of the environment, without its reward. */
   readonly specs: Specs;
   readonly checks: ObservationChecks;
-  /** True if the last observations of sequences are kept, as mode `same-step` does. */
+  /** True if the last observations of sequences are stored, as mode `same-step` requires. */
   readonly keepsFinal: boolean;
   readonly observesDiscount: boolean;
 }
 
 /**
- * What is observed of a batch: a row for each slot in one array for each name, overwritten by each step and sent as it
- * is.
+ * Observations of a batch: one array per name with a row for each slot, overwritten by each step
+ * and sent without a copy.
  */
 export class Rows {
   readonly #size: number;
@@ -32,12 +32,12 @@ export class Rows {
   readonly #stepType: Uint8Array;
   readonly #terminated: Uint8Array;
   readonly #truncated: Uint8Array;
-  /** How often each slot has failed. */
+  /** Number of failures of each slot. */
   readonly #failures: Uint32Array;
   readonly #finals: readonly Column[];
   readonly #returns: Float64Array;
   readonly #lengths: Lengths;
-  /** What was accepted of the observation of a slot, before any of it is written. */
+  /** Accepted values of a slot's observation, before any of them is written. */
   readonly #accepted: unknown[];
   readonly #observesDiscount: boolean;
 
@@ -89,7 +89,7 @@ export class Rows {
   }
 
   /**
-   * Writes what an environment returned for a slot.
+   * Writes an environment's observation of a slot.
    *
    * @throws TensorError if an observation does not fit its spec; then nothing is written.
    */
@@ -105,19 +105,19 @@ export class Rows {
     }
   }
 
-  /** A slot begins a sequence with its present observation. */
+  /** Records that a slot begins a sequence with its current observation. */
   begin(slot: number): void {
     this.#put(slot, first, 0, 0);
     this.#returns[slot] = 0;
     this.#lengths.clear(slot);
   }
 
-  /** A slot stays as it is. */
+  /** Records that a slot is unchanged. */
   hold(slot: number): void {
     this.reward[slot] = 0;
   }
 
-  /** A slot has made a step. */
+  /** Records a step of a slot. */
   step(slot: number, reward: number, state: SequenceState): void {
     if (this.#stepType[slot] === last) {
       // The sequence began in the same step that ended the one before.
@@ -132,7 +132,7 @@ export class Rows {
     this.#lengths.add(slot);
   }
 
-  /** Slots have made a step, whose rewards and ends (1 for an end) their author has written. */
+  /** Records steps of slots whose rewards and ends (1 for an end) the author has written. */
   stepMany(slots: Int32Array, terminated: Uint8Array, interrupted: Uint8Array): void {
     const reward = this.reward;
     const returns = this.#returns;
@@ -157,13 +157,15 @@ export class Rows {
     }
   }
 
-  /** A slot could not begin a sequence: one that is cut short before it has begun. */
+  /**
+   * Records that a slot could not begin a sequence: the sequence is cut short before it has begun.
+   */
   miss(slot: number): void {
     this.begin(slot);
     this.#put(slot, last, 0, 1);
   }
 
-  /** The environment of a slot has failed. */
+  /** Records that the environment of a slot has failed. */
   fail(slot: number): void {
     (this.#failures[slot] as number) += 1;
   }
@@ -175,7 +177,7 @@ export class Rows {
     this.#truncated[slot] = truncated;
   }
 
-  /** Keeps the present observation of a slot as the last of its sequence. */
+  /** Stores the current observation of a slot as the last of its sequence. */
   keepFinal(slot: number): void {
     for (let i = 0; i < this.#finals.length; i++) {
       (this.#finals[i] as Column).copyRow(this.#columns[i] as Column, slot);
@@ -186,7 +188,7 @@ export class Rows {
 /** The half of a 64-bit integer in memory that has its low bits. */
 const lowHalf = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 0 : 1;
 
-/** Counts as 64-bit integers, made without a bigint for each. */
+/** Counts as 64-bit integers, without a bigint for each. */
 class Lengths {
   readonly data: BigInt64Array;
   readonly #halves: Uint32Array;
@@ -212,9 +214,9 @@ class Lengths {
 }
 
 /**
- * The reward that an environment returned.
+ * Returns the reward of an environment's step.
  *
- * @throws TensorError unless it is a number that a float32 can hold.
+ * @throws TensorError if it is not a number that a float32 can represent.
  */
 export function rewardOf(reward: unknown): number {
   if (reward === undefined) {

@@ -3,9 +3,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { SlotActions } from "./actions.ts";
 import type { AutoresetMode } from "./request.ts";
 
-/** Which slots of a batch are in a sequence. */
+/** Tracks which slots of a batch are in a sequence. */
 export class Sequences {
-  /** 1 for each slot whose sequence has ended, and whose next one has not begun. */
+  /** 1 for each slot whose sequence has ended and whose next one has not begun. */
   readonly over: Uint8Array;
   readonly autoreset: AutoresetMode;
 
@@ -14,7 +14,7 @@ export class Sequences {
     this.autoreset = autoreset;
   }
 
-  /** True if a slot begins a sequence in a step, and does not act. */
+  /** Returns true if a slot begins a sequence in a step, and so does not act. */
   begins(slot: number, { mask, isResetAlone }: SlotActions): boolean {
     return mask?.[slot] === 1 || (!isResetAlone && this.over[slot] === 1);
   }

@@ -19,7 +19,7 @@ const batchSetting = "batch";
 /** The setting with a seed for each slot. */
 export const seedsSetting = "seeds";
 
-/** Settings of a join as a batch, beside those of the environment. */
+/** Settings of a join as a batch, in addition to those of the environment. */
 const batchSettings = {
   [batchSetting]: optional(t.int32({ min: 1 })),
   autoreset: withDefault(t.string(), "next-step"),
@@ -27,7 +27,10 @@ const batchSettings = {
   discount: withDefault(t.bool(), false),
 } as const;
 
-/** True if the settings of a join ask for a batch; an environment may have a setting of that name itself. */
+/**
+ * Returns true if the settings of a join request a batch; an environment may declare a setting of
+ * that name itself.
+ */
 export function asksForBatch(
   definition: UntypedWorldDefinition,
   settings: ReadonlyMap<string, PackedTensor>,
@@ -39,17 +42,20 @@ function canBatch({ batched, joinSettings = {} }: UntypedWorldDefinition): boole
   return batched !== undefined && !Object.hasOwn(joinSettings, batchSetting);
 }
 
-/** The settings that a join takes: those of a batch, too, where it can ask for one. */
+/**
+ * Returns the settings that a join accepts, including those of a batch if the world supports it.
+ */
 export function joinSettingsOf(definition: UntypedWorldDefinition): SettingSpecs {
   const { joinSettings = {} } = definition;
   return canBatch(definition) ? { ...batchSettings, ...joinSettings } : joinSettings;
 }
 
 /**
- * Reads what a join as a batch asks for.
+ * Reads the settings of a join as a batch.
  *
- * @returns The request, and the settings that are the environment's.
- * @throws DmEnvRpcError, TensorError if a setting is bad, or the environment has names that batches use.
+ * @returns The request, and the settings of the environment.
+ * @throws DmEnvRpcError, TensorError if a setting is invalid, or the environment has names that
+ *   batches use.
  */
 export function readBatch(
   definition: UntypedWorldDefinition,
@@ -94,7 +100,7 @@ export function readBatch(
   };
 }
 
-/** @throws DmEnvRpcError if settings with `seeds` have a `seed`, too. */
+/** @throws DmEnvRpcError if settings contain both `seeds` and `seed`. */
 export function refuseBoth(settings: Readonly<Record<string, unknown>>): void {
   if (settings[seedSetting] !== undefined) {
     throw wrong(`expected "${seedSetting}" or "${seedsSetting}", received both; send one of them`);
@@ -120,7 +126,7 @@ export function batchResetSettings(settings: SettingSpecs = {}): SettingSpecs {
   return { ...settings, [seedsSetting]: optional(t.uint64([-1])) };
 }
 
-/** A name of the environment's own that a batch uses for something else, with what it is. */
+/** Returns a name of the environment that batches reserve, and its kind. */
 function takenName(definition: UntypedWorldDefinition, mode: AutoresetMode): string | undefined {
   const { joinSettings = {}, resetSettings = {}, actions, observations } = definition;
   const find = (what: string, names: readonly string[], taken: readonly string[]) => {

@@ -27,13 +27,13 @@ import type { SlotSettings } from "./slot-settings.ts";
 
 type Values = SettingValues<SettingSpecs>;
 
-/** What a batch of environments is made from. */
+/** Options of a batch of environments. */
 export interface SlotBatchOptions {
   readonly host: BatchHost;
   readonly actions: Specs;
   readonly rows: Rows;
   readonly sequences: Sequences;
-  /** Makes the environment of a slot. */
+  /** Creates the environment of a slot. */
   make(joinSettings: Values, random: SeededRandom): Awaitable<UntypedEnvironment>;
   readonly settings: SlotSettings;
 }
@@ -43,14 +43,15 @@ interface Slot {
   readonly random: SeededRandom;
   /** Undefined once it has failed, until its next sequence begins. */
   environment: UntypedEnvironment | undefined;
-  /** What its environment's `validate` failed with. */
+  /** Error of its environment's `validate`. */
   fault: unknown;
 }
 
 /**
- * N environments behind one agent, each with a sequence, a seed and an end of its own (behaviours 70–72).
+ * N environments of one agent, each with a sequence, a seed and an end of its own (behaviours
+ * 70–72).
  *
- * The sequence of the world itself never ends by what its slots do.
+ * The ends of slots never end the sequence of the world itself.
  */
 export class SlotBatch {
   readonly #options: SlotBatchOptions;
@@ -69,7 +70,7 @@ export class SlotBatch {
   #firstFailed = 0;
   #firstError: Error | undefined;
   readonly observe: UntypedWorld["observe"];
-  /** That of slot 0; undefined if its environment has none. */
+  /** Picture of slot 0; undefined if its environment has none. */
   picture?: () => Picture;
 
   constructor(options: SlotBatchOptions) {
@@ -87,7 +88,7 @@ export class SlotBatch {
     }));
   }
 
-  /** Makes an environment for each slot; where one cannot be made, none is. */
+  /** Creates an environment for each slot, or none if one fails. */
   join(_agent: AgentId, settings: Values): Awaitable<void> {
     this.#joinSettings = settings;
     let failure: { readonly error: unknown } | undefined;
@@ -130,7 +131,7 @@ export class SlotBatch {
     });
   }
 
-  /** Ends what has been made. */
+  /** Closes the created environments. */
   destroy(): void {
     this.#isClosed = true;
     this.#calls.stop();
@@ -153,7 +154,7 @@ export class SlotBatch {
     }
   }
 
-  /** Nobody waits for the end of an environment: what it fails with is reported. */
+  /** Closes an environment without awaiting it; its error is reported. */
   #close(slot: number, environment: UntypedEnvironment): void {
     const report = (error: unknown): void =>
       this.#options.host.onFailed({ count: 1, slot, error: errorOf(error) });
@@ -210,7 +211,10 @@ export class SlotBatch {
     return this.#over();
   }
 
-  /** @param isInStep True if the sequence before has ended in the present step, which is what is told of the slot. */
+  /**
+   * @param isInStep True if the previous sequence ended in the current step, whose end is then
+   *   reported.
+   */
   #begin(slot: number, settings: Values, isInStep: boolean): void {
     const of = this.#slots[slot] as Slot;
     const failed = (error: unknown): void => this.#failToBegin(slot, error, isInStep);
@@ -255,7 +259,7 @@ export class SlotBatch {
     }
   }
 
-  /** @throws TensorError if what the environment returned does not fit its specs. */
+  /** @throws TensorError if the environment's result does not fit its specs. */
   #acted(slot: number, { observation, reward, state = "running" }: EnvironmentStep<Specs>): void {
     const earned = rewardOf(reward);
     this.#rows.observe(slot, observation);
@@ -273,7 +277,10 @@ export class SlotBatch {
     }
   }
 
-  /** The environment of a slot has failed: its sequence is cut short with its last observation (behaviour 72). */
+  /**
+   * Handles a failed environment: the sequence of its slot is cut short with the last observation
+   * (behaviour 72).
+   */
   #failStep(slot: number, error: unknown): void {
     this.#fail(slot, error);
     this.#rows.step(slot, 0, "interrupted");

@@ -2,19 +2,19 @@
 import { type Awaitable, isPromiseLike } from "../awaitable.ts";
 import type { BatchHost, SlotLimitsMs } from "./request.ts";
 
-/** What comes of a call of the author's code. */
+/** Callbacks for the outcome of an author call. */
 export interface Outcome<T> {
   readonly limit: keyof SlotLimitsMs;
   readonly use: (value: T) => void;
-  /** Takes what the call or `use` throws, and the error of a promise that is overdue. */
+  /** Receives an error of the call or of `use`, and the error of an overdue promise. */
   readonly failed: (error: unknown) => void;
-  /** Takes the value of a promise that was given up. */
+  /** Receives the value of a promise that resolved too late. */
   readonly late?: (value: T) => void;
 }
 
 /**
- * The author's calls of one transition of a batch: slots do not wait for each other, and the transition is over when
- * all of them are.
+ * Author calls of one transition of a batch: slots do not wait for each other, and the transition
+ * ends when all calls have.
  */
 export class SlotCalls {
   readonly #host: BatchHost;
@@ -26,7 +26,7 @@ export class SlotCalls {
     this.#host = host;
   }
 
-  /** Calls the author's code; `use` or `failed` follows, now or later. */
+  /** Makes an author call; `use` or `failed` follows, synchronously or later. */
   call<T>(run: () => Awaitable<T>, outcome: Outcome<T>): void {
     let result: Awaitable<T>;
     try {
@@ -42,7 +42,7 @@ export class SlotCalls {
     this.wait(result, outcome);
   }
 
-  /** Waits for a promise of the author's. */
+  /** Waits for a promise of an author call. */
   wait<T>(result: PromiseLike<T>, { limit, use, failed, late }: Outcome<T>): void {
     const limitMs = this.#host.limits[limit];
     const settle = (finish: () => void): void => {
@@ -52,7 +52,7 @@ export class SlotCalls {
       } catch (error) {
         failed(error);
       }
-      // What came of it may be pending by now.
+      // `use` may have started another pending call.
       this.#pending.delete(cancel);
       if (this.#pending.size === 0) {
         this.#resolve?.();
@@ -80,7 +80,7 @@ export class SlotCalls {
     );
   }
 
-  /** Calls back when no promise is pending: now, or later. */
+  /** Calls `finish` when no promise is pending: now, or later. */
   settled(finish: () => void): Awaitable<void> {
     if (this.#pending.size === 0) {
       finish();
@@ -94,7 +94,7 @@ export class SlotCalls {
     });
   }
 
-  /** Gives up what is pending. */
+  /** Abandons pending calls. */
   stop(): void {
     for (const cancel of this.#pending) {
       cancel();

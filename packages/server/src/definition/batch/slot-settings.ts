@@ -6,10 +6,10 @@ import { refuseBoth, seedsOf, seedsSetting } from "./settings.ts";
 
 type Values = SettingValues<SettingSpecs>;
 
-/** What the settings of slots are made from. */
+/** Options of SlotSettings. */
 export interface SlotSettingsOptions {
   readonly size: number;
-  /** The batch's own random source: slot 0 has its seed, and each other the next one. */
+  /** Random source of the batch: slot 0 has its seed, and each other slot the next one. */
   readonly random: SeededRandom;
   /** A seed for each slot instead. */
   readonly list: BigUint64Array | undefined;
@@ -17,16 +17,19 @@ export interface SlotSettingsOptions {
   readonly resetSettings: SettingSpecs;
 }
 
-/** The settings of a batch's slots, and their random sources: each slot has those of the environment alone with its seed. */
+/**
+ * Settings and random sources of a batch's slots: each slot has those of the environment alone with
+ * its seed.
+ */
 export class SlotSettings {
   readonly #random: SeededRandom;
   readonly #sources: readonly Reseedable[];
   readonly #joinSeed: Setting | undefined;
   readonly #resetSeed: Setting | undefined;
   #list: BigUint64Array | undefined;
-  /** True if a reset gave a list that no sequence has begun with. */
+  /** True if a reset set a list that no sequence has used yet. */
   #isListNew = false;
-  /** What resets of the agent have changed since it joined. */
+  /** Settings that the agent's resets have changed since it joined. */
   #changed: Values = {};
 
   constructor({ size, random, list, joinSettings, resetSettings }: SlotSettingsOptions) {
@@ -53,9 +56,9 @@ export class SlotSettings {
   }
 
   /**
-   * Takes the settings of the agent's reset, for the sequences that begin at its next step.
+   * Applies the settings of the agent's reset to the sequences that begin at its next step.
    *
-   * @throws DmEnvRpcError unless there is a seed for each slot, or one, or none.
+   * @throws DmEnvRpcError unless there is a seed for each slot, one seed, or none.
    */
   change(settings: Values): void {
     const { [seedsSetting]: list, ...others } = settings;
@@ -70,13 +73,13 @@ export class SlotSettings {
     this.#changed = { ...this.#changed, ...others };
   }
 
-  /** What resets have changed, for sequences that begin by themselves. */
+  /** Changed settings, for sequences that begin by themselves. */
   get changed(): Values {
     return this.#changed;
   }
 
   /**
-   * Seeds the slots anew, where that is due.
+   * Seeds the slots if a seed was set.
    *
    * @returns The reset settings of a slot: as if it were reset alone, with its own seed.
    */
@@ -89,7 +92,7 @@ export class SlotSettings {
         source.reseed(this.#seedOf(slot));
       }
     }
-    // A seed is for one sequence: the others go on with the numbers that follow.
+    // A seed applies to one sequence: later ones continue with the random source.
     const { [seedSetting]: seed, ...others } = this.#changed;
     const isSeeded = seed !== undefined || this.#isListNew;
     this.#isListNew = false;
@@ -98,7 +101,7 @@ export class SlotSettings {
   }
 
   /**
-   * Seeds a slot that begins while others go on, if there is a seed.
+   * Seeds a slot that begins a sequence while others continue, if there is a seed.
    *
    * @returns Its reset settings: as if it were reset alone.
    */

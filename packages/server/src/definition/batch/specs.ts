@@ -30,7 +30,7 @@ export const stepTypes: { readonly first: 0; readonly mid: 1; readonly last: 2 }
   last: 2,
 };
 
-/** What is observed of every slot beside the observations of its environment. */
+/** Observations of every slot in addition to those of its environment. */
 export const slotSpecs: Specs = {
   step_type: t.uint8({ min: 0, max: 2 }),
   terminated: t.bool(),
