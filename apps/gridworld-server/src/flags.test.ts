@@ -40,12 +40,13 @@ describe("flags", () => {
       graceMs: 1,
     });
     const matchmaking =
-      "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --max-agents 9 --matchmaker-token t --matchmaker-ca m";
+      "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --region north --max-agents 9 --matchmaker-token t --matchmaker-ca m";
     expect(readFlags(matchmaking.split(" "))).toMatchObject({
       destroy: "force",
       matchmaking: {
         matchmakers: ["a:1", "b:2"],
         advertise: "c:3",
+        region: "north",
         maxAgents: 9,
         token: "t",
         ca: "m",

@@ -25,6 +25,7 @@ export interface MatchmakingFlags {
    * Address of this server for the matchmaker and the agents. Default: the one that it listens on.
    */
   readonly advertise: string | undefined;
+  readonly region: string | undefined;
   readonly maxAgents: number;
   /** Files with the credentials for the matchmaker and the authorities to trust. */
   readonly token: string | undefined;
@@ -91,6 +92,7 @@ matchmaking
                          sends agents. Repeat it for matchmakers that share a store
   --advertise ADDRESS    address at which the matchmaker and the agents reach this
                          server; needed with --host 0.0.0.0 or ::
+  --region NAME          region of this server, to which tickets have latencies
   --max-agents N         agents that the matchmaker may send at a time (1000)
   --matchmaker-token FILE
                          sends the token in this file to the matchmaker, together with
@@ -117,6 +119,7 @@ const options = {
   "grace-ms": { type: "string", default: "5000" },
   matchmaker: { type: "string", multiple: true },
   advertise: { type: "string" },
+  region: { type: "string" },
   "max-agents": { type: "string" },
   "matchmaker-token": { type: "string" },
   "matchmaker-ca": { type: "string" },
@@ -180,6 +183,7 @@ function parse(args: readonly string[]) {
 
 const onlyWithMatchmaker = [
   "advertise",
+  "region",
   "max-agents",
   "matchmaker-token",
   "matchmaker-ca",
@@ -203,6 +207,7 @@ function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undef
   return {
     matchmakers: matchmakers.map((address) => checkedAddress("--matchmaker", address)),
     advertise: advertise === undefined ? undefined : checkedAddress("--advertise", advertise),
+    region: values.region,
     maxAgents: integer("--max-agents", values["max-agents"] ?? "1000", 1, 1_000_000),
     token: values["matchmaker-token"],
     ca: values["matchmaker-ca"],

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
+import { milliseconds } from "./durations.ts";
 import { invalid, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";
 import { matchData } from "./match-data.ts";
-import { milliseconds } from "./profile.ts";
 
 const maxPools = 100;
 const maxPrecreated = 1_000;
@@ -61,13 +62,39 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
     reset_every: policy?.resetEvery,
     destroy_when_idle_for: policy?.destroyWhenIdleFor,
     drain_timeout: policy?.drainTimeout,
+    "latency_limit.drop_after": profile.latencyLimit?.dropAfter,
+    ...dropsOf(profile),
   })) {
     if (duration !== undefined && milliseconds(duration) === undefined) {
       throw invalid(name, "a time longer than none", `${duration.seconds} s`);
+    }
+  }
+  for (const [name, value] of Object.entries({
+    max_ms: profile.latencyLimit?.maxMs,
+    widen_per_second: profile.latencyLimit?.widenPerSecond,
+  })) {
+    if (value !== undefined && !(value >= 0)) {
+      throw invalid(`latency_limit.${name}`, "a number of at least 0", String(value));
     }
   }
   const { seats } = matchFunctionOf(profile, functions);
   if (profile.seats > 0 && profile.seats < seats) {
     throw invalid("seats", `at least the ${seats} that a match fills`, String(profile.seats));
   }
+}
+
+/** The times after which filters of pools are dropped, by the pool and what they filter by. */
+function dropsOf({ pools }: MatchProfile): Record<string, Duration | undefined> {
+  const drops: Record<string, Duration | undefined> = {};
+  for (const { name, doubleRangeFilters, stringEqualsFilters, tagPresentFilters } of pools) {
+    const filters = [
+      ...doubleRangeFilters.map(({ doubleArg, dropAfter }) => [doubleArg, dropAfter] as const),
+      ...stringEqualsFilters.map(({ stringArg, dropAfter }) => [stringArg, dropAfter] as const),
+      ...tagPresentFilters.map(({ tag, dropAfter }) => [tag, dropAfter] as const),
+    ];
+    for (const [arg, dropAfter] of filters) {
+      drops[`pool "${shorten(name)}": drop_after of "${shorten(arg)}"`] = dropAfter;
+    }
+  }
+  return drops;
 }

@@ -1,31 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import {
   type DoubleRangeFilter,
   DoubleRangeFilter_Exclude as Exclude,
   type Pool,
 } from "@dm-env-rpc/protocol/matchmaker";
+import { milliseconds } from "./durations.ts";
 import { invalid } from "./errors.ts";
 import type { SearchFields } from "./model.ts";
 
-/** Whether a ticket is in a pool. */
-export type PoolFilter = (search: SearchFields) => boolean;
+/** Returns the waiting time in milliseconds after which a ticket is in a pool: 0 for at once, infinite for never. */
+export type PoolFilter = (search: SearchFields) => number;
+
+const never = Number.POSITIVE_INFINITY;
 
 /** Makes the test of a pool: a ticket must pass all of its filters. A field that a ticket lacks passes none. */
 export function poolFilter(pool: Pool): PoolFilter {
   const tests: readonly PoolFilter[] = [
-    ...pool.doubleRangeFilters.map(rangeFilter),
-    ...pool.stringEqualsFilters.map(
-      ({ stringArg, value }): PoolFilter =>
-        ({ strings }) =>
-          Object.hasOwn(strings, stringArg) && strings[stringArg] === value,
-    ),
-    ...pool.tagPresentFilters.map(
-      ({ tag }): PoolFilter =>
-        ({ tags }) =>
-          tags.includes(tag),
-    ),
+    ...pool.doubleRangeFilters.map((filter) => dropped(rangeFilter(filter), filter)),
+    ...pool.stringEqualsFilters.map((filter) => {
+      const { stringArg, value } = filter;
+      const equals: PoolFilter = ({ strings }) =>
+        Object.hasOwn(strings, stringArg) && strings[stringArg] === value ? 0 : never;
+      return dropped(equals, filter);
+    }),
+    ...pool.tagPresentFilters.map((filter) => {
+      const isPresent: PoolFilter = ({ tags }) => (tags.includes(filter.tag) ? 0 : never);
+      return dropped(isPresent, filter);
+    }),
   ];
-  return (search) => tests.every((test) => test(search));
+  return (search) => {
+    let afterMs = 0;
+    for (const test of tests) {
+      afterMs = Math.max(afterMs, test(search));
+      if (afterMs === never) {
+        return never;
+      }
+    }
+    return afterMs;
+  };
+}
+
+/** A filter that does not apply after a time. */
+function dropped(
+  filter: PoolFilter,
+  { dropAfter }: { readonly dropAfter?: Duration | undefined },
+): PoolFilter {
+  const dropMs = milliseconds(dropAfter);
+  return dropMs === undefined ? filter : (search) => Math.min(dropMs, filter(search));
 }
 
 function rangeFilter({
@@ -33,15 +56,20 @@ function rangeFilter({
   min = Number.NEGATIVE_INFINITY,
   max = Number.POSITIVE_INFINITY,
   exclude,
+  widenPerSecond,
 }: DoubleRangeFilter): PoolFilter {
   const openBelow = exclude === Exclude.MIN || exclude === Exclude.BOTH;
   const openAbove = exclude === Exclude.MAX || exclude === Exclude.BOTH;
   return ({ doubles }) => {
     if (!Object.hasOwn(doubles, doubleArg)) {
-      return false;
+      return never;
     }
     const value = doubles[doubleArg] ?? Number.NaN;
-    return (openBelow ? value > min : value >= min) && (openAbove ? value < max : value <= max);
+    if ((openBelow ? value > min : value >= min) && (openAbove ? value < max : value <= max)) {
+      return 0;
+    }
+    const distance = Math.max(min - value, value - max);
+    return widenPerSecond > 0 ? (distance / widenPerSecond) * 1_000 : never;
   };
 }
 
@@ -52,7 +80,14 @@ function rangeFilter({
  */
 export function checkPool(pool: Pool): void {
   const where = `pool "${pool.name}"`;
-  for (const { doubleArg, min, max, exclude } of pool.doubleRangeFilters) {
+  for (const { doubleArg, min, max, exclude, widenPerSecond } of pool.doubleRangeFilters) {
+    if (!(widenPerSecond >= 0)) {
+      throw invalid(
+        `${where}: widen_per_second of "${doubleArg}"`,
+        "a number of at least 0",
+        String(widenPerSecond),
+      );
+    }
     if (doubleArg === "") {
       throw invalid(`${where}: double_arg`, "the name of a double", "none");
     }

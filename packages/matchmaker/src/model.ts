@@ -64,6 +64,10 @@ export interface Ticket {
   readonly profile: string;
   /** Agents that it is for; undefined for one. */
   readonly partySize?: number | undefined;
+  /** Round-trip times to regions; undefined where it has none. */
+  readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
+  /** Undefined for 0. */
+  readonly priority?: number | undefined;
   /** Who created it, where `authorize` tells callers apart. */
   readonly owner?: string | undefined;
   /** Who it counts for: an identity, or a network address. */
@@ -101,6 +105,8 @@ export interface ServerRecord {
   readonly maxWorlds: number;
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
+  /** Undefined where it named none. */
+  readonly region?: string | undefined;
   /** SHA-256 of the secret that it registered with, as hexadecimal digits; none where its id is anybody's. */
   readonly secretHash?: string | undefined;
   /** It admits nobody without a join token, and reports whose are in its worlds. */

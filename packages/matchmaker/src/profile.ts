@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
-import type { Duration } from "@bufbuild/protobuf/wkt";
 import {
   DestroyMode,
   LostPolicy,
@@ -9,9 +8,11 @@ import {
   MatchProfileSchema,
   Placement,
 } from "@dm-env-rpc/protocol/matchmaker";
+import { milliseconds } from "./durations.ts";
 import { type PoolFilter, poolFilter } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions, ProfileMatch } from "./functions/profile-function.ts";
+import { type LatencyLimit, latencyLimitOf } from "./latency.ts";
 import { matchData } from "./match-data.ts";
 import type { MatchData, ProfileRecord } from "./model.ts";
 
@@ -35,7 +36,7 @@ export type PlacementPolicy = "packed" | "spread-worlds" | "spread-agents";
 /** A match profile, ready for use. */
 export interface Profile {
   readonly name: string;
-  readonly pools: readonly { readonly name: string; readonly fits: PoolFilter }[];
+  readonly pools: readonly { readonly name: string; readonly fitsAfterMs: PoolFilter }[];
   readonly match: ProfileMatch;
   /** The seats of a world. */
   readonly seats: number;
@@ -43,6 +44,8 @@ export interface Profile {
   readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
+  /** Undefined where its matches are placed in any region. */
+  readonly latencyLimit: LatencyLimit | undefined;
   /** A CreateWorldRequest's settings. */
   readonly settings: MatchProfile["worldSettings"];
   readonly policy: WorldPolicy;
@@ -71,7 +74,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
   const policy = message.worldPolicy;
   return {
     name: message.name,
-    pools: message.pools.map((pool) => ({ name: pool.name, fits: poolFilter(pool) })),
+    pools: message.pools.map((pool) => ({ name: pool.name, fitsAfterMs: poolFilter(pool) })),
     match: match.match,
     poolOfTeam: match.poolOfTeam,
     roleOfTeam: match.roleOfTeam ?? new Map(),
@@ -80,6 +83,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     largestParty: match.largestParty,
     worldType: message.worldType,
     placement: placements.get(message.placement) ?? "packed",
+    latencyLimit: message.latencyLimit && latencyLimitOf(message.latencyLimit),
     settings: message.worldSettings,
     policy: {
       resetAfterSequences: positive(policy?.resetAfterSequences),
@@ -126,15 +130,6 @@ export function profileRecord(message: MatchProfile): ProfileRecord {
 /** The message of a record. */
 export function profileMessage(record: ProfileRecord): MatchProfile {
   return fromBinary(MatchProfileSchema, base64Decode(record.message));
-}
-
-/** A duration in milliseconds; undefined where there is none, or nothing of it. */
-export function milliseconds(duration: Duration | undefined): number | undefined {
-  if (duration === undefined) {
-    return undefined;
-  }
-  const ms = Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
-  return ms > 0 ? ms : undefined;
 }
 
 function positive(count: number | undefined): number | undefined {

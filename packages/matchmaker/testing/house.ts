@@ -116,6 +116,7 @@ export class House implements AsyncDisposable {
       address: server.address,
       capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
       worldTypes: [...server.worldTypes],
+      region: server.region,
       joinTokens: true,
       worlds: reports(server),
     };

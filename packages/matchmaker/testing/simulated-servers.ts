@@ -20,6 +20,7 @@ export class SimulatedServer {
   readonly maxWorlds: number;
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
+  readonly region: string;
   readonly worlds: Map<string, SimulatedWorld> = new Map();
   /** Whether anybody answers. */
   isUp = true;
@@ -38,6 +39,7 @@ export class SimulatedServer {
       maxWorlds = 10,
       maxAgents = 40,
       worldTypes = ["gridworld"] as readonly string[],
+      region = "",
     } = {},
   ) {
     this.id = id;
@@ -45,6 +47,7 @@ export class SimulatedServer {
     this.maxWorlds = maxWorlds;
     this.maxAgents = maxAgents;
     this.worldTypes = worldTypes;
+    this.region = region;
   }
 
   create(type: string, premade = false): string {

@@ -37,6 +37,10 @@ export interface TicketInit {
   readonly profile?: string | undefined;
   /** Agents that the ticket is for: they play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
+  /** Round-trip times to the regions of servers, in milliseconds. Default: every region will do. */
+  readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
+  /** Tickets of a higher priority are matched first; where callers have roles, operators alone set it. Default 0. */
+  readonly priority?: number | undefined;
 }
 
 /** Where a ticket's agent joins. */
@@ -178,6 +182,8 @@ export function matchmakerClient(
       extensions: { ...ticket.extensions },
       profile: ticket.profile ?? "",
       partySize: ticket.partySize ?? 1,
+      latenciesMs: { ...ticket.latenciesMs },
+      priority: ticket.priority ?? 0,
     };
     let isOpen = true;
     // Leaving a stream's iteration does not end the stream.

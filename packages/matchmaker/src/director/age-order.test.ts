@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 import { skillWindow } from "../functions/skill-window.ts";
 import { AgeOrder } from "./age-order.ts";
 
@@ -31,7 +31,7 @@ it("tickets are in the order of age, however they come and go, and the list is t
           order.add(added);
           known.set(added.id, added);
         }
-        expect(order.list).toEqual([...known.values()].sort(byAge));
+        expect(order.list).toEqual([...known.values()].sort(byTurn));
         expect(order.list).toBe(order.list);
         expect(order.size).toBe(known.size);
       }

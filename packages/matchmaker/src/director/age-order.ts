@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 
-/** Tickets in the order of their age, which changes with each ticket: a look that finds no change costs nothing. */
+/** Tickets in their turn, by priority and age, which changes with each ticket: a look that finds no change costs nothing. */
 export class AgeOrder {
   readonly #tickets = new Map<string, WaitingTicket>();
   /** All of them, the oldest first; undefined after a change. */
@@ -11,7 +11,7 @@ export class AgeOrder {
   #newest: WaitingTicket | undefined;
 
   add(ticket: WaitingTicket): void {
-    const isLast = this.#newest === undefined || byAge(this.#newest, ticket) < 0;
+    const isLast = this.#newest === undefined || byTurn(this.#newest, ticket) < 0;
     if (isLast) {
       this.#newest = ticket;
     } else {
@@ -27,6 +27,10 @@ export class AgeOrder {
     }
   }
 
+  has(id: string): boolean {
+    return this.#tickets.has(id);
+  }
+
   get size(): number {
     return this.#tickets.size;
   }
@@ -38,7 +42,7 @@ export class AgeOrder {
     }
     const list = [...this.#tickets.values()];
     if (!this.#isInOrder) {
-      list.sort(byAge);
+      list.sort(byTurn);
       this.#tickets.clear();
       for (const ticket of list) {
         this.#tickets.set(ticket.id, ticket);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { byAge, type WaitingTicket } from "../functions/match-function.ts";
+import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 import { partySizeOf } from "../functions/parties.ts";
+import { acceptsRegion } from "../latency.ts";
 import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
@@ -73,6 +74,10 @@ async function fill(
   if (context.isSuspect(world.value.serverId)) {
     return;
   }
+  const { latencyLimit } = profile;
+  const region = replica.get("server", world.value.serverId)?.value.region ?? "";
+  const isAccepted = (ticket: WaitingTicket): boolean =>
+    latencyLimit === undefined || acceptsRegion(latencyLimit, ticket, region, replica.now());
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
   let free = freeSeats(world.value, match.value, agentsIn(world.value));
@@ -81,7 +86,16 @@ async function fill(
     const pool = profile.poolOfTeam.get(team);
     for (;;) {
       const room = Math.min(free, vacancies.filter((vacant) => vacant === team).length);
-      const ticket = room <= 0 ? undefined : take(context, pools, pool, used, room);
+      const ticket =
+        room <= 0
+          ? undefined
+          : take(
+              context,
+              pools,
+              pool,
+              used,
+              (waiting) => partySizeOf(waiting) <= room && isAccepted(waiting),
+            );
       if (ticket === undefined) {
         break;
       }
@@ -145,24 +159,23 @@ async function fill(
 }
 
 /**
- * The ticket that has waited longest, of one pool or of all, that is not in use and has at most `room` agents. It may be in
- * other pools, too.
+ * The ticket that has waited longest, of one pool or of all, that is not in use and fits. It may be in other pools, too.
  */
 function take(
   { replica, matchIndex }: DirectorContext,
   pools: Map<string, WaitingTicket[]>,
   pool: string | undefined,
   used: ReadonlySet<string>,
-  room: number,
+  fits: (ticket: WaitingTicket) => boolean,
 ): Stored<Ticket> | undefined {
   for (;;) {
     const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
     let best: { readonly tickets: WaitingTicket[]; readonly at: number } | undefined;
     let ticket: WaitingTicket | undefined;
     for (const tickets of candidates) {
-      const at = tickets.findIndex((waiting) => partySizeOf(waiting) <= room);
+      const at = tickets.findIndex(fits);
       const first = tickets[at];
-      if (first !== undefined && (ticket === undefined || byAge(first, ticket) < 0)) {
+      if (first !== undefined && (ticket === undefined || byTurn(first, ticket) < 0)) {
         best = { tickets, at };
         ticket = first;
       }

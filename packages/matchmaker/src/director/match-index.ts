@@ -7,6 +7,7 @@ import { hasEnded, type Ticket, type World } from "../model.ts";
 import { type Profile, profileMessage, profileOf } from "../profile.ts";
 import type { Replica, ReplicaChange } from "../replica.ts";
 import { AgeOrder } from "./age-order.ts";
+import { DueQueue } from "./due-queue.ts";
 
 /** What a server carries. */
 export interface Load {
@@ -14,11 +15,18 @@ export interface Load {
   seats: number;
 }
 
+/** The waiting tickets of a pool. */
+interface PoolTickets {
+  readonly order: AgeOrder;
+  /** Tickets that its filters let in once they have waited for longer. */
+  readonly later: DueQueue;
+}
+
 /** Indexes of the replica that the director reads. They are updated with each change of the replica. */
 export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
   /** Waiting tickets by profile and pool. */
-  readonly #pools = new Map<string, Map<string, AgeOrder>>();
+  readonly #pools = new Map<string, Map<string, PoolTickets>>();
   /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
   /** Tickets that wait, and that nobody follows now. */
@@ -47,11 +55,13 @@ export class MatchIndex {
   readonly reported: Set<string> = new Set();
   readonly #functions: MatchFunctions;
   readonly #emit: Emit;
+  readonly #now: () => number;
   readonly #stop: () => void;
 
   constructor(replica: Replica, functions: MatchFunctions, emit: Emit) {
     this.#functions = functions;
     this.#emit = emit;
+    this.#now = () => replica.now();
     for (const kind of ["profile", "world", "match", "ticket", "report"] as const) {
       for (const [id, { value }] of replica.table(kind)) {
         this.#onChange({ kind, id, before: undefined, after: value } as ReplicaChange);
@@ -80,13 +90,25 @@ export class MatchIndex {
     }
     let isEmpty = true;
     const sorted = new Map<string, readonly WaitingTicket[]>();
-    for (const [name, tickets] of pools) {
-      if (tickets.size > 0) {
+    for (const [name, { order, later }] of pools) {
+      for (const id of later.takeDue(this.#now())) {
+        const ticket = this.waiting.get(id);
+        if (ticket !== undefined) {
+          order.add(ticket);
+        }
+      }
+      if (order.size > 0) {
         isEmpty = false;
       }
-      sorted.set(name, tickets.list);
+      sorted.set(name, order.list);
     }
     return isEmpty ? undefined : sorted;
+  }
+
+  /** Returns true if a ticket is in a pool of a profile. */
+  isInPools(profile: string, ticketId: string): boolean {
+    const pools = [...(this.#pools.get(profile)?.values() ?? [])];
+    return pools.some(({ order }) => order.has(ticketId));
   }
 
   #onChange(change: ReplicaChange): void {
@@ -141,8 +163,9 @@ export class MatchIndex {
     if (waited) {
       this.waiting.delete(id);
       for (const pools of this.#pools.values()) {
-        for (const pool of pools.values()) {
-          pool.delete(id);
+        for (const { order, later } of pools.values()) {
+          order.delete(id);
+          later.delete(id);
         }
       }
     }
@@ -169,9 +192,13 @@ export class MatchIndex {
       return;
     }
     const pools = this.#pools.get(profile.name);
-    for (const { name, fits } of profile.pools) {
-      if (fits(ticket.search)) {
-        pools?.get(name)?.add(ticket);
+    for (const { name, fitsAfterMs } of profile.pools) {
+      const dueMs = ticket.createdMs + fitsAfterMs(ticket.search);
+      const pool = pools?.get(name);
+      if (dueMs <= Math.max(this.#now(), ticket.createdMs)) {
+        pool?.order.add(ticket);
+      } else if (dueMs < Number.POSITIVE_INFINITY) {
+        pool?.later.set(ticket.id, dueMs);
       }
     }
   }
@@ -186,7 +213,12 @@ export class MatchIndex {
     try {
       const profile = profileOf(profileMessage({ name, message }), this.#functions);
       this.profiles.set(name, profile);
-      this.#pools.set(name, new Map(profile.pools.map((pool) => [pool.name, new AgeOrder()])));
+      this.#pools.set(
+        name,
+        new Map(
+          profile.pools.map(({ name }) => [name, { order: new AgeOrder(), later: new DueQueue() }]),
+        ),
+      );
       for (const ticket of this.waiting.values()) {
         this.#sort(profile, ticket);
       }

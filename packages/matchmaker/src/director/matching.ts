@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
-import type { Match, Ticket, World } from "../model.ts";
+import { acceptsRegion, regionsFor } from "../latency.ts";
+import type { Match, ServerRecord, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import { put } from "../replica.ts";
 import { type Change, keyText, type Stored } from "../store/store.ts";
@@ -8,7 +9,7 @@ import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from
 import { type DirectorContext, leading, type Proposal } from "./context.ts";
 import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
-import { chosenOf, propose } from "./proposals.ts";
+import { chosenOf, propose, proposeByRegion } from "./proposals.ts";
 
 /** Matches that are committed at once. */
 const batchSize = 50;
@@ -44,10 +45,17 @@ export async function makeMatches(
     spares.set(profile.name, ready.reverse());
     const room = placement.room(profile) + ready.length;
     const most = Math.min(room, settings.maxMatchesPerTick);
+    const { latencyLimit } = profile;
     const { isCustom, run } = profile.match;
-    const proposed = isCustom
-      ? runs.take(profile, run, most)
-      : propose(context, profile, run, most);
+    let proposed: readonly Proposal[];
+    if (isCustom) {
+      proposed = runs.take(profile, run, most);
+    } else if (latencyLimit === undefined) {
+      proposed = propose(context, profile, run, most);
+    } else {
+      const rooms = roomByRegion(context, placement, profile, ready);
+      proposed = proposeByRegion(context, profile, latencyLimit, run, rooms);
+    }
     // A function of the operator's own is asked again once its matches are made.
     if (proposed.length > 0 && (isCustom || proposed.length === settings.maxMatchesPerTick)) {
       isMore = true;
@@ -143,6 +151,31 @@ function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] 
   return found;
 }
 
+/** The number of matches of a profile that each region has room for. */
+function roomByRegion(
+  context: DirectorContext,
+  placement: Placement,
+  profile: Profile,
+  ready: readonly Stored<World>[],
+): Map<string, number> {
+  const rooms = new Map<string, number>();
+  const add = (region: string, room: number): void => {
+    const sum = (rooms.get(region) ?? 0) + room;
+    rooms.set(region, Math.min(sum, context.settings.maxMatchesPerTick));
+  };
+  for (const region of placement.regionsFor(profile.worldType)) {
+    add(region, placement.room(profile, region));
+  }
+  for (const { value } of ready) {
+    add(regionOf(context, value), 1);
+  }
+  return rooms;
+}
+
+function regionOf({ replica }: DirectorContext, { serverId }: World): string {
+  return replica.get("server", serverId)?.value.region ?? "";
+}
+
 async function planFor(
   context: DirectorContext,
   placement: Placement,
@@ -154,8 +187,21 @@ async function planFor(
   if (profile === undefined) {
     return undefined;
   }
-  const ready = spares.get(profile.name);
-  for (let spare = ready?.pop(); spare !== undefined; spare = ready?.pop()) {
+  const { latencyLimit } = profile;
+  const nowMs = context.replica.now();
+  const tickets = Object.values(proposal.teams).flatMap((team) =>
+    team.flatMap(({ id }) => context.matchIndex.waiting.get(id) ?? []),
+  );
+  const isAccepted = (region: string): boolean =>
+    latencyLimit === undefined ||
+    tickets.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
+  const ready = spares.get(profile.name) ?? [];
+  for (let at = ready.length - 1; at >= 0; at--) {
+    const spare = ready[at];
+    if (spare === undefined || !isAccepted(regionOf(context, spare.value))) {
+      continue;
+    }
+    ready.splice(at, 1);
     const key = keyText(worldKey(spare.value));
     // Another profile may have used it.
     if (used.has(key)) {
@@ -164,7 +210,17 @@ async function planFor(
     used.add(key);
     return await planInSpare(context, profile, proposal, spare);
   }
-  return planOnServer(context, placement, profile, proposal);
+  if (latencyLimit === undefined) {
+    return planOnServer(context, profile, proposal, placement.take(profile));
+  }
+  const regions = placement.regionsFor(profile.worldType);
+  for (const region of regionsFor(latencyLimit, tickets, regions, nowMs)) {
+    const server = placement.take(profile, region);
+    if (server !== undefined) {
+      return planOnServer(context, profile, proposal, server);
+    }
+  }
+  return undefined;
 }
 
 function worldKey({ id }: World): { readonly kind: "world"; readonly id: string } {
@@ -210,12 +266,11 @@ async function planInSpare(
 /** A match whose world is still to be created. */
 function planOnServer(
   context: DirectorContext,
-  placement: Placement,
   profile: Profile,
   proposal: Proposal,
+  server: ServerRecord | undefined,
 ): Plan | undefined {
   const { replica } = context;
-  const server = placement.take(profile);
   if (server === undefined) {
     return undefined;
   }

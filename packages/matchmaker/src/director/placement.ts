@@ -45,19 +45,28 @@ export class Placement {
     this.#rooms.sort((a, b) => a.seats - b.seats || (a.server.id < b.server.id ? -1 : 1));
   }
 
-  /** How many worlds of a profile there is room for. */
-  room({ worldType, seats }: Placed): number {
+  /** The regions that worlds of a type can be placed in. */
+  regionsFor(worldType: string): Set<string> {
+    return new Set(this.#roomsFor(worldType).map(({ server }) => server.region ?? ""));
+  }
+
+  /** How many worlds of a profile there is room for, in all regions or in one. */
+  room({ worldType, seats }: Placed, region?: string): number {
     let room = 0;
     for (const candidate of this.#roomsFor(worldType)) {
+      if (!isIn(candidate, region)) {
+        continue;
+      }
       room += Math.min(candidate.worlds, Math.floor(candidate.seats / seats));
     }
     return room;
   }
 
-  /** Takes room for a world of a profile; undefined when there is none. */
-  take({ worldType, seats, placement }: Placed): ServerRecord | undefined {
+  /** Takes room for a world of a profile, in any region or in one; undefined when there is none. */
+  take({ worldType, seats, placement }: Placed, region?: string): ServerRecord | undefined {
     const rooms = this.#roomsFor(worldType);
-    const fits = (room: Room): boolean => room.worlds > 0 && room.seats >= seats;
+    const fits = (room: Room): boolean =>
+      room.worlds > 0 && room.seats >= seats && isIn(room, region);
     let best: Room | undefined;
     if (placement === "packed") {
       best = rooms.find(fits);
@@ -106,6 +115,10 @@ export class Placement {
     this.#usable.set(worldType, usable);
     return usable;
   }
+}
+
+function isIn({ server }: Room, region: string | undefined): boolean {
+  return region === undefined || (server.region ?? "") === region;
 }
 
 /** The share of a server that is free. */

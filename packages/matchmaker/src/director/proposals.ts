@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
-import type { MatchFunction, MatchProposal } from "../functions/match-function.ts";
+import type { MatchFunction, MatchProposal, WaitingTicket } from "../functions/match-function.ts";
 import { partySizeOf } from "../functions/parties.ts";
+import { acceptsRegion, type LatencyLimit } from "../latency.ts";
 import { matchData } from "../match-data.ts";
-import type { Ticket } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext, Proposal } from "./context.ts";
 
@@ -19,16 +19,18 @@ export function propose(
   profile: Profile,
   match: MatchFunction,
   most: number,
+  isOffered?: (ticket: WaitingTicket) => boolean,
 ): readonly Proposal[] {
   const { matchIndex, replica } = context;
-  const pools = most <= 0 ? undefined : matchIndex.poolsOf(profile.name);
-  if (pools === undefined) {
+  const all = most <= 0 ? undefined : matchIndex.poolsOf(profile.name);
+  if (all === undefined) {
     return [];
   }
-  const proposals = new Proposals(context, profile, (id) => {
-    const ticket = matchIndex.waiting.get(id);
-    return ticket !== undefined && isInPools(profile, ticket);
-  });
+  const pools =
+    isOffered === undefined
+      ? all
+      : new Map([...all].map(([name, tickets]) => [name, tickets.filter(isOffered)]));
+  const proposals = new Proposals(context, profile, (id) => matchIndex.isInPools(profile.name, id));
   try {
     const matches = match({
       profile: profile.name,
@@ -47,6 +49,34 @@ export function propose(
   }
   proposals.end();
   return proposals.made;
+}
+
+/**
+ * Asks a match function of this package for matches in each region by itself, of the tickets that accept it.
+ *
+ * @param rooms The number of matches that each region has room for.
+ */
+export function proposeByRegion(
+  context: DirectorContext,
+  profile: Profile,
+  limit: LatencyLimit,
+  match: MatchFunction,
+  rooms: ReadonlyMap<string, number>,
+): readonly Proposal[] {
+  const nowMs = context.replica.now();
+  const used = new Set<string>();
+  const made: Proposal[] = [];
+  for (const [region, most] of rooms) {
+    const isOffered = (ticket: WaitingTicket): boolean =>
+      !used.has(ticket.id) && acceptsRegion(limit, ticket, region, nowMs);
+    for (const proposal of propose(context, profile, match, most, isOffered)) {
+      made.push(proposal);
+      for (const { id } of Object.values(proposal.teams).flat()) {
+        used.add(id);
+      }
+    }
+  }
+  return made;
 }
 
 /** The proposals of one run of a match function: what cannot be is passed over and told of, ten times at most. */
@@ -140,10 +170,6 @@ export class Proposals {
   }
 }
 
-function isInPools({ name, pools }: Profile, { profile, search }: Ticket): boolean {
-  return (profile === "" || profile === name) && pools.some(({ fits }) => fits(search));
-}
-
 /** Asks which proposals are made, and in which order: where the evaluation fails, none at this look. */
 export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
   const bad = (error: unknown): void =>
@@ -167,15 +193,31 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
   }
 }
 
-/** The best matches first; of those with the same score, the one with the oldest ticket. */
+/** The best matches first; of those with the same score, that with the highest priority, then with the oldest ticket. */
 export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
   if (proposals.length < 2) {
     return proposals;
   }
   return proposals
-    .map((proposal) => ({ proposal, score: proposal.score ?? 0, oldest: oldestOf(proposal) }))
-    .sort((a, b) => b.score - a.score || a.oldest - b.oldest)
+    .map((proposal) => ({
+      proposal,
+      score: proposal.score ?? 0,
+      priority: priorityOf(proposal),
+      oldest: oldestOf(proposal),
+    }))
+    .sort((a, b) => b.score - a.score || b.priority - a.priority || a.oldest - b.oldest)
     .map(({ proposal }) => proposal);
+}
+
+/** The highest priority of its tickets. */
+function priorityOf({ teams }: Proposal): number {
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const team of Object.values(teams)) {
+    for (const { priority = 0 } of team) {
+      highest = Math.max(highest, priority);
+    }
+  }
+  return highest;
 }
 
 function oldestOf({ teams }: Proposal): number {

@@ -8,6 +8,10 @@ export interface WaitingTicket {
   readonly createdMs: number;
   /** Agents that it is for: they play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
+  /** Round-trip times to regions, in milliseconds. Without any, every region will do. */
+  readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
+  /** Tickets of a higher one are matched before others. Default 0. */
+  readonly priority?: number | undefined;
   readonly search: SearchFields;
   readonly extensions: Readonly<Record<string, TicketExtension>>;
 }
@@ -18,7 +22,7 @@ export interface MatchContext {
   readonly profile: string;
   /** What the profile gives a custom function. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** The waiting tickets of each pool, the oldest first. A ticket may be in several. */
+  /** The waiting tickets of each pool, by priority, then the oldest first. A ticket may be in several. */
   readonly pools: ReadonlyMap<string, readonly WaitingTicket[]>;
   /** The matchmaker's time in milliseconds. */
   readonly nowMs: number;
@@ -46,7 +50,7 @@ export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
 /** The team of matches that have only one. */
 export const everyone = "everyone";
 
-/** The tickets of all pools, each once, the oldest first. */
+/** The tickets of all pools, each once, in their turn. */
 export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket[] {
   const [first = [], ...others] = pools.values();
   if (others.length === 0) {
@@ -58,10 +62,13 @@ export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket
       all.set(ticket.id, ticket);
     }
   }
-  return [...all.values()].sort(byAge);
+  return [...all.values()].sort(byTurn);
 }
 
-/** Orders tickets by age, the oldest first. */
-export function byAge(a: WaitingTicket, b: WaitingTicket): number {
+/** Orders tickets as they are matched: by priority, the highest first, and those of one priority by age. */
+export function byTurn(a: WaitingTicket, b: WaitingTicket): number {
+  if (a.priority !== b.priority) {
+    return (b.priority ?? 0) - (a.priority ?? 0);
+  }
   return a.createdMs - b.createdMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { byAge, type WaitingTicket } from "./match-function.ts";
+import { byTurn, type WaitingTicket } from "./match-function.ts";
 
 /** Returns the number of agents that a ticket is for. */
 export function partySizeOf({ partySize = 1 }: Pick<WaitingTicket, "partySize">): number {
@@ -105,7 +105,7 @@ function oldestFirst(heads: readonly Head[]): Head[] {
     .filter((head) => next(head) !== undefined)
     .sort((a, b) => {
       const [one, other] = [next(a), next(b)];
-      return one === undefined || other === undefined ? 0 : byAge(one, other);
+      return one === undefined || other === undefined ? 0 : byTurn(one, other);
     });
 }
 

@@ -2,7 +2,7 @@
 import { invalid } from "../errors.ts";
 import {
   allTickets,
-  byAge,
+  byTurn,
   everyone,
   type MatchFunction,
   type WaitingTicket,
@@ -121,7 +121,7 @@ class SkillOrder {
   #tickets: readonly WaitingTicket[] = [];
   #sorted: readonly Skilled[] = [];
   /** When the oldest was created. */
-  oldestMs = 0;
+  oldestMs = Number.POSITIVE_INFINITY;
 
   constructor(skillOf: (ticket: WaitingTicket) => number) {
     this.#skillOf = skillOf;
@@ -138,7 +138,10 @@ class SkillOrder {
     const added = come.map((ticket) => ({ ticket, skill: this.#skillOf(ticket) })).sort(bySkill);
     this.#tickets = tickets;
     this.#sorted = merged(kept, added);
-    this.oldestMs = tickets[0]?.createdMs ?? 0;
+    this.oldestMs = tickets.reduce(
+      (oldest, { createdMs }) => Math.min(oldest, createdMs),
+      Number.POSITIVE_INFINITY,
+    );
     return this.#sorted;
   }
 }
@@ -153,7 +156,7 @@ function difference(
   let at = 0;
   for (const ticket of after) {
     for (let old = before[at]; old !== undefined && old !== ticket; old = before[at]) {
-      if (byAge(old, ticket) > 0) {
+      if (byTurn(old, ticket) > 0) {
         break;
       }
       gone.add(old);
@@ -172,7 +175,7 @@ function difference(
 }
 
 function bySkill(a: Skilled, b: Skilled): number {
-  return a.skill - b.skill || byAge(a.ticket, b.ticket);
+  return a.skill - b.skill || byTurn(a.ticket, b.ticket);
 }
 
 /** Merges two sorted lists. */

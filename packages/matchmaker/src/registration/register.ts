@@ -6,7 +6,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { fromCallError, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing } from "../callers.ts";
-import { milliseconds } from "../profile.ts";
+import { milliseconds } from "../durations.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { createSeats, type Seats } from "./seats.ts";
 
@@ -37,6 +37,8 @@ export interface RegistrationOptions extends CallersOptions {
   readonly maxAgents: number;
   /** The kinds of world that can be created. */
   readonly worldTypes: readonly string[];
+  /** The region that agents have latencies to. Default: none. */
+  readonly region?: string | undefined;
   /** The worlds that there are now. */
   readonly worlds: () => readonly ServedWorld[];
   /** Whether nobody joins without a token, for which `seats` is asked. Default true. */
@@ -165,6 +167,7 @@ export function register(options: RegistrationOptions): Registration {
         address: options.address,
         capacity: { maxWorlds: options.maxWorlds, maxAgents: options.maxAgents },
         worldTypes: [...options.worldTypes],
+        region: options.region ?? "",
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
         reportNumber: reports,

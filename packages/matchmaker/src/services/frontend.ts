@@ -141,6 +141,12 @@ async function createTicket(
   signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
+  if (request.priority !== 0 && asker.caller !== undefined && !isOperator(asker.caller)) {
+    throw new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      `priority: expected 0, received ${request.priority}; only operators give tickets a priority`,
+    );
+  }
   if (request.profile !== "" && replica.get("profile", request.profile) === undefined) {
     await replica.refresh([{ kind: "profile", id: request.profile }]);
     if (replica.get("profile", request.profile) === undefined) {
@@ -158,6 +164,9 @@ async function createTicket(
     aliveUntilMs: nowMs + settings.ticketLeaseMs,
     profile: request.profile,
     partySize: request.partySize > 1 ? request.partySize : undefined,
+    latenciesMs:
+      Object.keys(request.latenciesMs).length > 0 ? { ...request.latenciesMs } : undefined,
+    priority: request.priority === 0 ? undefined : request.priority,
     owner: asker.caller?.identity,
     caller: isOperator(asker.caller) ? undefined : asker.key,
     secretHash: hashOf(asker.secret),
@@ -237,6 +246,8 @@ async function putTicket(
     isFor(known, asker) &&
     known.profile === ticket.profile &&
     known.partySize === ticket.partySize &&
+    known.priority === ticket.priority &&
+    isDeepStrictEqual(known.latenciesMs, ticket.latenciesMs) &&
     isDeepStrictEqual(known.search, ticket.search) &&
     isDeepStrictEqual(known.extensions, ticket.extensions);
   if (isSame) {
@@ -285,6 +296,15 @@ function checkTicket(
       `at most ${maxIdLength} characters`,
       `${request.ticketId.length} of them`,
     );
+  }
+  for (const [region, ms] of Object.entries(request.latenciesMs)) {
+    if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) {
+      throw invalid(
+        `latencies_ms "${shorten(region)}"`,
+        "a number of milliseconds of at least 0",
+        String(ms),
+      );
+    }
   }
   if (request.partySize > maxPartySize) {
     throw invalid(

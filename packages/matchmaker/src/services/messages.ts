@@ -58,6 +58,8 @@ export function ticketMessage(ticket: model.Ticket): Ticket {
     createTime: time(ticket.createdMs),
     matchId: ticket.matchId ?? "",
     partySize: ticket.partySize ?? 1,
+    latenciesMs: { ...ticket.latenciesMs },
+    priority: ticket.priority ?? 0,
   };
   if (assignment !== undefined) {
     const { expiresMs, data, joinTokens = [assignment.joinToken], ...rest } = assignment;
@@ -110,6 +112,7 @@ export function serverMessage(
     address: server.address,
     capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
     worldTypes: [...server.worldTypes],
+    region: server.region ?? "",
     joinTokens: server.joinTokens,
     state: serverStates[server.state],
     worlds: worlds.map(({ tickets, left, ...world }) => ({

@@ -82,6 +82,9 @@ function checkRequest(
   if (capacity === undefined || capacity.maxWorlds === 0 || capacity.maxAgents === 0) {
     throw invalid("capacity", "room for at least one world and one agent", "none");
   }
+  if (request.region.length > maxIdLength) {
+    throw invalid("region", `a name of at most ${maxIdLength} characters`, shorten(request.region));
+  }
   if (worldTypes.length === 0 || worldTypes.length > maxWorldTypes) {
     throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
   }
@@ -188,7 +191,7 @@ async function register(
   signal: AbortSignal,
 ): Promise<number> {
   const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
-  const { reportNumber, serverSecret } = request;
+  const { reportNumber, serverSecret, region } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
@@ -212,6 +215,7 @@ async function register(
       maxWorlds: capacity?.maxWorlds ?? 0,
       maxAgents: capacity?.maxAgents ?? 0,
       worldTypes,
+      region: region === "" ? undefined : region,
       secretHash: hashOf(serverSecret),
       joinTokens,
       state: "serving",

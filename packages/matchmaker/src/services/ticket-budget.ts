@@ -77,6 +77,9 @@ export function ticketBytes(ticket: Ticket): number {
   for (const [name, value] of Object.entries(strings)) {
     characters += name.length + value.length + 16;
   }
+  for (const region of Object.keys(ticket.latenciesMs ?? {})) {
+    characters += region.length + 16;
+  }
   for (const tag of tags) {
     characters += tag.length + 8;
   }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create, fromJson } from "@bufbuild/protobuf";
+import {
+  LatencyLimitSchema,
+  MatchFunctionSchema,
+  Placement,
+  PoolSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { afterAll, describe, expect, it } from "vitest";
+import { House, houseAt, profile } from "../testing/house.ts";
+import { SimulatedServer } from "../testing/simulated-servers.ts";
+import { stopStores, storeKinds } from "../testing/stores.ts";
+import { matchmakerClient } from "./client/index.ts";
+import { byCount } from "./functions/by-count.ts";
+import { serveMatchmaker } from "./serve-matchmaker.ts";
+
+afterAll(stopStores);
+
+const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
+
+describe("a filter of a pool", () => {
+  it.each([
+    ["a string", { stringEqualsFilters: [{ stringArg: "map", value: "night", dropAfter: "5s" }] }],
+    ["a tag", { tagPresentFilters: [{ tag: "night", dropAfter: "5s" }] }],
+    ["a double", { doubleRangeFilters: [{ doubleArg: "rank", min: 5, dropAfter: "5s" }] }],
+    [
+      "a double in a range that widens",
+      { doubleRangeFilters: [{ doubleArg: "level", min: 10, widenPerSecond: 2 }] },
+    ],
+    [
+      "a double that was excluded and widens",
+      {
+        doubleRangeFilters: [
+          { doubleArg: "level", max: -10, exclude: "EXCLUDE_BOTH", widenPerSecond: 2 },
+        ],
+      },
+    ],
+  ])("of %s lets a ticket in once it has waited long enough", async (_, filters) => {
+    const pool = fromJson(PoolSchema, { name: "picky", ...filters });
+    await using house = await House.open({ profiles: [profile({ count: 1, pools: [pool] })] });
+    await house.serve("a");
+    const [id = ""] = await house.tickets(1, { searchFields: { doubles: { level: 0 } } });
+    await house.pass(4_900, 100);
+    expect(await house.states([id])).toEqual(["WAITING"]);
+    await house.pass(200, 100);
+    expect(await house.states([id])).toEqual(["ASSIGNED"]);
+  });
+
+  it("that is never dropped keeps a ticket out, and one that ended is not let in later", async () => {
+    const pools = [
+      fromJson(PoolSchema, { name: "never", tagPresentFilters: [{ tag: "night" }] }),
+      fromJson(PoolSchema, {
+        name: "later",
+        tagPresentFilters: [{ tag: "day", dropAfter: "5s" }],
+      }),
+    ];
+    await using house = await House.open({ profiles: [profile({ count: 2, pools })] });
+    await house.serve("a");
+    const [cancelled = "", waiting = ""] = await house.tickets(2);
+    await house.frontend.cancelTicket({ ticketId: cancelled });
+    await house.pass(60_000);
+    expect(await house.states([cancelled, waiting])).toEqual(["CANCELLED", "WAITING"]);
+  });
+
+  it.each([
+    [
+      { doubleRangeFilters: [{ doubleArg: "rank", min: 5, widenPerSecond: -1 }] },
+      /widen_per_second of "rank": expected a number of at least 0/,
+    ],
+    [
+      { tagPresentFilters: [{ tag: "night", dropAfter: "0s" }] },
+      /pool "p": drop_after of "night": expected a time longer than none/,
+    ],
+  ])("is refused: %j", async (filters, message) => {
+    await using house = await House.open();
+    const pools = [fromJson(PoolSchema, { name: "p", ...filters })];
+    await expect(house.admin.putProfile({ profile: profile({ pools }) })).rejects.toThrow(message);
+  });
+});
+
+describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
+  const near = create(LatencyLimitSchema, { maxMs: 50, widenPerSecond: 10 });
+
+  it.skipIf(!isHere)(
+    "agents who share no region within the limit wait until it has widened",
+    async () => {
+      await using at = await place();
+      const latencyLimit = near;
+      await using house = await houseAt(at, {
+        profiles: [profile({ latencyLimit, placement: Placement.SPREAD_WORLDS })],
+      });
+      await house.serve("eu", { region: "europe" });
+      await house.serve("us", { region: "america" });
+      const [berlin = ""] = await house.tickets(1, { latenciesMs: { europe: 20, america: 90 } });
+      const [boston = ""] = await house.tickets(1, { latenciesMs: { europe: 95, america: 20 } });
+      await house.settle();
+      expect(await house.states([berlin, boston])).toEqual(["WAITING", "WAITING"]);
+      await house.pass(4_500, 500);
+      expect(await house.states([berlin, boston])).toEqual(["ASSIGNED", "ASSIGNED"]);
+      // The region whose greatest latency is the least.
+      expect((await house.ticket(boston)).assignment?.address).toBe("us.test:1");
+      expect(
+        (await house.admin.listServers({})).servers.map(({ region }) => region).sort(),
+      ).toEqual(["america", "europe"]);
+    },
+  );
+
+  it.skipIf(!isHere)("a match is never placed, or filled, beyond the limit", async () => {
+    await using at = await place();
+    const latencyLimit = create(LatencyLimitSchema, { maxMs: 50 });
+    await using house = await houseAt(at, {
+      profiles: [profile({ latencyLimit, backfill: true, precreatedWorlds: 1 })],
+    });
+    await house.serve("us", { region: "america" });
+    await house.settle();
+    const europeans = await house.tickets(2, { latenciesMs: { europe: 10, america: 90 } });
+    await house.settle();
+    expect(await house.states(europeans)).toEqual(["WAITING", "WAITING"]);
+    const [first = "", second = ""] = await house.tickets(2, { latenciesMs: { america: 10 } });
+    await house.settle();
+    const server = await house.join(first);
+    await house.join(second);
+    await house.pass(1_000);
+    for (const { tickets } of server.worlds.values()) {
+      tickets.delete(second);
+    }
+    await house.pass(1_000);
+    expect(await house.states([first, second, ...europeans])).toEqual([
+      "JOINED",
+      "COMPLETED",
+      "WAITING",
+      "WAITING",
+    ]);
+    const [anywhere = ""] = await house.tickets(1);
+    await house.settle();
+    expect(await house.states([anywhere])).toEqual(["ASSIGNED"]);
+  });
+});
+
+it("the matches of a function of the operator's own are placed where all of their tickets accept it", async () => {
+  const latencyLimit = create(LatencyLimitSchema, { maxMs: 50, dropAfter: seconds(60) });
+  const matchFunction = create(MatchFunctionSchema, {
+    function: { case: "custom", value: { name: "pairs" } },
+  });
+  await using house = await House.open({
+    profiles: [profile({ latencyLimit, matchFunction, seats: 2 })],
+    functions: { pairs: byCount(2) },
+  });
+  await house.serve("us", { region: "america" });
+  const ids = await house.tickets(2, { latenciesMs: { europe: 20, america: 90 } });
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await house.pass(60_000, 5_000);
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it.each([
+  [
+    { latenciesMs: { europe: -1 } },
+    /latencies_ms "europe": expected .* of at least 0, received -1/,
+  ],
+  [{ latenciesMs: { europe: Number.NaN } }, /latencies_ms "europe"/],
+])("latencies are refused: %j", async (request, message) => {
+  await using house = await House.open();
+  await expect(house.frontend.createTicket(request)).rejects.toThrow(message);
+});
+
+describe("a priority", () => {
+  it("has a ticket matched before older ones", async () => {
+    await using house = await House.open({ profiles: [profile({ count: 2 })] });
+    const [old = "", older = ""] = await house.tickets(2);
+    const [one = "", other = ""] = await house.tickets(2, { priority: 5 });
+    const [late = ""] = await house.tickets(1, { priority: -1 });
+    const server = new SimulatedServer("a", { maxWorlds: 1 });
+    house.servers.add(server);
+    await house.register(server);
+    await house.settle();
+    expect(await house.states([old, older, one, other, late])).toEqual([
+      "WAITING",
+      "WAITING",
+      "ASSIGNED",
+      "ASSIGNED",
+      "WAITING",
+    ]);
+  });
+
+  it("is only set by operators, where callers have roles", async () => {
+    await using served = await serveMatchmaker({
+      profiles: [profile({ count: 1 })],
+      authorize: ({ metadata }) =>
+        metadata.get("authorization") === "Bearer boss" ? ["agent", "operator"] : ["agent"],
+    });
+    await expect(matchmakerClient(served.url).findMatch({ priority: 1 })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: "priority: expected 0, received 1; only operators give tickets a priority",
+    });
+    const operator = matchmakerClient(served.url, { token: "boss" });
+    for await (const { state } of operator.find({ priority: 1 })) {
+      expect(state).toBe("waiting");
+      break;
+    }
+  });
+});
