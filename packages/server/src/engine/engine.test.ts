@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lockstep } from "../clocks/lockstep.ts";
 import { turns } from "../clocks/turns.ts";
+import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { defaultLimits } from "../host/limits.ts";
 import type { WorldEvent } from "./outside.ts";
@@ -220,7 +221,9 @@ describe("the engine", () => {
         const table = tableOf(3, definition);
         const busy = new Set<number>();
         for (const { kind, agent } of played) {
+          const { moves } = table.world.state;
           play(table, kind, agent, busy);
+          expect(table.world.state.moves).toBeGreaterThanOrEqual(moves);
           checkCounters(table.world.state);
           for (const answers of table.answers) {
             expect(answers.length).toBeLessThanOrEqual(1);
@@ -269,6 +272,38 @@ describe("the engine", () => {
     expect(statesOf(table.reset(0))).toEqual([9]);
     table.world.leave(table.seat(0), (result) => expect(result).toBeUndefined());
     expect(table.left.get(1)).toBe(1);
+  });
+
+  it("counts the sequences that agents ended, and adds up their rewards", () => {
+    const table = tableOf(2);
+    for (const index of [0, 1, 0, 1]) {
+      table.step(index, all);
+    }
+    expect(table.world.state).toMatchObject({ ticks: 1, returns: 1, returnSum: 1 });
+    table.step(1, all);
+    expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
+  });
+
+  it("ticks as long as the clock asks for it", () => {
+    let ticks = 0;
+    const table = tableOf(1, {
+      clock: wakeUp({ action: "sleep" }),
+      actions: { sleep: t.int32() },
+      create: () => ({
+        step() {
+          ticks += 1;
+        },
+        observe: { tick: () => ticks, reward: () => 0 },
+      }),
+    } as never);
+    table.step(0);
+    const sleep = pack(20_000, { dtype: "int32" });
+    const slept = table.step(0, {
+      actions: [{ uid: 1, tensor: sleep }],
+      requestedObservations: [],
+    });
+    expect(statesOf(slept)).toEqual(["step"]);
+    expect(ticks).toBe(20_000);
   });
 
   it("behaviour 42: resets the world for a caller whose agent has left", () => {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import { realtime } from "../clocks/realtime.ts";
+import { optional } from "../definition/settings.ts";
+import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
 async function running(count: number, options: TallyOptions = {}) {
@@ -35,6 +39,26 @@ describe("a reset", () => {
     await one.reset();
     await one.reset();
     expect((await one.step()).observations).toMatchObject({ total: 0, sequence: 2 });
+  });
+
+  it("behaviour 38: leaves an agent in the sequence of which it has not been told yet", async () => {
+    const log: TallyEvent[] = [];
+    const time = manualTime();
+    const worlds = [tally({ log, clock: realtime({ ticksPerSecond: 10 }) })];
+    const server = createEnvironmentServer({ worlds, time });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld({ length: 2 }));
+    await peer.step();
+    for (let tick = 0; tick < 3; tick++) {
+      time.advance(100);
+      await quiet();
+    }
+    await peer.reset();
+    expect(await peer.step()).toMatchObject({
+      state: "RUNNING",
+      observations: { sequence: 2, tick: 1 },
+    });
+    expect(log.slice(2)).toEqual(["start 1", "tick ", "tick ", "start 1", "tick "]);
   });
 
   it("behaviour 38: waits for the sequence of the others, where the world says so", async () => {
@@ -75,6 +99,25 @@ describe("a reset", () => {
     await one.reset({ width: 5 });
     expect(log.at(-1)).toBe("reset 1");
     expect((await one.step()).observations["row"]).toHaveLength(5);
+  });
+
+  it("behaviour 39: keeps the settings of earlier resets", async () => {
+    const sides = { width: optional(t.int32()), height: optional(t.int32()) };
+    const world = defineWorld({
+      name: "resized",
+      joinSettings: sides,
+      resetSettings: sides,
+      actions: {},
+      observations: ({ join }) => ({ area: t.int32([join.width ?? 1, join.height ?? 1]) }),
+      create: (_context) => ({ step() {}, observe: { area: () => 0 } }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld(), { height: 4 });
+    await peer.reset({ width: 2 });
+    expect(peer.observations?.byName.get("area")?.spec.shape).toEqual([2, 4]);
+    await peer.reset({ height: 3 });
+    expect(peer.observations?.byName.get("area")?.spec.shape).toEqual([2, 3]);
   });
 
   it("behaviour 40: always answers with the specs", async () => {
