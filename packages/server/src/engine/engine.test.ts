@@ -368,6 +368,7 @@ describe("the engine", () => {
     table.world.reset(table.seat(1), settings, answer);
     expect(statesOf(table.answers.at(-1) ?? [])).toEqual([13]);
     expect(statesOf(step)).toEqual([13]);
+    expect(table.world.state.gone?.message).toMatch(/"reset" failed: no such map/);
   });
 
   it("behaviour 37: counts no missed deadline after the world has failed in the same one", () => {
