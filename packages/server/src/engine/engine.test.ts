@@ -16,13 +16,13 @@ import { WorldHost } from "./world-host.ts";
 const empty: StepRequest = { actions: [], requestedObservations: [] };
 const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
 
-/** A world that is played without sessions, and the answers that it gave. */
+/** A world that is played without sessions, with its responses. */
 class Table {
   readonly time: ManualTime = manualTime();
   readonly events: WorldEvent[] = [];
   readonly world: WorldHost;
   readonly seats: Readonly<Seat>[] = [];
-  /** How many times `onLeft` was called for each agent. */
+  /** Number of calls of `onLeft` for each agent. */
   readonly left = new Map<number, number>();
   /** The answers to each request, in the order of the requests. */
   readonly answers: unknown[][] = [];
@@ -41,7 +41,7 @@ class Table {
     this.world.create(this.request());
   }
 
-  /** Takes the answers of one request. */
+  /** Returns the receiver of one request's answers. */
   request(): (answer: unknown) => void {
     const answers: unknown[] = [];
     this.answers.push(answers);

@@ -18,12 +18,12 @@ const taken = (field: number) =>
 
 interface FieldsOptions {
   readonly clock: Clock;
-  /** Where fields are looked at: before a step, or in it. */
+  /** When fields are checked: before a step, or in it. */
   readonly checks: "validate" | "step" | "late step" | "unmarked step";
   readonly log?: string[] | undefined;
 }
 
-/** Agents take fields of a board; no field can be taken twice. */
+/** Agents claim fields of a board; no field can be claimed twice. */
 function fields({ clock, checks, log = [] }: FieldsOptions) {
   return defineWorld({
     name: "fields",
@@ -163,7 +163,7 @@ describe("behaviour 68: validate refuses a step", () => {
     const firstMove = one.step({ field: 1 });
     await second;
     await quiet();
-    // Two misses its turn, and then moves while it is one's.
+    // Agent two misses its turn, and then moves in agent one's.
     time.advance(50);
     await firstMove;
     const early = two.step({ field: 2 });

@@ -9,7 +9,7 @@ import { optional } from "../definition/settings.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** A world that shows what it was told last; an agent that goes up ends its own sequence. */
+/** A world that shows its last call; an agent that goes up ends its own sequence. */
 function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
   return defineWorld({
     name: "heard",
