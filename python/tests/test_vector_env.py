@@ -111,7 +111,7 @@ def test_slots_are_dealt_out_over_the_addresses(sample):
     addresses = [sample("gridworld"), sample("freeRunning")]
     settings = settings_of("gridworld")
     with closing(RemoteVectorEnv(addresses, SLOTS, create_settings=settings)) as envs:
-        one, other, again = (session._host for session in envs._slots._sessions)
+        one, other, again = (session._host for session in envs._slots._sessions.values())
         assert one is again
         assert [one.address, other.address] == addresses
         envs.reset(seed=1)
@@ -207,8 +207,10 @@ def test_a_batch_has_thousands_of_slots(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], 16384)) as envs:
         assert envs.batched
         envs.reset(seed=1)
-        observations = envs.step(np.zeros(16384, np.int64))[0]
-        np.testing.assert_array_equal(observations, np.ones(16384))
+        actions = np.random.default_rng(1).integers(3, size=16384)
+        _, _, terminated, truncated, _ = envs.step(actions)
+        np.testing.assert_array_equal(terminated, actions == 1)
+        np.testing.assert_array_equal(truncated, actions == 2)
 
 
 def test_more_slots_than_the_server_has_are_an_error_not_as_many_streams(worlds):

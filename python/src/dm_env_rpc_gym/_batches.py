@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots that are joined as a batch: one stream to each address carries all of its slots."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ from gymnasium.vector import AutoresetMode
 
 from ._agent_specs import AgentSpecs, BatchStep, Frame
 from ._options import Caller, Options
-from ._session import Session, gather
-from ._slots import Bools, Stepped
+from ._session import Session
+from ._slots import Bools, JoinedSlots, Stepped
 from ._stream import Host
-from .errors import SpecError, UsageError
+from .errors import UsageError
 
 _MODES = {
     AutoresetMode.NEXT_STEP: "next-step",
@@ -91,7 +91,7 @@ class _Batch:
         )
 
 
-class Batches:
+class Batches(JoinedSlots):
     """Slots that are joined as a batch on each host, dealt out over the hosts in turns.
 
     Raises:
@@ -107,7 +107,6 @@ class Batches:
         num_envs: int,
         autoreset_mode: AutoresetMode,
     ) -> None:
-        self._caller = caller
         self._num_envs = num_envs
         dealt = [np.arange(index, num_envs, len(hosts)) for index in range(len(hosts))]
         self._batches = [
@@ -115,24 +114,14 @@ class Batches:
             for host, slots in zip(hosts, dealt, strict=True)
             if len(slots) > 0
         ]
-        try:
-            self._together((batch.session.open() for batch in self._batches), "joining")
-            self._check_alike()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(caller, {int(batch.slots[0]): batch.session for batch in self._batches})
         self._frames: Frame | None = None
-
-    @property
-    def specs(self) -> AgentSpecs:
-        """The specs of each slot."""
-        return self._batches[0].specs
 
     def reset(
         self, seeds: Sequence[int | None], mask: Bools, settings: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """Begins the sequences of the slots of a mask."""
-        begun = self._together(
+        begun = self._in_batches(
             (
                 batch.reset([seeds[slot] for slot in batch.slots], mask[batch.slots], settings)
                 for batch in self._batches
@@ -155,7 +144,7 @@ class Batches:
     def step(self, requests: Sequence[Any], beginning: Bools) -> Stepped:
         """Steps every slot; the server knows which have ended."""
         del beginning
-        steps = self._together(
+        steps = self._in_batches(
             (batch.step(request) for batch, request in zip(self._batches, requests, strict=True)),
             "step",
         )
@@ -167,26 +156,9 @@ class Batches:
         frames = self._frames
         return (None,) * self._num_envs if frames is None else tuple(frames.copy())
 
-    def close(self) -> None:
-        """Closes every slot; never raises."""
-        self._caller.close(gather(batch.session.close() for batch in self._batches))
-
-    def _check_alike(self) -> None:
-        first = self.specs
-        for batch in self._batches:
-            specs = batch.specs
-            if (specs.observation_space, specs.action_space) != (
-                first.observation_space,
-                first.action_space,
-            ):
-                raise SpecError(
-                    f"slot {batch.slots[0]} has other specs than slot 0",
-                    "FAILED_PRECONDITION",
-                    "give servers of the same world",
-                )
-
-    def _together(self, calls: Iterable[Any], what: str) -> list[Any]:
-        return self._caller.call(gather(calls), what)
+    def _in_batches(self, calls: Iterable[Coroutine[Any, Any, Any]], what: str) -> list[Any]:
+        """Runs a call in each batch at once."""
+        return list(self._together(dict(zip(self._sessions, calls, strict=True)), what).values())
 
     def _joined(self, steps: Sequence[BatchStep]) -> BatchStep:
         """The steps of all batches as one of all slots."""

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What steps the slots of a vector environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ._agent_specs import AgentSpecs
+from ._options import Caller
+from ._session import Session, gather
+from .errors import SpecError
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -43,3 +46,58 @@ class Slots(Protocol):
 
     def close(self) -> None:
         """Closes every slot; never raises."""
+
+
+class JoinedSlots:
+    """Slots whose sessions are opened together; all are closed if one fails to open.
+
+    Args:
+        caller: Runs their calls.
+        sessions: By the first slot of each.
+
+    Raises:
+        SpecError: The worlds' specs do not fit the options, or each other.
+    """
+
+    def __init__(self, caller: Caller, sessions: Mapping[int, Session]) -> None:
+        self._caller = caller
+        self._sessions = sessions
+        try:
+            self._together({slot: session.open() for slot, session in sessions.items()}, "joining")
+            self._check_alike()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def specs(self) -> AgentSpecs:
+        """The specs of each slot."""
+        return self._sessions[0].specs[0]
+
+    def close(self) -> None:
+        """Closes every slot; never raises."""
+        self._caller.close(gather(session.close() for session in self._sessions.values()))
+
+    def _together(self, calls: Mapping[int, Coroutine[Any, Any, Any]], what: str) -> dict[int, Any]:
+        """Runs a call in each of some sessions at once."""
+        results = self._caller.call(gather(self._run(*each) for each in calls.items()), what)
+        return dict(zip(calls, results, strict=True))
+
+    async def _run(self, slot: int, call: Coroutine[Any, Any, Any]) -> Any:
+        """Runs the call of a session."""
+        del slot
+        return await call
+
+    def _check_alike(self) -> None:
+        first = self.specs
+        for slot, session in self._sessions.items():
+            [other] = session.specs
+            if (other.observation_space, other.action_space) != (
+                first.observation_space,
+                first.action_space,
+            ):
+                raise SpecError(
+                    f"slot {slot} has other specs than slot 0",
+                    "FAILED_PRECONDITION",
+                    "give servers of the same world",
+                )

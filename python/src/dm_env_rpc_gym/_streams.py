@@ -8,15 +8,15 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from ._agent_specs import AgentSpecs, Frame, Step
+from ._agent_specs import Frame, Step
 from ._options import Caller, Options
-from ._session import Session, gather
-from ._slots import Bools, Stepped
+from ._session import Session
+from ._slots import Bools, JoinedSlots, Stepped
 from ._stream import Host
-from .errors import RemoteError, SpecError
+from .errors import RemoteError
 
 
-class Streams:
+class Streams(JoinedSlots):
     """Slots that have a stream and a world each, dealt out over hosts.
 
     Raises:
@@ -31,27 +31,18 @@ class Streams:
         num_envs: int,
         autoreset_mode: AutoresetMode,
     ) -> None:
-        self._caller = caller
         self._same_step = autoreset_mode is AutoresetMode.SAME_STEP
-        self._sessions = [Session(hosts[index % len(hosts)], options) for index in range(num_envs)]
-        try:
-            self._together({i: one.open() for i, one in enumerate(self._sessions)}, "joining")
-            self._specs = [session.specs[0] for session in self._sessions]
-            self._check_alike()
-        except BaseException:
-            self.close()
-            raise
+        super().__init__(
+            caller,
+            {slot: Session(hosts[slot % len(hosts)], options) for slot in range(num_envs)},
+        )
+        self._specs = [session.specs[0] for session in self._sessions.values()]
         self._space = self.specs.observation_space
         self._action_space = batch_space(self.specs.action_space, num_envs)
         self._infos: VectorEnv[Any, Any, Any] = VectorEnv()
         self._infos.num_envs = num_envs
         self._latest: list[Any] = [None] * num_envs
         self._frames: list[Frame | None] = [None] * num_envs
-
-    @property
-    def specs(self) -> AgentSpecs:
-        """The specs of each slot."""
-        return self._specs[0]
 
     def reset(
         self, seeds: Sequence[int | None], mask: Bools, settings: Mapping[str, Any]
@@ -83,7 +74,7 @@ class Streams:
                 index: session.step({0: requests[index]})
                 if index in requests
                 else session.first_steps()
-                for index, session in enumerate(self._sessions)
+                for index, session in self._sessions.items()
             },
             "step",
         )
@@ -97,7 +88,7 @@ class Streams:
         infos: dict[str, Any] = {}
         if self._same_step and ended.any():
             begun = self._together(
-                {int(i): self._sessions[i].first_steps() for i in np.flatnonzero(ended)},
+                {i: self._sessions[i].first_steps() for i in map(int, np.flatnonzero(ended))},
                 "autoreset",
             )
             for index, [first] in begun.items():
@@ -113,36 +104,12 @@ class Streams:
         """The frame of each slot's last step."""
         return tuple(None if frame is None else frame.copy() for frame in self._frames)
 
-    def close(self) -> None:
-        """Closes every slot; never raises."""
-        self._caller.close(gather(session.close() for session in self._sessions))
-
-    def _check_alike(self) -> None:
-        first = self._specs[0]
-        for index, other in enumerate(self._specs):
-            if (other.observation_space, other.action_space) != (
-                first.observation_space,
-                first.action_space,
-            ):
-                raise SpecError(
-                    f"slot {index} has other specs than slot 0",
-                    "FAILED_PRECONDITION",
-                    "give servers of the same world",
-                )
-
-    def _together(self, calls: Mapping[int, Coroutine[Any, Any, Any]], what: str) -> dict[int, Any]:
-        """Runs a call in each of some slots at once, and names the slot in the first error."""
-
-        async def in_slot(index: int, call: Coroutine[Any, Any, Any]) -> Any:
-            try:
-                return await call
-            except RemoteError as error:
-                raise type(error)(
-                    f"slot {index}: {error.message}", error.code, error.remedy
-                ) from error
-
-        results = self._caller.call(gather(in_slot(i, call) for i, call in calls.items()), what)
-        return dict(zip(calls, results, strict=True))
+    async def _run(self, slot: int, call: Coroutine[Any, Any, Any]) -> Any:
+        """Runs the call of a slot, and names the slot in its error."""
+        try:
+            return await call
+        except RemoteError as error:
+            raise type(error)(f"slot {slot}: {error.message}", error.code, error.remedy) from error
 
     def _keep(self, index: int, step: Step, infos: dict[str, Any]) -> dict[str, Any]:
         self._latest[index] = step.observation
