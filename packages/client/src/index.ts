@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An agent's side of dm_env_rpc: connections, and environments with dm_env semantics. */
+export type { BackoffOptions } from "@dm-env-rpc/transport/internal";
 
 export {
   type ConnectOptions,
@@ -61,7 +62,7 @@ export {
 } from "./properties/properties.ts";
 export type { PropertyInfo } from "./properties/property-protocols.ts";
 export { type Version, type Versions, versions } from "./properties/versions.ts";
-export type { BackoffOptions } from "./stream/backoff.ts";
+
 export type { RequestCase, ResponseTo } from "./stream/call.ts";
 export { isRefusal, type WorldFate, worldFate } from "./stream/faults.ts";
 export type { MessageObserver } from "./stream/pipeline.ts";

@@ -91,6 +91,12 @@ export {
 } from "./definition/world.ts";
 export type { Authorize } from "./host/authorize.ts";
 export {
+  type DialedOut,
+  type DialOutEvent,
+  type DialOutOptions,
+  dialOut,
+} from "./host/dial-out.ts";
+export {
   type CloseOptions,
   createEnvironmentServer,
   type EnvironmentServer,

@@ -13,6 +13,7 @@ test("the public names are these", () => {
       "defaultLimits",
       "defineEnvironment",
       "defineWorld",
+      "dialOut",
       "extension",
       "freeRunning",
       "lockstep",

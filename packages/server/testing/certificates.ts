@@ -18,10 +18,7 @@ export interface Certificates {
   readonly operator: Pair;
 }
 
-/**
- * Returns why certificates cannot be created, if `openssl` is not installed; tests that need them
- * are skipped.
- */
+/** Why there are none, where `openssl` is not installed; tests that need them are skipped. */
 export function opensslMissing(): string | undefined {
   try {
     execFileSync("openssl", ["version"], { stdio: "ignore" });
@@ -31,7 +28,7 @@ export function opensslMissing(): string | undefined {
   }
 }
 
-/** Creates certificates for localhost, valid for a day. */
+/** Makes certificates for localhost, valid for a day. */
 export function makeCertificates(): Certificates {
   const folder = mkdtempSync(join(tmpdir(), "dm-env-rpc-"));
   const at = (file: string): string => join(folder, file);

@@ -4,13 +4,13 @@ import { connect, createServer, type Socket } from "node:net";
 
 /** A line to a server that can be cut, as when a machine dies or a cable is pulled. */
 export interface Line extends AsyncDisposable {
-  /** Address for clients. */
+  /** Where clients connect to. */
   readonly url: string;
   /** Bytes that went to the server. */
   readonly sentBytes: number;
-  /** Destroys every socket, with any data in flight. */
+  /** Destroys every socket, whatever is under way. */
   cut(): void;
-  /** Lets this many more bytes reach the server, then cuts. */
+  /** Lets so many bytes more reach the server, then cuts. */
   cutAfter(bytes: number): void;
 }
 

@@ -14,6 +14,7 @@ export type {
   ListenTls,
   RouteCall,
   ServedFile,
+  WebSocketRoute,
 } from "./listen/listen-options.ts";
 export type { Metadata } from "./open/metadata.ts";
 export { type OpenConnectOptions, openConnectStream } from "./open/open-connect-stream.ts";

@@ -15,6 +15,7 @@ const imported: Readonly<Record<string, readonly string[]>> = {
   conformance: ["protocol", "tensor-codec", "transport"],
   server: ["protocol", "tensor-codec", "transport"],
   matchmaker: ["protocol", "tensor-codec", "transport", "client"],
+  relay: ["protocol", "tensor-codec", "transport"],
   create: [],
   page: ["protocol", "tensor-codec", "client"],
 };
@@ -42,6 +43,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     connect: ["stream", "limits", "internal"],
     open: ["connect", "websocket", "http2", "stream", "limits", "internal"],
     listen: ["connect", "websocket", "http2", "stream", "limits", "internal"],
+    relay: ["open", "websocket", "stream", "limits", "internal"],
   },
   server: {
     definition: [],

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
+import { backoffMs } from "@dm-env-rpc/transport/internal";
 import { describe, expect, test } from "vitest";
 import { type ReconnectStatus, worldFate } from "../index.ts";
-import { backoffMs } from "../stream/backoff.ts";
 import {
   connected,
   type Script,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { type BackoffOptions, backoffMs } from "@dm-env-rpc/transport/internal";
+import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import type { WorldFate } from "../stream/faults.ts";
 
 /** Progress of a reconnect. */

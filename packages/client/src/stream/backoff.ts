@@ -2,37 +2,8 @@
 import { systemTime } from "@dm-env-rpc/transport/internal";
 import { canceled } from "./wait.ts";
 
-/** Delays and number of attempts. */
-export interface BackoffOptions {
-  /** Number of failed attempts in a row before it gives up. Default 5. */
-  readonly maxAttempts?: number | undefined;
-  /**
-   * Upper bound of the delay before the second attempt, in ms; it doubles with each attempt.
-   * Default 100.
-   */
-  readonly initialMs?: number | undefined;
-  /** Upper bound of every delay, in ms. Default 10,000. */
-  readonly maxMs?: number | undefined;
-  /** Source of jitter, uniform in [0, 1). Default Math.random. */
-  readonly random?: (() => number) | undefined;
-}
-
 /** Default of `maxAttempts`. */
 export const defaultMaxAttempts = 5;
-
-/**
- * Returns the delay before an attempt, counted from 1: 0 before the first, then uniform between
- * half and all of a bound that doubles, so that clients that were lost together do not return
- * together.
- */
-export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
-  if (attempt <= 1) {
-    return 0;
-  }
-  const { initialMs = 100, maxMs = 10_000, random = Math.random } = options;
-  const most = Math.min(maxMs, initialMs * 2 ** (attempt - 2));
-  return most * (0.5 + random() / 2);
-}
 
 /** Resolves after `ms`; rejects with CANCELLED if the signal aborts first. */
 export function pause(ms: number, what: string, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Many environments as one. */
+export type { BackoffOptions } from "@dm-env-rpc/transport/internal";
 
 export type {
   AutoresetMode,
@@ -11,7 +12,7 @@ export type {
   VectorEnvironment,
   VectorResetOptions,
 } from "../environment/vector.ts";
-export type { BackoffOptions } from "../stream/backoff.ts";
+
 export { type RemoteSlotOptions, remoteSlots } from "./remote-slots.ts";
 export { vectorize } from "./vectorize.ts";
 export type {

@@ -6,7 +6,7 @@ import {
   type StatusCode,
   type Tensor,
 } from "@dm-env-rpc/tensor-codec";
-import { toError } from "@dm-env-rpc/transport/internal";
+import { type BackoffOptions, backoffMs, toError } from "@dm-env-rpc/transport/internal";
 import type {
   AutoresetMode,
   DynamicStacked,
@@ -16,7 +16,7 @@ import type {
   VectorEnvironment,
   VectorResetOptions,
 } from "../environment/vector.ts";
-import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import { worldFate } from "../stream/faults.ts";
 import { type WaitOptions, waitFor } from "../stream/wait.ts";
 import type { BatchFactory, VectorizeOptions } from "./vectorize-options.ts";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
-import { toError } from "@dm-env-rpc/transport/internal";
+import { type BackoffOptions, backoffMs, toError } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment/environment.ts";
 import type { TimeStep } from "../environment/time-step.ts";
 import type { AutoresetMode, SequenceInfo, VectorCloseOptions } from "../environment/vector.ts";
-import { type BackoffOptions, backoffMs, defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import { copied } from "../stream/copied.ts";
 import { timeLeft } from "../stream/wait.ts";
 import type { SlotFactory } from "./vectorize-options.ts";

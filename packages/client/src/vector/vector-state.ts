@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { BackoffOptions } from "@dm-env-rpc/transport/internal";
 import { ActionStacker } from "../environment/batch/actions.ts";
 import type { Environment } from "../environment/environment.ts";
 import type {
@@ -9,7 +10,6 @@ import type {
   VectorEnvironment,
   VectorResetOptions,
 } from "../environment/vector.ts";
-import type { BackoffOptions } from "../stream/backoff.ts";
 import { type WaitOptions, watch } from "../stream/wait.ts";
 import { Batcher } from "./batcher.ts";
 import { type Arrival, Slot } from "./slot.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import type { BackoffOptions } from "@dm-env-rpc/transport/internal";
 import type { Environment } from "../environment/environment.ts";
 import type { AutoresetMode, VectorEnvironment } from "../environment/vector.ts";
-import type { BackoffOptions } from "../stream/backoff.ts";
 
 /** Request to a factory for the environment of a slot. */
 export interface SlotRequest {

@@ -6,7 +6,7 @@ import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
 import type { Turnstile } from "./turnstile.ts";
 
-/** Time limits of author calls, in milliseconds. */
+/** How long author calls may take, in milliseconds. */
 export interface CallLimitsMs {
   readonly createMs: number;
   readonly joinMs: number;
@@ -22,14 +22,14 @@ const limitOf: Readonly<Record<LimitedCall, keyof CallLimitsMs>> = {
   properties: "stepMs",
 };
 
-/** Options of AuthorCalls. */
+/** What author calls are made with. */
 export interface AuthorCallsOptions {
   /** Serializes the world's transitions; a pending call holds it. */
   readonly turnstile: Turnstile;
   readonly time: TimeSource;
   readonly limits: CallLimitsMs;
   readonly emit: (event: WorldEvent) => void;
-  /** Receives the error of a transition, and the fault of a pending call. */
+  /** Takes what a transition throws, and the fault of a pending call. */
   readonly onFault: (fault: unknown) => void;
 }
 
@@ -50,15 +50,12 @@ export class AuthorCalls implements Outside {
     this.emit = emit;
   }
 
-  /**
-   * Runs a transition, now or after the one in progress; an error that it throws is the world's
-   * fault.
-   */
+  /** Runs a transition, now or after the one in progress; what it throws is the world's fault. */
   operate(transition: () => void): void {
     this.#turnstile.enter(() => this.guard(transition));
   }
 
-  /** Runs part of a transition; an error that it throws is the world's fault. */
+  /** Runs part of a transition; what it throws is the world's fault. */
   guard(part: () => void): void {
     try {
       part();
@@ -183,7 +180,7 @@ function settleFailed(name: string, error: unknown, refused?: (error: Error) => 
 }
 
 /**
- * Returns the result of an author's function that must be synchronous.
+ * The result of an author's function that must not return a promise.
  *
  * @throws Error for a promise.
  */
@@ -195,10 +192,7 @@ export function atOnce<T>(result: T): T {
   return result;
 }
 
-/**
- * Returns the error for a promise where none is allowed. Its rejection is ignored: it could not be
- * reported in time.
- */
+/** The error for a promise where none is allowed. Its rejection is ignored: it could not be reported in time. */
 export function promised(result: unknown): Error | undefined {
   if (!isPromiseLike(result)) {
     return undefined;
@@ -227,7 +221,7 @@ export class WorldFault extends Error {
   }
 }
 
-/** Creates the error that agents receive when their world failed. */
+/** The error that agents get when their world failed. */
 export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
   const first = fault instanceof AggregateError ? fault.errors[0] : fault;
   const overdue = first instanceof WorldFault && first.cause instanceof OverdueError;
@@ -239,8 +233,8 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 }
 
 /**
- * Returns true if the request is to blame. An error that the world received on a connection of its
- * own blames the world, regardless of its type.
+ * True if the request is to blame. An error that the world received on a connection of its own blames the world,
+ * whatever its type.
  */
 export function isRefusal(error: unknown): error is Error {
   const isAnswer = isDmEnvRpcError(error) && error.origin === "server";

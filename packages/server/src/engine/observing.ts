@@ -18,7 +18,7 @@ import type { SeatSpecs } from "./seat-specs.ts";
 
 type Observe = (agent: AgentId) => unknown;
 
-/** Function and spec of one observation. */
+/** How one observation is made. */
 interface HowMade {
   readonly entry: SpecEntry;
   readonly observe: Observe;
@@ -26,10 +26,10 @@ interface HowMade {
   readonly scalar: ScalarTensor | undefined;
 }
 
-/** Function, spec and response of one requested observation. */
+/** How one requested observation is answered. */
 interface Recipe extends HowMade {
   readonly isReward: boolean;
-  /** The response that holds `scalar`. */
+  /** The answer that holds `scalar`. */
   readonly scalarAnswer: UidTensor | undefined;
 }
 
@@ -100,8 +100,7 @@ export class Observing {
   }
 
   /**
-   * Packs the current observations of an agent; its reward is the sum since the last response,
-   * which is reset.
+   * Packs the present observations of an agent; its reward is the sum since the last response, which starts anew.
    *
    * @param requested A list that does not change.
    * @returns Borrowed tensors, valid until the next call.
@@ -138,7 +137,7 @@ export class Observing {
     }
   }
 
-  /** Returns the spec for the next check of an observation: with its bounds or without. */
+  /** The spec that an observation is checked against this time: with its bounds or without. */
   #checked(spec: TensorSpec): TensorSpec {
     if (this.#checks === "always" || (spec.min === undefined && spec.max === undefined)) {
       return spec;
@@ -174,7 +173,7 @@ export class Observing {
   }
 
   /**
-   * Packs one observation of an agent, other than its reward, for a spectator.
+   * Packs one observation of an agent, other than its reward, for somebody who is not the agent.
    *
    * @throws WorldFault as `observe` does.
    */
@@ -207,7 +206,7 @@ export class Observing {
     }
   }
 
-  /** Copies all observations of an agent, before the world advances. */
+  /** Copies all observations of an agent, before the world moves on from them. */
   save(
     agent: AgentId,
     reward: RewardSum,

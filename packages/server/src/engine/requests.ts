@@ -2,10 +2,10 @@
 import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
-/** Receives the one response to an outstanding request of an agent. */
+/** Takes the one answer to an outstanding request of an agent. */
 export type Reply = (response: ProcessResponse) => void;
 
-/** Receives the one outcome of an outstanding request about a world. */
+/** Takes the one outcome of an outstanding request about a world. */
 export type Done<T> = (result: T | DmEnvRpcError) => void;
 
 /** Settings of a request by name, not yet checked against their specs. */

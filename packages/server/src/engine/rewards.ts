@@ -11,13 +11,13 @@ type Sum = Float64Array | bigint[];
 export class RewardSum {
   /** The rewards of at least two ticks, added up. */
   #sum: Sum | undefined;
-  /** The reward of a single tick. */
+  /** The reward of one tick, as it stands. */
   #only: Tensor | undefined;
-  /** True if the last tick has a reward that is not in the sum yet. */
+  /** Whether the last tick has a reward that is not in the sum yet. */
   isDue = false;
   /** The reward that was read last; 0 unless it is a number. */
   last = 0;
-  /** Sum of all rewards of the sequence. */
+  /** The rewards that were read since the sequence began, added up. */
   total = 0;
 
   /** Counts a reward as it is read from the world. */
@@ -35,7 +35,7 @@ export class RewardSum {
 
   add(reward: Tensor): void {
     if (this.#only === undefined) {
-      // The world may reuse its own array for the next tick.
+      // The world may use its own array again for the next tick.
       this.#only = { ...reward, data: reward.data.slice() } as Tensor;
       return;
     }
@@ -43,7 +43,7 @@ export class RewardSum {
     addTo(this.#sum, reward);
   }
 
-  /** Returns the sum as a tensor like the added rewards, and resets it; undefined without any. */
+  /** The sum as a tensor like the rewards that were added; undefined when none was. Starts anew. */
   take(): Tensor | undefined {
     const [only, sum] = [this.#only, this.#sum];
     this.#only = undefined;
@@ -51,7 +51,7 @@ export class RewardSum {
     return only === undefined || sum === undefined ? only : narrow(only, sum);
   }
 
-  /** Resets the sum since the last response, and the reward that is due. */
+  /** Forgets the sum since the last response, and the reward that is due. */
   clear(): void {
     this.isDue = false;
     this.#only = undefined;

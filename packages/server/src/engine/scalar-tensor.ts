@@ -2,7 +2,8 @@
 import { type DType, dtypes, type Tensor, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 
 /**
- * A reusable tensor of one number. Valid until the next `pack`: its value has been sent by then.
+ * A tensor of one number, used again for each. Valid until the next `pack`: what it
+ * holds has been sent by then.
  */
 export class ScalarTensor {
   readonly tensor: Tensor;
@@ -11,7 +12,7 @@ export class ScalarTensor {
   readonly #least: number;
   readonly #most: number;
 
-  /** Creates one for specs of a number without bounds; undefined for all others. */
+  /** One for specs of a number without bounds; undefined for all others. */
   static for(spec: TensorSpec): ScalarTensor | undefined {
     const { dtype, shape, min, max } = spec;
     const { kind } = dtypes[dtype];
@@ -32,7 +33,7 @@ export class ScalarTensor {
     this.#most = Number(max);
   }
 
-  /** Returns the value as a tensor; undefined for a value that the dtype cannot represent. */
+  /** The value as a tensor; undefined for a value that is none of the dtype's numbers. */
   pack(value: unknown): Tensor | undefined {
     if (typeof value !== "number") {
       return undefined;
@@ -44,7 +45,7 @@ export class ScalarTensor {
       return undefined;
     }
     this.#data[0] = value;
-    // A value that rounds to infinity does not fit either.
+    // What rounds to infinity does not fit either.
     if (Number.isFinite(value) && !Number.isFinite(this.#data[0])) {
       return undefined;
     }

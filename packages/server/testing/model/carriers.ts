@@ -9,20 +9,17 @@ import {
 } from "@dm-env-rpc/transport";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
 
-/** Carrier of the streams in a model's run. */
+/** What carries the streams of a model's run. */
 export interface Carrier extends AsyncDisposable {
   connect(): Promise<ClientStream>;
-  /**
-   * Runs everything that can run without time passing; `done` returns true once all required work
-   * has finished.
-   */
+  /** Lets everything happen that can happen without time passing; `done` says when all that must has. */
   settle(done: () => boolean): Promise<void>;
 }
 
 /**
- * Streams in memory whose tasks run on demand.
+ * Streams in memory whose every task runs when it is told to.
  *
- * @param patient True if promises also get their turns, as worlds that return promises require.
+ * @param patient Whether promises are given their turns, as worlds need that answer with promises.
  */
 export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carrier {
   const tasks: (() => void)[] = [];
@@ -55,7 +52,7 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
   };
 }
 
-/** Events at the client's side of a stream, and those that the server has seen. */
+/** What was done at the client's side of a stream, and what the server has seen of it. */
 interface Progress {
   accepted: boolean;
   sent: number;
@@ -66,12 +63,12 @@ interface Progress {
   seenClose: boolean;
 }
 
-/** Returns true if the server has seen everything. */
+/** Whether the server has seen everything. */
 function upToDate({ sent, seen, ended, seenEnd, aborted, seenClose }: Progress): boolean {
   return seenClose || (!aborted && sent === seen && ended === seenEnd);
 }
 
-/** Time limit of the network, in milliseconds. */
+/** How long the network may take, in milliseconds. */
 const networkMs = 5000;
 
 /** Streams over HTTP/2, each on a connection of its own. */
@@ -101,7 +98,7 @@ export async function http2Carrier(server: EnvironmentServer): Promise<Carrier> 
       all.push(progress);
       const metadata = { place: String(all.length - 1) };
       const stream = await openStream(listener.url, { metadata });
-      // A stream that is dropped before the server has seen it never existed.
+      // A stream that is dropped before the server has heard of it never was.
       while (!progress.accepted) {
         await setImmediate();
       }

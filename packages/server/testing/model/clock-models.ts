@@ -3,44 +3,38 @@ import type { MissedDeadlinePolicy } from "../../src/definition/clock.ts";
 import type { Actions, AgentModel } from "./agent-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 
-/** The world as a clock's model sees it. */
+/** What a clock's model sees of the world. */
 export interface Sequenced {
   readonly alarm: Alarm;
   readonly open: boolean;
   readonly blocked: boolean;
   /** The agents of the sequence in the order in which they joined. */
   readonly playing: readonly AgentModel[];
-  /** Advances the world by a tick, without actions that it now refuses. */
+  /** What the world refuses now is left out. */
   tick(actions: ReadonlyMap<AgentModel, Actions>): void;
-  /**
-   * Answers the step of an agent with an error if the world now refuses it; returns true if it
-   * does.
-   */
+  /** Answers the step of an agent with an error if the world refuses it now; whether it does. */
   refused(agent: AgentModel): boolean;
   answer(agent: AgentModel): void;
   evict(agent: AgentModel): void;
-  /** Does everything that is due now. */
+  /** Does whatever is due now. */
   progress(): void;
 }
 
-/** A simple model of when a world advances and which steps are answered. */
+/** When a world advances and who is answered, told simply. */
 export interface ClockModel {
-  /** True if the world advances without its agents. */
+  /** Whether the world runs on without its agents. */
   readonly isContinuous: boolean;
-  /**
-   * Returns the actions in force after a step; undefined if it changes none. Only in real time more
-   * than the step's own.
-   */
+  /** What would be in force after a step; undefined if it changes nothing. Only in real time more than the step's own. */
   inForceWith?(agent: AgentModel, given: Actions): Actions | undefined;
   opened(): void;
   entered(agent: AgentModel): void;
   stepped(agent: AgentModel): void;
-  /** Called when the step of an agent was withdrawn. */
+  /** The step of an agent was taken back. */
   withdrawn?(agent: AgentModel): void;
   ticked(): void;
-  /** Does one thing that is due; returns true if there was one. */
+  /** Does one thing that is due; whether there was one. */
   progress(): boolean;
-  /** Called when everything that was due is done. */
+  /** Everything that is due was done. */
   settled(): void;
   closed(): void;
 }
@@ -88,7 +82,7 @@ function answerWaiting(world: Sequenced): void {
   }
 }
 
-/** Adds the agent's step; without one, if the policy is to repeat, its last one. */
+/** The step that it gave; else, where the policy says so, the last one over again. */
 function take(agent: AgentModel, repeat: boolean, actions: Map<AgentModel, Actions>): void {
   if (agent.step !== undefined) {
     agent.last = agent.step.actions;
@@ -208,7 +202,7 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
 }
 
 function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
-  /** Remaining ticks of each sleeping agent. */
+  /** How many ticks each sleeping agent sleeps on. */
   const asleep = new Map<AgentModel, number>();
   const fresh = new Set<AgentModel>();
   const sleep = (agent: AgentModel, actions: Actions | undefined): void => {

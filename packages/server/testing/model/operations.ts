@@ -14,10 +14,7 @@ type WithPlace<R> = R extends { readonly world: unknown }
   ? Omit<R, "world"> & { readonly world: number }
   : R;
 
-/**
- * A request that refers to its world by an index of the created ones; an index past the last refers
- * to no world.
- */
+/** A request that names its world by its place among those that were created; one past the last is none. */
 export type Draft = WithPlace<Request>;
 
 /** One thing that happens to a server. */
@@ -26,21 +23,21 @@ export type Operation =
   | { readonly do: "drop" | "half-close"; readonly connection: number }
   | { readonly do: "pass"; readonly ms: number };
 
-/** A run of a server: the options of its worlds, and the operations. */
+/** A run of a server: what its worlds are like, and what happens. */
 export interface Scenario {
   readonly policies: Policies;
   readonly settings: CreateSettings;
-  /** Agents that join the first world before the operations. */
+  /** How many agents join the first world before anything else happens. */
   readonly agents: number;
   readonly operations: readonly Operation[];
-  /** Failure of the author's code, if any. */
+  /** What goes wrong in the author's code, if anything. */
   readonly mishap?: Mishap;
 }
 
-/** Number of connections at a time. */
+/** How many connections there are at a time. */
 export const connectionCount = 4;
 
-/** Keys of seats; the agents that join before the operations have one each. */
+/** Keys of seats; the agents that join before everything else have one each. */
 export const seatKeys = ["key-of-the-first-seat", "key-of-the-second-seat"] as const;
 
 const settings: fc.Arbitrary<CreateSettings> = fc.record({
@@ -192,7 +189,7 @@ export function scenarios(kind: ClockOptions["kind"], maxLength = 60): fc.Arbitr
   });
 }
 
-/** Failures of the author's code. */
+/** What may go wrong in the author's code. */
 export const mishaps: fc.Arbitrary<Mishap> = fc.record({
   call: fc.constantFrom("create" as const, "join" as const, "start" as const, "step" as const),
   number: fc.integer({ min: 1, max: 6 }),

@@ -3,7 +3,7 @@
 /** The observations of the world under test, and what they are. */
 export const observationNames = ["total", "tick", "sequence", "row", "reward"] as const;
 
-/** Name of an observation. */
+/** What an agent may see, by name. */
 export type ObservationName = (typeof observationNames)[number];
 
 /** A world as a request names it. */
@@ -21,19 +21,17 @@ export interface CreateSettings {
   readonly max_agents: number;
 }
 
-/** Action of a step: an amount to add, nothing, or an invalid one. */
+/** What a step does: an amount to add, nothing, or something that is wrong. */
 export type StepAction = number | "none" | "out-of-range" | "unknown";
 
-/**
- * A request of one connection, valid or not; `world` is undefined for one that was never created.
- */
+/** A request of one connection, right or wrong; `world` is undefined for one that was never created. */
 export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "create"; readonly settings: CreateSettings | "bad" }
   | {
       readonly kind: "join";
       readonly world: W | undefined;
       readonly width: number | "bad";
-      /** Key of the seat, which a join with the same key resumes. */
+      /** Of the seat, which a join with the same key takes again. */
       readonly key: string | undefined;
     }
   | {
@@ -52,7 +50,7 @@ export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "destroy"; readonly world: W | undefined }
   | { readonly kind: "nothing" };
 
-/** The codes of google.rpc.Status that the model uses. */
+/** The codes of google.rpc.Status that the model speaks of. */
 export const codes = {
   cancelled: 1,
   invalidArgument: 3,
@@ -64,7 +62,7 @@ export const codes = {
   internal: 13,
 } as const;
 
-/** Expected answer to a request. */
+/** What a request must be answered with. */
 export type Answer =
   | { readonly kind: "error"; readonly code: number }
   | { readonly kind: "createWorld" | "resetWorld" | "leaveWorld" | "destroyWorld" }

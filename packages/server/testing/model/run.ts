@@ -61,21 +61,21 @@ interface Link {
   readonly model: ConnectionModel;
   readonly stream: ClientStream;
   readonly received: ProcessResponse[];
-  /** Number of compared answers. */
+  /** How many answers were compared. */
   compared: number;
   closed: boolean;
 }
 
-/** System under test. */
+/** What a model is run against. */
 export interface Subject {
   readonly server: EnvironmentServer;
   readonly carrier: Carrier;
   readonly time: ManualTime;
-  /** Calls of the author's code, world by world. */
+  /** What the author's code was called with, world by world. */
   readonly logs: readonly (readonly string[])[];
   /**
-   * True if a connection sends one request at a time. The order in which several are processed
-   * would depend on the duration of author calls.
+   * Whether a connection asks nothing more while it waits for an answer. What else it asks
+   * is taken in an order that depends on how long the calls of the author's code take.
    */
   readonly oneByOne: boolean;
 }
@@ -134,7 +134,7 @@ class Run {
     }
   }
 
-  /** All agents step for a while, then leave, and nothing remains. */
+  /** Everybody steps for a while, then all go, and nothing is left. */
   async finish(): Promise<void> {
     for (let round = 0; round < 8; round++) {
       await this.#everybodySteps();

@@ -17,12 +17,10 @@ export interface SequenceHost {
   progress(): void;
 }
 
-/**
- * Successive sequences of a world: the agents in them, the clock's decisions, and each agent's end.
- */
+/** One sequence after another: who is in it, what the clock makes of it, and how it ends for each agent. */
 export class SequenceModel implements Sequenced {
   open = false;
-  /** True once a sequence has begun. */
+  /** Whether there has been one. */
   everOpened = false;
   readonly clock: ClockModel;
   readonly #host: SequenceHost;
@@ -54,12 +52,12 @@ export class SequenceModel implements Sequenced {
     this.#host.progress();
   }
 
-  /** Sets the total with which the next sequence begins. */
+  /** The total with which the next one begins. */
   startAt(total: number): void {
     this.#tally.startAt = total;
   }
 
-  /** The agents that the next sequence begins with: in real time also those that continue. */
+  /** The agents that the next one begins with: in real time also those that go on. */
   get members(): readonly AgentModel[] {
     const goesOn = (agent: AgentModel): boolean =>
       this.clock.isContinuous && agent.takesPart && agent.idle;
@@ -80,7 +78,7 @@ export class SequenceModel implements Sequenced {
     this.clock.opened();
   }
 
-  /** An agent enters a running sequence. */
+  /** An agent comes while it runs. */
   enter(agent: AgentModel): void {
     this.#host.log(`enter ${agent.id}`);
     this.#tally.enter(agent);
@@ -88,7 +86,7 @@ export class SequenceModel implements Sequenced {
     this.clock.entered(agent);
   }
 
-  /** Returns true if the author's code refuses an arriving step. */
+  /** Whether the author's code refuses a step that arrives. */
   refusesStep(agent: AgentModel, given: Actions): boolean {
     const { clock } = this;
     const actions = clock.inForceWith ? clock.inForceWith(agent, given) : given;
@@ -147,7 +145,7 @@ export class SequenceModel implements Sequenced {
     agent.untold = { state, observations: this.#tally.observe(agent) };
   }
 
-  /** Cuts the sequence short; agents that wait for RUNNING keep waiting for the next one. */
+  /** Cuts it short; who waits to be told RUNNING waits on, for the next one. */
   interrupt(): void {
     for (const agent of this.playing) {
       if (agent.running) {
@@ -161,7 +159,7 @@ export class SequenceModel implements Sequenced {
     }
   }
 
-  /** Ends the sequence, and answers resets that waited for it. */
+  /** It is over; resets that waited for that are answered. */
   close(): void {
     this.vanish();
     for (const agent of this.#host.agents) {
@@ -171,7 +169,7 @@ export class SequenceModel implements Sequenced {
     }
   }
 
-  /** Drops the sequence, because its world is gone. */
+  /** It is gone with its world. */
   vanish(): void {
     this.open = false;
     this.clock.closed();

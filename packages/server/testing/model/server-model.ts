@@ -16,11 +16,11 @@ export class ConnectionModel implements Asker {
   /** Requests that came and were not taken. */
   readonly queue: ModelRequest[] = [];
   busy = false;
-  /** True while requests are being processed. */
+  /** Whether requests are being taken just now. */
   taking = false;
-  /** True if the peer has ended its side. */
+  /** Whether the peer has ended its side. */
   ended = false;
-  /** True if the stream is gone. */
+  /** Whether the stream is gone. */
   closed = false;
   world: WorldModel | undefined;
   agent: AgentModel | undefined;
@@ -53,11 +53,11 @@ export class ConnectionModel implements Asker {
   }
 }
 
-/** A model of the promised behaviours of a server with several connections. */
+/** What the promises say about a server with several connections. */
 export class ServerModel {
   readonly timers: Timers = new Timers();
   readonly worlds: WorldModel[] = [];
-  /** Calls of each world. */
+  /** What each world was told. */
   readonly logs: string[][] = [];
   readonly #policies: Policies;
   readonly #surroundings: Surroundings;

@@ -2,7 +2,7 @@
 import type { Actions, AgentModel, Observations } from "./agent-model.ts";
 import type { CreateSettings } from "./requests.ts";
 
-/** A model of the author's code under test, which does little. */
+/** What the author's code under test does, which is next to nothing. */
 export class TallyModel {
   /** The total with which the next sequence begins. */
   startAt: number;
@@ -28,7 +28,7 @@ export class TallyModel {
     this.#finished.delete(agent);
   }
 
-  /** Returns true if the author's code refuses an agent's actions now. */
+  /** Whether the author's code refuses what an agent would do now. */
   refuses({ add }: Actions): boolean {
     return add === 366 && this.#total % 2 !== 0;
   }

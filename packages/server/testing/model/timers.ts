@@ -5,19 +5,15 @@ interface Timer {
   readonly due: () => void;
 }
 
-/** A timer. */
+/** Something that calls back later. */
 export interface Alarm {
   /** Milliseconds since the model began. */
   readonly now: number;
-  /**
-   * Calls back once, `delayMs` from now.
-   *
-   * @returns A function that cancels it.
-   */
+  /** Calls back once, `delayMs` from now; the result cancels it. */
   after(delayMs: number, due: () => void): () => void;
 }
 
-/** The pending timers of the model. */
+/** The moments that the model waits for. */
 export class Timers implements Alarm {
   now = 0;
   #timers: Timer[] = [];
@@ -26,7 +22,7 @@ export class Timers implements Alarm {
     return this.#timers.length;
   }
 
-  /** Time of the next timer. */
+  /** When the next one comes. */
   get due(): number | undefined {
     return this.count === 0 ? undefined : Math.min(...this.#timers.map(({ at }) => at));
   }
@@ -39,7 +35,7 @@ export class Timers implements Alarm {
     };
   }
 
-  /** Advances to the next timer, at most to `end`; returns true if there was one. */
+  /** Moves on to the next moment, `end` at the latest; whether there was one. */
   next(end: number): boolean {
     const [first] = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
     if (first === undefined) {
@@ -53,7 +49,7 @@ export class Timers implements Alarm {
   }
 }
 
-/** A deadline that runs while a condition holds, from the moment it starts to hold. */
+/** A deadline that runs for as long as a condition holds, from the moment that it came to hold. */
 export class Deadline {
   readonly #alarm: Alarm;
   readonly #delayMs: number | undefined;

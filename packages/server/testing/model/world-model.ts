@@ -11,22 +11,22 @@ import { WorldResetModel } from "./world-reset-model.ts";
 type Step = Extract<Request, { kind: "step" }>;
 type WorldStart = number | "none" | "bad";
 
-/** Shared state of the worlds of a server. */
+/** What a world shares with the others on its server. */
 export interface Surroundings {
   readonly alarm: Alarm;
-  /** Creates the oracle of another world. */
+  /** Makes the oracle of one more world. */
   readonly openOracle: () => Oracle;
-  /** Opens the log of a world's calls. */
+  /** Where a world notes what it is told. */
   readonly openLog: () => (event: string) => void;
-  /** Called when an agent is removed, with the code of the error. */
+  /** Told that an agent has no place any more, and the code of the reason. */
   readonly onDismissed: (agent: AgentModel, code: number) => void;
 }
 
-/** The simplest model of the promised behaviours of one world. */
+/** What the promises say about one world, told as simply as can be. */
 export class WorldModel implements SequenceHost {
-  /** Name from the server's response. */
+  /** As the server called it; learnt from its answer. */
   name: string | undefined;
-  /** Code of the error once the world is gone. */
+  /** Why it is there no more. */
   gone: number | undefined;
   readonly policies: Policies;
   readonly settings: CreateSettings;
@@ -72,23 +72,23 @@ export class WorldModel implements SequenceHost {
     return this.#vacancies > 0 || (waits && this.agents.some(({ cancelHold }) => cancelHold));
   }
 
-  /** True while its agents must wait for an agent that is absent. */
+  /** Whether its agents must wait for somebody who is not there. */
   get stuck(): boolean {
     const enough = this.#sequence.everOpened || this.agents.length >= this.settings.min_agents;
     return this.blocked || !enough;
   }
 
-  /** Runs one operation at a time, in the order of the calls. */
+  /** Does one thing at a time, in the order in which they were asked. */
   turn(operation: () => void, ended?: (code: number) => void): void {
     this.#turns.take(operation, ended);
   }
 
-  /** Makes an author call. */
+  /** The author's code is called. */
   call(operation: "start" | "step"): void {
     this.#turns.call(operation);
   }
 
-  /** Creates the author's world, and answers the caller. */
+  /** The author's world is made; whoever asked is told. */
   create(asker: Asker): void {
     const make = (): void => {
       this.#turns.call("create");
@@ -252,7 +252,7 @@ export class WorldModel implements SequenceHost {
     this.progress();
   }
 
-  /** Withdraws the outstanding step: the agent's next step is a first one. */
+  /** What was outstanding is undone: its next step is a first one. */
   #withdraw(agent: AgentModel): void {
     if (agent.step !== undefined && agent.playing) {
       agent.step = undefined;
@@ -288,10 +288,7 @@ export class WorldModel implements SequenceHost {
     }
   }
 
-  /**
-   * An agent leaves; `done` is called once that is over, except for the end of a world that waits
-   * for it.
-   */
+  /** An agent leaves; `done` once that is over, but for the end of a world which waits for it. */
   leave(agent: AgentModel, done: () => void): void {
     if (!this.agents.includes(agent)) {
       done();
@@ -319,9 +316,7 @@ export class WorldModel implements SequenceHost {
     }
   }
 
-  /**
-   * Removes an agent whose request waits for others; `left` is called before anything that follows.
-   */
+  /** Lets out an agent whose request waits for others, `left` before anything that follows from it. */
   letOut(agent: AgentModel, left: () => void): void {
     if (agent.step === undefined && !agent.resetting) {
       return;
@@ -335,7 +330,7 @@ export class WorldModel implements SequenceHost {
     agent.asker.answer({ kind: "error", code: codes.cancelled });
   }
 
-  /** Removes an agent that was too slow. */
+  /** Takes out an agent that was too slow. */
   evict(agent: AgentModel): void {
     this.#dismiss(agent, codes.deadlineExceeded);
     this.leave(agent, () => {});

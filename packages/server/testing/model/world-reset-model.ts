@@ -2,12 +2,9 @@
 import type { AgentModel, Asker } from "./agent-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 
-/**
- * A reset of the world, which waits until its agents have received the end of their sequence, or
- * for its deadline.
- */
+/** A reset of the world, which waits until its agents were told that their sequence is over, or for a time. */
 export class WorldResetModel {
-  /** The total with which the next sequence begins, if a caller set one. */
+  /** The total with which the next sequence begins, where a caller asked for one. */
   start: number | undefined;
   readonly #untold: Set<AgentModel>;
   readonly #callers: Asker[] = [];
@@ -25,23 +22,23 @@ export class WorldResetModel {
     this.#deadline.holds(true);
   }
 
-  /** True once it waits for no agent. */
+  /** Whether it waits for nobody any more. */
   get due(): boolean {
     return this.#untold.size === 0;
   }
 
-  /** A caller requests the reset, or the same one again. */
+  /** Somebody asks for it, or for the same once more. */
   ask(caller: Asker, start: number | undefined): void {
     this.#callers.push(caller);
     this.start = start ?? this.start;
   }
 
-  /** Stops waiting for an agent. */
+  /** It need not wait for this agent any more. */
   told(agent: AgentModel): void {
     this.#untold.delete(agent);
   }
 
-  /** Answers all callers: the reset is done, or the world is gone. */
+  /** It is done, or the world is gone: whoever asked is told. */
   end(answer: Parameters<Asker["answer"]>[0]): void {
     this.#deadline.stop();
     for (const caller of this.#callers) {

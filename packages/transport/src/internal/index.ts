@@ -3,6 +3,7 @@
  * Modules that the packages of this repository share. Internal: not covered by semantic versioning,
  * and free of `node:` imports so that they run in a browser.
  */
+export { type BackoffOptions, backoffMs } from "./backoff.ts";
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
 export { envelope } from "./envelope.ts";

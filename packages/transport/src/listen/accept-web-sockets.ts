@@ -15,7 +15,7 @@ import {
   statusMessageOf,
   subprotocol,
 } from "../websocket/protocol.ts";
-import { WebSocketStream } from "../websocket/websocket-stream.ts";
+import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import {
   isTooLarge,
   PatientWebSocket,
@@ -24,6 +24,7 @@ import {
   wsSocket,
 } from "../websocket/ws-socket.ts";
 import type { OriginCheck } from "./cors.ts";
+import type { WebSocketRoute } from "./listen-options.ts";
 import { type HttpPeer, metadataOf } from "./process-call.ts";
 import { refusedOrigin, unknownPath } from "./refusals.ts";
 
@@ -42,6 +43,8 @@ export interface WebSocketOptions {
   /** Returns the error for a connection past the limits; undefined if there is room. */
   readonly refusal: () => DmEnvRpcError | undefined;
   readonly onStream: (stream: ServerStream) => void;
+  /** Other protocols over WebSockets, by path. */
+  readonly routes: ReadonlyMap<string, WebSocketRoute>;
   /**
    * Counts one stream.
    *
@@ -59,6 +62,11 @@ interface Life {
   isDeaf: boolean;
 }
 
+/** Receives the WebSockets of one path. */
+interface Acceptor extends Omit<WebSocketRoute, "accept"> {
+  accept(socket: Socket, peer: Peer, webSocket: WebSocket): void;
+}
+
 /** WebSockets of a listener. */
 export interface WebSockets {
   /** Number of open WebSockets. */
@@ -70,25 +78,48 @@ export interface WebSockets {
 }
 
 /**
- * Accepts WebSockets at the path of Process, each as one stream.
+ * Accepts WebSockets: at the path of Process, each one stream, and at those of `routes`.
  *
  * A refused WebSocket is opened and closed with the status in its close code: a page cannot read
  * the HTTP status of an upgrade that failed.
  */
 export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   const { codecs, maxMessageBytes, onError } = options;
-  const server = new WebSocketServer({
-    ...wsOptions,
-    noServer: true,
-    clientTracking: false,
-    maxPayload: maxMessageBytes,
-    WebSocket: PatientWebSocket,
-    handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
-  });
-  server.on("wsClientError", (error, network) => {
-    onError(error);
-    network.destroy();
-  });
+  const processes: Acceptor = {
+    subprotocol,
+    maxMessageBytes,
+    accept(socket, peer, webSocket) {
+      const stream = new WebSocketStream({
+        socket,
+        side: "server",
+        decoder: codecs.request,
+        encoder: codecs.response,
+        maxMessageBytes,
+        peerName: `the client at ${peer.address}`,
+        openAccount: (holder) => options.buffered.open({ bytes: 0 }, holder),
+      });
+      webSocket.once("close", options.count());
+      options.onStream(Object.assign(stream, { peer }));
+    },
+  };
+  const acceptors: [string, Acceptor][] = [...options.routes, [processPath, processes]];
+  const routes = new Map(
+    acceptors.map(([path, route]) => {
+      const server = new WebSocketServer({
+        ...wsOptions,
+        noServer: true,
+        clientTracking: false,
+        maxPayload: route.maxMessageBytes,
+        WebSocket: PatientWebSocket,
+        handleProtocols: (offered) => (offered.has(route.subprotocol) ? route.subprotocol : false),
+      });
+      server.on("wsClientError", (error, network) => {
+        onError(error);
+        network.destroy();
+      });
+      return [path, { route, server }] as const;
+    }),
+  );
   const open = new Map<WebSocket, Life>();
   const timer =
     options.pingIntervalMs > 0
@@ -115,7 +146,12 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   };
 
   /** @throws DmEnvRpcError if the WebSocket is refused. */
-  const peerOf = (webSocket: WebSocket, request: IncomingMessage, from: HttpPeer): Peer => {
+  const peerOf = (
+    webSocket: WebSocket,
+    { subprotocol }: Acceptor,
+    request: IncomingMessage,
+    from: HttpPeer,
+  ): Peer => {
     if (!options.isAllowed(request.headers)) {
       throw new DmEnvRpcError("PERMISSION_DENIED", refusedOrigin(request.headers));
     }
@@ -137,13 +173,14 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
 
   const accept = (
     webSocket: PatientWebSocket,
+    route: Acceptor,
     request: IncomingMessage,
     network: Duplex,
     from: HttpPeer,
   ): void => {
     let peer: Peer;
     try {
-      peer = peerOf(webSocket, request, from);
+      peer = peerOf(webSocket, route, request, from);
     } catch (thrown) {
       const error = toError(thrown);
       onError(error);
@@ -154,7 +191,6 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       return;
     }
     const life = { pinged: false, isDeaf: false };
-    const uncount = options.count();
     open.set(webSocket, life);
     webSocket.on("pong", () => {
       life.pinged = false;
@@ -164,18 +200,8 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     });
     webSocket.once("close", () => {
       open.delete(webSocket);
-      uncount();
     });
-    const stream = new WebSocketStream({
-      socket: wsSocket(webSocket, network, "server"),
-      side: "server",
-      decoder: codecs.request,
-      encoder: codecs.response,
-      maxMessageBytes,
-      peerName: `the client at ${from.address}`,
-      openAccount: (holder) => options.buffered.open({ bytes: 0 }, holder),
-    });
-    options.onStream(Object.assign(stream, { peer }));
+    route.accept(wsSocket(webSocket, network, "server"), peer, webSocket);
   };
 
   return {
@@ -183,7 +209,8 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       return open.size;
     },
     upgrade(request, network, head, from) {
-      if (request.url?.split("?", 1)[0] !== processPath) {
+      const found = routes.get(request.url?.split("?", 1)[0] ?? "");
+      if (found === undefined) {
         const body = `${unknownPath(request.url)}\n`;
         network.on("error", () => network.destroy());
         network.end(
@@ -192,8 +219,8 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
         );
         return;
       }
-      server.handleUpgrade(request, network, head, (webSocket) =>
-        accept(webSocket, request, network, from),
+      found.server.handleUpgrade(request, network, head, (webSocket) =>
+        accept(webSocket, found.route, request, network, from),
       );
     },
     stop: () => clearInterval(timer),

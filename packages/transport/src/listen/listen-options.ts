@@ -3,6 +3,7 @@ import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import type { ListenLimits } from "../limits/listen-limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
+import type { Socket } from "../websocket/websocket-stream.ts";
 
 /** Certificates of a listener, in PEM. */
 export interface ListenTls {
@@ -49,6 +50,16 @@ export interface ServedFile {
   readonly gzip?: Uint8Array | undefined;
 }
 
+/** A protocol over WebSockets beside that of Process streams. */
+export interface WebSocketRoute {
+  /** Sub-protocol that clients must offer. */
+  readonly subprotocol: string;
+  /** Most bytes of one message; of a larger one the socket reports `onTooLarge`. */
+  readonly maxMessageBytes: number;
+  /** Takes over an open socket, of an allowed origin. Called synchronously; it must not throw. */
+  accept(socket: Socket, peer: Peer): void;
+}
+
 /** Options of `listen`. */
 export interface ListenOptions extends Partial<ListenLimits> {
   /** Called synchronously with each Process stream, of any protocol. Must not throw. */
@@ -80,6 +91,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
    * uncompressed and without a deadline. Default: none.
    */
   readonly byteStreams?: ReadonlyMap<string, ByteStream> | undefined;
+  /** Accepts WebSockets of other protocols, by path. Default: none. */
+  readonly webSockets?: ReadonlyMap<string, WebSocketRoute> | undefined;
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */

@@ -91,6 +91,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
             `this server takes ${maxConnections} connections at a time and has them; try again later (limit: maxConnections)`,
           ),
     onStream: options.onStream,
+    routes: options.webSockets ?? new Map(),
     count: countStream,
     onError,
   });

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
-import { type Address, parseAddress } from "../stream/address.ts";
+import { parseAddress } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { processPath } from "../stream/process-path.ts";
-import { errorOfClose, offeredProtocols } from "../websocket/protocol.ts";
+import { offeredProtocols } from "../websocket/protocol.ts";
 import { webSocket } from "../websocket/web-socket.ts";
 import { WebSocketStream } from "../websocket/websocket-stream.ts";
-import { connecting } from "./connecting.ts";
 import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
+import { openPlatformWebSocket } from "./platform-web-socket.ts";
 
 /**
  * Opens a Process stream over the platform's own WebSocket: the `openStream` of a page.
@@ -48,12 +48,7 @@ export async function openStream(
     );
   }
   const protocols = offeredProtocols(checkedMetadata(options.metadata));
-  const socket = await connecting<WebSocket>(parsed, options, ({ succeed, fail }) => {
-    const socket = new WebSocket(`${parsed.url}${processPath}`, protocols);
-    socket.addEventListener("open", () => succeed(socket), { once: true });
-    socket.addEventListener("close", (event) => fail(closedEarly(parsed, event)), { once: true });
-    return () => socket.close();
-  });
+  const socket = await openPlatformWebSocket(parsed, processPath, protocols, options);
   const closed = new Promise<void>((resolve) => {
     socket.addEventListener("close", () => resolve(), { once: true });
   });
@@ -66,17 +61,4 @@ export async function openStream(
     peerName: `the server at ${parsed.authority}`,
   });
   return openedStream(stream, parsed, () => closed);
-}
-
-/** Creates the error for a WebSocket that closed before it was open. */
-function closedEarly(address: Address, { code, reason }: CloseEvent): DmEnvRpcError {
-  const told = code === 1006 ? undefined : errorOfClose("client", address.authority, code, reason);
-  return (
-    told ??
-    new DmEnvRpcError(
-      "UNAVAILABLE",
-      `could not open a WebSocket to ${address.authority}; check that the server runs there${address.secure ? "" : ", and use wss:// if it serves TLS"} (the platform tells no more)`,
-      { origin: "connection" },
-    )
-  );
 }

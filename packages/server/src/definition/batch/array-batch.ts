@@ -17,7 +17,7 @@ import type { SlotSettings } from "./slot-settings.ts";
 
 type Values = SettingValues<SettingSpecs>;
 
-/** Options of a batch that is simulated in arrays. */
+/** What a batch that is simulated in arrays is made from. */
 export interface ArrayBatchOptions {
   readonly size: number;
   readonly actions: Specs;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
+import { rawResponse } from "@dm-env-rpc/transport/relay";
+
+/**
+ * Passes on everything between an agent's stream and a program's: messages, ends and errors. A side that does not read
+ * holds up the other alone.
+ *
+ * @param onClose Called once, when the agent's stream is closed.
+ */
+export function joinStreams(
+  agent: ServerStream,
+  program: ClientStream,
+  onClose: (error: Error | undefined) => void,
+): void {
+  /** The agent sent a message above the relay's limit. */
+  let refusal: DmEnvRpcError | undefined;
+  agent.start({
+    onMessage: (message) => {
+      if (message.case === "malformed") {
+        const { value: error } = message;
+        refusal = isDmEnvRpcError(error)
+          ? error
+          : new DmEnvRpcError("INVALID_ARGUMENT", error.message, { cause: error });
+      } else if (!program.send(message)) {
+        agent.pause();
+      }
+    },
+    onEnd: () => program.end(),
+    onDrain: () => program.resume(),
+    onClose: (error) => {
+      if (error !== undefined) {
+        program.abort(error);
+      }
+      onClose(error);
+    },
+  });
+  program.start({
+    onMessage: (message) => {
+      if (message.case === "malformed") {
+        program.abort(message.value);
+      } else if (!agent.send(message)) {
+        program.pause();
+      }
+    },
+    onEnd: () => {
+      if (refusal !== undefined) {
+        agent.send(rawResponse({ case: "error", value: packStatus(refusal) }));
+      }
+      agent.end();
+    },
+    onDrain: () => agent.resume(),
+    onClose: (error) => {
+      if (error !== undefined) {
+        agent.abort(error);
+      }
+    },
+  });
+}

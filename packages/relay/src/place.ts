@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { CloseOptions, Listener, ServerStream } from "@dm-env-rpc/transport";
+import {
+  type BufferedBytes,
+  type Link,
+  rawCodecs,
+  WebSocketStream,
+} from "@dm-env-rpc/transport/relay";
+import type { RelayEvent } from "./events.ts";
+import type { ProgramGrant } from "./grants.ts";
+import { joinStreams } from "./join-streams.ts";
+import type { RelayLimits } from "./limits.ts";
+
+/** Dependencies of a place. */
+export interface PlaceOptions {
+  /** Name of the program. */
+  readonly name: string;
+  readonly grant: ProgramGrant;
+  readonly limits: RelayLimits;
+  /** Accounts for what streams hold of undelivered messages. */
+  readonly buffered: BufferedBytes;
+  readonly emit: (event: RelayEvent) => void;
+  /** The program has not come back in time: the place is free again. */
+  readonly onExpired: (place: Place) => void;
+}
+
+/** A program's place at a relay: the port of its agents, and its link while it is connected. */
+export class Place {
+  readonly name: string;
+  readonly grant: ProgramGrant;
+  readonly #options: PlaceOptions;
+  /** Bytes that all its streams hold. */
+  readonly #held = { bytes: 0 };
+  #listener: Listener | undefined;
+  #address = "";
+  /** The program that the place belongs to, across its connections. */
+  #instance: string | undefined;
+  #link: Link | undefined;
+  #streams = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: PlaceOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.grant = options.grant;
+  }
+
+  /** Address at which agents reach the program. */
+  get address(): string {
+    return this.#address;
+  }
+
+  /** True while the program is connected. */
+  get isConnected(): boolean {
+    return this.#link !== undefined;
+  }
+
+  /** True while no connection has the place, or is about to. */
+  get isAway(): boolean {
+    return this.#instance === undefined;
+  }
+
+  /** Streams of agents that are open. */
+  get streams(): number {
+    return this.#streams;
+  }
+
+  /** True if the place belongs to a program. */
+  isOf(instance: string): boolean {
+    return this.#instance === instance;
+  }
+
+  /** Sets the port of the place. */
+  open(listener: Listener, address: string): void {
+    this.#listener = listener;
+    this.#address = address;
+  }
+
+  /** Keeps the place for a program whose link follows. */
+  reserve(instance: string): void {
+    clearTimeout(this.#timer);
+    this.#instance = instance;
+  }
+
+  /** Gives the program its link; an earlier one is closed. */
+  attach(link: Link, instance: string, from: string): void {
+    const { name, address } = this;
+    this.reserve(instance);
+    const earlier = this.#link;
+    this.#link = link;
+    earlier?.close(
+      new DmEnvRpcError(
+        "ABORTED",
+        `the program "${name}" has connected again; this connection is replaced`,
+      ),
+    );
+    link.welcome({ program: name, address, pingIntervalMs: this.#options.limits.programPingMs });
+    this.#options.emit({ kind: "program-joined", program: name, address, from });
+  }
+
+  /** A link is closed. Without another one the place is kept for a while. */
+  detach(link: Link, error: DmEnvRpcError): void {
+    if (this.#link === link) {
+      this.#link = undefined;
+      this.leave();
+    }
+    this.#options.emit({ kind: "program-lost", program: this.name, error });
+  }
+
+  /** Keeps the place for a while without a program, unless one is connected. */
+  leave(): void {
+    if (this.#link === undefined) {
+      const { limits, onExpired } = this.#options;
+      this.#instance = undefined;
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => onExpired(this), limits.awayMs);
+    }
+  }
+
+  /** Takes an agent's stream to the program. */
+  accept(agent: ServerStream): void {
+    const { limits, buffered, emit } = this.#options;
+    const { name } = this;
+    if (this.#streams >= limits.maxStreamsPerProgram) {
+      agent.abort(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `this relay takes ${limits.maxStreamsPerProgram} streams at a time to one program and the program "${name}" has them; try again later (limit: maxStreamsPerProgram)`,
+        ),
+      );
+      return;
+    }
+    const { address, metadata } = agent.peer;
+    const socket = this.#link?.open({
+      peerAddress: address,
+      metadata: Object.fromEntries(metadata),
+    });
+    if (socket === undefined) {
+      agent.abort(
+        new DmEnvRpcError(
+          "UNAVAILABLE",
+          `the program "${name}" is not connected to this relay now; try again later`,
+        ),
+      );
+      return;
+    }
+    this.#streams += 1;
+    emit({ kind: "agent-joined", program: name, from: address });
+    const program = new WebSocketStream({
+      socket,
+      side: "client",
+      decoder: rawCodecs.response,
+      encoder: rawCodecs.request,
+      maxMessageBytes: limits.maxMessageBytes,
+      peerName: `the program "${name}"`,
+      openAccount: (holder) => buffered.open(this.#held, holder),
+    });
+    joinStreams(agent, program, (error) => {
+      this.#streams -= 1;
+      emit({ kind: "agent-left", program: name, from: address, error });
+    });
+  }
+
+  /** Closes the port, and the link at the end. */
+  async close(reason: DmEnvRpcError, options?: CloseOptions): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#listener?.close(options);
+    this.#link?.close(reason);
+    clearTimeout(this.#timer);
+  }
+}

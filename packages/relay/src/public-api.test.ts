@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import * as api from "./index.ts";
+
+test("the public names are these", () => {
+  expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
+    [
+      "defaultRelayLimits",
+      "serveRelay",
+    ]
+  `);
+});

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Open } from "@dm-env-rpc/protocol/relay";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { defaultMaxMessageBytes } from "../limits/limits.ts";
+import { connecting } from "../open/connecting.ts";
+import type { ConnectionOptions } from "../open/open-options.ts";
+import { openPlatformWebSocket } from "../open/platform-web-socket.ts";
+import { parseAddress } from "../stream/address.ts";
+import { type CallCodecs, defaultCodecs } from "../stream/call-codecs.ts";
+import type { ServerStream } from "../stream/message-stream.ts";
+import { webSocket } from "../websocket/web-socket.ts";
+import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
+import { Link, relayPath, relaySubprotocol } from "./link.ts";
+
+/** A relay that sends nothing for this many of its ping intervals is given up. */
+const silentIntervals = 3;
+
+/** Options of `dialRelay`. */
+export interface DialRelayOptions extends ConnectionOptions {
+  /** Says who the program is. */
+  readonly token: string;
+  /** 16 random bytes: a connection takes the place of an earlier one with the same ones. */
+  readonly instance: Uint8Array;
+  /** Takes over each stream of an agent. Called synchronously; it must not throw. */
+  readonly onStream: (stream: ServerStream) => void;
+  /** Codecs of messages. Default: tensor-codec's codecs with their default limits. */
+  readonly codecs?: CallCodecs | undefined;
+  /** Most bytes of one message. Default 64 MiB. */
+  readonly maxMessageBytes?: number | undefined;
+}
+
+/** A program's place at a relay. */
+export interface RelayPlace {
+  /** The program's name at the relay. */
+  readonly program: string;
+  /** Address at which agents reach the program. */
+  readonly address: string;
+  /** Resolves with the reason when the connection to the relay is gone, and with it all streams. */
+  readonly lost: Promise<DmEnvRpcError>;
+  /** Gives up the place; agents lose their streams as those of a dead server. */
+  close(error: DmEnvRpcError): void;
+}
+
+/**
+ * Dials out to a relay over the platform's own WebSocket, and serves the streams that it brings.
+ *
+ * @param address `ws://host:port` or `wss://host:port`.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a bad address, UNAUTHENTICATED for a wrong token, UNAVAILABLE when no
+ * relay answers there, DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal.
+ */
+export async function dialRelay(address: string, options: DialRelayOptions): Promise<RelayPlace> {
+  const parsed = parseAddress(address);
+  if (parsed.carrier !== "websocket") {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `address of a relay: expected "ws://host:port" or "wss://host:port", received ${JSON.stringify(address)}`,
+      { origin: "client" },
+    );
+  }
+  const { token, instance, onStream, codecs = defaultCodecs() } = options;
+  const { maxMessageBytes = defaultMaxMessageBytes } = options;
+  const socket = await openPlatformWebSocket(parsed, relayPath, [relaySubprotocol], options);
+  return await connecting<RelayPlace>(parsed, options, ({ succeed, fail }) => {
+    let tellLost: (error: DmEnvRpcError) => void = fail;
+    let silence: ReturnType<typeof setTimeout> | undefined;
+    let silentMs = 0;
+    const listenOn = (): void => {
+      clearTimeout(silence);
+      if (silentMs > 0) {
+        silence = setTimeout(() => link.close(silentFor(parsed.authority, silentMs)), silentMs);
+      }
+    };
+    const accept = ({ peerAddress, metadata }: Open, socket: Socket): void => {
+      const stream = new WebSocketStream({
+        socket,
+        side: "server",
+        decoder: codecs.request,
+        encoder: codecs.response,
+        maxMessageBytes,
+        peerName: `the client at ${peerAddress}`,
+      });
+      const peer = {
+        address: peerAddress,
+        metadata: new Map(Object.entries(metadata)),
+        certificate: undefined,
+      };
+      onStream(Object.assign(stream, { peer }));
+    };
+    const link = new Link({
+      socket: webSocket(socket),
+      side: "program",
+      peerName: `the relay at ${parsed.authority}`,
+      maxMessageBytes,
+      onOpen: accept,
+      onActivity: listenOn,
+      onWelcome: ({ program, address, pingIntervalMs }) => {
+        silentMs = pingIntervalMs * silentIntervals;
+        listenOn();
+        const lost = new Promise<DmEnvRpcError>((resolve) => {
+          tellLost = resolve;
+        });
+        succeed({ program, address, lost, close: (error) => link.close(error) });
+      },
+      onClose: (error) => {
+        clearTimeout(silence);
+        silentMs = 0;
+        tellLost(error);
+      },
+    });
+    link.hello({ token, instance });
+    return () => link.close(new DmEnvRpcError("CANCELLED", "the program stopped dialling"));
+  });
+}
+
+function silentFor(authority: string, silentMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `the relay at ${authority} sent nothing for ${silentMs} ms`,
+    { origin: "connection" },
+  );
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The link between a relay and a program that dialled out to it (docs/protocol-notes.md, "Relay").
+// Nothing here needs more than what every JavaScript runtime has: pages use it too.
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  type Frame,
+  FrameSchema,
+  type Hello,
+  type HelloSchema,
+  type Open,
+  type OpenSchema,
+  type Welcome,
+  type WelcomeSchema,
+} from "@dm-env-rpc/protocol/relay";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import {
+  closeCodeOf,
+  closeReasonOf,
+  errorOfClose,
+  readStatusMessage,
+  statusMessageOf,
+} from "../websocket/protocol.ts";
+import type { Socket } from "../websocket/websocket-stream.ts";
+import { type FrameContent, LinkedSocket } from "./linked-socket.ts";
+
+/** Path of a relay at which programs dial in. */
+export const relayPath = "/dm_env_rpc.relay.v1";
+
+/** Sub-protocol of the WebSocket between a program and a relay. */
+export const relaySubprotocol = "dm_env_rpc.relay.v1";
+
+/** Credit that each side grants at the start of a stream: what it buffers for a reader that has stopped. */
+const windowBytes = 256 * 1024;
+
+/** Least credit that a peer may grant: a text message must fit. */
+const minWindowBytes = 64 * 1024;
+
+/** Most bytes of content in one frame, so that no stream holds up another for long. */
+const maxPartBytes = 64 * 1024;
+
+/** Most bytes of one frame. */
+export const maxFrameBytes: number = 2 * maxPartBytes;
+
+/** Highest number of a stream. */
+const maxStreamNumber = 2 ** 32 - 1;
+
+/** A side of a link and what it is told. Handlers are called synchronously and must not throw. */
+export interface LinkOptions {
+  /** An open WebSocket that has not been started. */
+  readonly socket: Socket;
+  /** This side: the relay opens streams, the program accepts them. */
+  readonly side: "relay" | "program";
+  /** The other side, as errors name it. */
+  readonly peerName: string;
+  /** Most bytes of one message of a stream. */
+  readonly maxMessageBytes: number;
+  /** Most bytes that wait for a peer that does not read; past it the link fails. Default: no limit but the streams' credit. */
+  readonly maxUnsentBytes?: number | undefined;
+  /** The program introduced itself; always before any other event of the relay's side. */
+  readonly onHello?: ((hello: Hello) => void) | undefined;
+  /** The relay has accepted the program. */
+  readonly onWelcome?: ((welcome: Welcome) => void) | undefined;
+  /** The relay opened a stream: `socket` carries it as a WebSocket of its own would. */
+  readonly onOpen?: ((open: Open, socket: Socket) => void) | undefined;
+  /** A frame arrived. */
+  readonly onActivity: () => void;
+  /** The link is closed, and with it all its streams; always the last event. */
+  readonly onClose: (error: DmEnvRpcError) => void;
+}
+
+/**
+ * One WebSocket between a relay and a program, and the streams that it carries.
+ *
+ * Each stream is a WebSocket within the WebSocket, with credit of its own: a reader that stops holds up no other
+ * stream, and what waits for it is bounded.
+ */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #streams = new Map<number, LinkedSocket>();
+  /** Number of the latest stream. */
+  #last = 0;
+  /** Credit that streams start with: undefined until the peer has introduced itself. */
+  #peerWindow: number | undefined;
+  #explained: string | undefined;
+  #isClosed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    const { socket } = options;
+    socket.start({
+      onBinary: (bytes) => this.#onBinary(bytes),
+      onText: (text) => {
+        this.#explained = readStatusMessage(text);
+      },
+      onDrain: () => {},
+      onPartial: () => {},
+      onTooLarge: () => this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger one"),
+      onClose: (code, reason) => this.#onClose(code, reason),
+    });
+  }
+
+  /** Streams that are open. */
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  /** Introduces a program to its relay. */
+  hello(hello: Omit<MessageInitShape<typeof HelloSchema>, "$typeName">): void {
+    this.#send(0, { case: "hello", value: { ...hello, windowBytes } });
+  }
+
+  /** Accepts a program that has introduced itself. */
+  welcome(welcome: Omit<MessageInitShape<typeof WelcomeSchema>, "$typeName">): void {
+    this.#send(0, { case: "welcome", value: { ...welcome, windowBytes } });
+  }
+
+  /** Asks whether the program is alive. */
+  ping(): void {
+    this.#send(0, { case: "ping", value: {} });
+  }
+
+  /**
+   * Opens a stream to the program, once it has introduced itself.
+   *
+   * @returns The stream as a WebSocket of its own; undefined if the link is closed, or has no numbers left.
+   */
+  open(open: Omit<MessageInitShape<typeof OpenSchema>, "$typeName">): Socket | undefined {
+    if (this.#isClosed || this.#peerWindow === undefined || this.#last === maxStreamNumber) {
+      return undefined;
+    }
+    this.#last += 1;
+    this.#send(this.#last, { case: "open", value: open });
+    return this.#add(this.#last, this.#peerWindow);
+  }
+
+  /** Closes the link and its streams. The peer learns the error's code and message. */
+  close(error: DmEnvRpcError): void {
+    if (this.#isClosed) {
+      return;
+    }
+    const { socket } = this.#options;
+    socket.sendText(statusMessageOf(error));
+    socket.close(closeCodeOf(error), closeReasonOf(error));
+    socket.terminateSoon();
+    this.#finish(error);
+  }
+
+  #onBinary(bytes: Uint8Array): void {
+    if (this.#isClosed) {
+      return;
+    }
+    let frame: Frame;
+    try {
+      frame = fromBinary(FrameSchema, bytes);
+    } catch {
+      this.#violated("a relay.v1.Frame in each binary message", `${bytes.length} other bytes`);
+      return;
+    }
+    this.#options.onActivity();
+    const { side } = this.#options;
+    const { stream: number, kind } = frame;
+    if (number === 0) {
+      this.#onLinkFrame(kind);
+      return;
+    }
+    if (kind.case === "open" && side === "program" && this.#peerWindow !== undefined) {
+      if (number <= this.#last) {
+        this.#violated(`a stream number above ${this.#last}`, String(number));
+        return;
+      }
+      this.#last = number;
+      this.#options.onOpen?.(kind.value, this.#add(number, this.#peerWindow));
+      return;
+    }
+    const stream = this.#streams.get(number);
+    if (stream === undefined) {
+      if (number > this.#last) {
+        this.#violated("frames of streams that were opened", `one of stream ${number}`);
+      }
+      return; // It was closed here while the frame was on its way.
+    }
+    const broken = stream.take(kind);
+    if (broken !== undefined) {
+      this.#violated(...broken);
+    }
+  }
+
+  #onLinkFrame(kind: Frame["kind"]): void {
+    const { side, onHello, onWelcome } = this.#options;
+    const introduction = side === "relay" ? "hello" : "welcome";
+    if ((kind.case === introduction) !== (this.#peerWindow === undefined)) {
+      this.#violated(`one "${introduction}" as the first frame`, describe(kind));
+      return;
+    }
+    switch (kind.case) {
+      case "hello":
+      case "welcome":
+        if (kind.value.windowBytes < minWindowBytes) {
+          const received = String(kind.value.windowBytes);
+          this.#violated(`window_bytes of at least ${minWindowBytes}`, received);
+          return;
+        }
+        this.#peerWindow = kind.value.windowBytes;
+        if (kind.case === "hello") {
+          onHello?.(kind.value);
+        } else {
+          onWelcome?.(kind.value);
+        }
+        return;
+      case "ping":
+        if (side === "program") {
+          this.#send(0, { case: "pong", value: {} });
+          return;
+        }
+        break;
+      case "pong":
+        if (side === "relay") {
+          return;
+        }
+        break;
+      default:
+        break;
+    }
+    this.#violated("frames that the protocol has for the connection", describe(kind));
+  }
+
+  #add(number: number, credit: number): LinkedSocket {
+    const { socket, maxMessageBytes } = this.#options;
+    const stream = new LinkedSocket({
+      credit,
+      windowBytes,
+      maxPartBytes,
+      maxMessageBytes,
+      later: socket.later,
+      send: (kind) => this.#send(number, kind),
+      onClosed: () => this.#streams.delete(number),
+    });
+    this.#streams.set(number, stream);
+    return stream;
+  }
+
+  #send(stream: number, kind: FrameContent): void {
+    if (this.#isClosed) {
+      return;
+    }
+    const { socket, peerName, maxUnsentBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if (socket.bufferedBytes > maxUnsentBytes) {
+      this.close(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `${peerName} does not read: more than ${maxUnsentBytes} bytes wait for it`,
+        ),
+      );
+      return;
+    }
+    socket.sendBinary(toBinary(FrameSchema, create(FrameSchema, { stream, kind })));
+  }
+
+  #violated(expected: string, received: string): void {
+    this.close(
+      new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `broken relay protocol: expected ${expected}, received ${received}; check the peer's version`,
+      ),
+    );
+  }
+
+  #onClose(code: number, reason: string): void {
+    const { side, peerName } = this.#options;
+    const error = errorOfClose(
+      side === "relay" ? "server" : "client",
+      peerName,
+      code,
+      reason,
+      this.#explained,
+    );
+    this.#finish(
+      error ??
+        new DmEnvRpcError("UNAVAILABLE", `${peerName} closed the connection`, {
+          origin: "connection",
+        }),
+    );
+  }
+
+  #finish(error: DmEnvRpcError): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#isClosed = true;
+    for (const stream of [...this.#streams.values()]) {
+      stream.lose(lostCode, closeReasonOf(error));
+    }
+    this.#options.onClose(error);
+  }
+}
+
+/** Close code of streams whose link is closed: an endpoint that goes away. */
+const lostCode = 1001;
+
+function describe({ case: name }: Frame["kind"]): string {
+  return name === undefined ? "a frame without a kind" : `"${name}"`;
+}

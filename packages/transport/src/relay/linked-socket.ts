@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Frame, FrameSchema } from "@dm-env-rpc/protocol/relay";
+import { goodbyeMs } from "../limits/limits.ts";
+import type { Socket, SocketEvents } from "../websocket/websocket-stream.ts";
+
+/** Bytes that a frame costs of a stream's credit beside its content, so that empty ones are bounded too. */
+const frameCostBytes = 64;
+
+/** A message up to this size is copied out of the chunk that it arrived in, which it would keep in memory. */
+const smallBytes = 4 * 1024;
+
+/** Most credit that a stream may have: that of a field of 32 bits. */
+const maxCredit = 2 ** 32 - 1;
+
+/** Close code of a connection that is gone without a closing handshake. */
+const abnormalClosure = 1006;
+
+/** Content of a frame that is sent. */
+export type FrameContent = NonNullable<
+  Exclude<MessageInitShape<typeof FrameSchema>, Frame>["kind"]
+>;
+
+/** A frame that breaks the protocol: the expected one, and the received one. */
+type Violation = readonly [expected: string, received: string];
+
+/** Options of a stream of a link. */
+export interface LinkedSocketOptions {
+  /** Bytes that may be sent before the peer grants more. */
+  readonly credit: number;
+  /** Bytes that the peer may send before it is granted more. */
+  readonly windowBytes: number;
+  /** Most bytes of content in one frame. */
+  readonly maxPartBytes: number;
+  /** Most bytes of one received message. */
+  readonly maxMessageBytes: number;
+  readonly later: Socket["later"];
+  readonly send: (content: FrameContent) => void;
+  /** The stream is closed: its number has no meaning any more. */
+  readonly onClosed: () => void;
+}
+
+/** A message that waits for credit, and how much of it has been sent. */
+type Outgoing =
+  | { readonly case: "message"; readonly bytes: Uint8Array; sent: number }
+  | { readonly case: "text"; readonly text: string; readonly size: number };
+
+/**
+ * One stream of a link, as a WebSocket within its WebSocket.
+ *
+ * What it sends waits for the peer's credit. What it receives is granted again at once, or, while it is paused, when
+ * it resumes.
+ */
+export class LinkedSocket implements Socket {
+  readonly #options: LinkedSocketOptions;
+  readonly later: Socket["later"];
+  #events: SocketEvents | undefined;
+  #credit: number;
+  #queue: Outgoing[] = [];
+  #queuedBytes = 0;
+  /** Bytes that the peer may still send. */
+  #granted: number;
+  /** Bytes that were received and not granted again. */
+  #owed = 0;
+  #parts: Uint8Array[] = [];
+  #partialBytes = 0;
+  #isPaused = false;
+  /** A message was too large: what follows is dropped. */
+  #isDeaf = false;
+  #closing: { readonly code: number; readonly reason: string } | undefined;
+  #closeSent = false;
+  #isClosed = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: LinkedSocketOptions) {
+    this.#options = options;
+    this.later = options.later;
+    this.#credit = options.credit;
+    this.#granted = options.windowBytes;
+  }
+
+  get bufferedBytes(): number {
+    return this.#queuedBytes;
+  }
+
+  get partialBytes(): number {
+    return this.#partialBytes;
+  }
+
+  start(events: SocketEvents): void {
+    this.#events = events;
+  }
+
+  sendBinary(bytes: Uint8Array): void {
+    this.#enqueue({ case: "message", bytes, sent: 0 }, bytes.length);
+  }
+
+  sendText(text: string): void {
+    const size = new TextEncoder().encode(text).length;
+    this.#enqueue({ case: "text", text, size }, size);
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#grant();
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#closing === undefined && !this.#isClosed) {
+      this.#closing = { code, reason };
+      this.#pump();
+    }
+  }
+
+  terminateSoon(): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#timer ??= setTimeout(() => {
+      this.#sendClose(this.#closing ?? { code: abnormalClosure, reason: "" });
+      this.#finish(abnormalClosure, "");
+    }, goodbyeMs);
+  }
+
+  /**
+   * Receives a frame of the stream.
+   *
+   * @returns How the frame breaks the protocol; undefined if it does not.
+   */
+  take(kind: Frame["kind"]): Violation | undefined {
+    switch (kind.case) {
+      case "message":
+      case "part":
+        return this.#takeContent(kind.value.length, () => this.#takeBytes(kind));
+      case "text":
+        // Text is counted as it was sent, in UTF-8.
+        return this.#takeContent(new TextEncoder().encode(kind.value).length, () =>
+          this.#events?.onText(kind.value),
+        );
+      case "credit":
+        if (this.#credit + kind.value > maxCredit) {
+          return [`credit of at most ${maxCredit} bytes`, "more"];
+        }
+        this.#credit += kind.value;
+        this.#pump();
+        return undefined;
+      case "close":
+        this.#sendClose(kind.value);
+        this.#finish(kind.value.code, kind.value.reason);
+        return undefined;
+      default:
+        return ["frames that the protocol has for a stream", `"${kind.case}"`];
+    }
+  }
+
+  /** Closes the stream without a word to the peer, whose connection is gone. */
+  lose(code: number, reason: string): void {
+    this.#closeSent = true;
+    this.#finish(code, reason);
+  }
+
+  #takeContent(size: number, deliver: () => void): Violation | undefined {
+    const cost = size + frameCostBytes;
+    if (cost > this.#granted) {
+      return [`frames of at most ${this.#granted} bytes of credit`, `one of ${cost}`];
+    }
+    this.#granted -= cost;
+    this.#owed += cost;
+    if (!this.#isDeaf) {
+      deliver();
+      this.#grant();
+    }
+    return undefined;
+  }
+
+  #takeBytes({ case: kind, value }: Extract<Frame["kind"], { case: "message" | "part" }>): void {
+    if (this.#partialBytes + value.length > this.#options.maxMessageBytes) {
+      this.#isDeaf = true;
+      this.#forgetParts();
+      this.#events?.onTooLarge();
+      return;
+    }
+    if (kind === "part") {
+      this.#parts.push(value.slice());
+      this.#partialBytes += value.length;
+      this.#events?.onPartial();
+      return;
+    }
+    if (this.#parts.length === 0) {
+      this.#events?.onBinary(value.length > smallBytes ? value : value.slice());
+      return;
+    }
+    const whole = new Uint8Array(this.#partialBytes + value.length);
+    let offset = 0;
+    for (const part of this.#parts) {
+      whole.set(part, offset);
+      offset += part.length;
+    }
+    whole.set(value, offset);
+    this.#forgetParts();
+    this.#events?.onBinary(whole);
+  }
+
+  #forgetParts(): void {
+    this.#parts = [];
+    this.#partialBytes = 0;
+    this.#events?.onPartial();
+  }
+
+  /** Grants again what was received, half a window at a time. */
+  #grant(): void {
+    if (this.#isPaused || this.#isClosed || this.#owed < this.#options.windowBytes / 2) {
+      return;
+    }
+    const owed = this.#owed;
+    this.#owed = 0;
+    this.#granted += owed;
+    this.#options.send({ case: "credit", value: owed });
+  }
+
+  #enqueue(message: Outgoing, size: number): void {
+    if (this.#isClosed || this.#closing !== undefined) {
+      return;
+    }
+    this.#queue.push(message);
+    this.#queuedBytes += size + frameCostBytes;
+    this.#pump();
+  }
+
+  /** Sends what the credit allows. */
+  #pump(): void {
+    const queued = this.#queuedBytes;
+    let next = 0;
+    for (let message = this.#queue[next]; message !== undefined; message = this.#queue[next]) {
+      if (!this.#sendSome(message)) {
+        break;
+      }
+      next += 1;
+    }
+    if (next > 0) {
+      this.#queue.splice(0, next);
+    }
+    if (this.#closing !== undefined && this.#queue.length === 0) {
+      this.#sendClose(this.#closing);
+    }
+    if (this.#queuedBytes < queued) {
+      this.#events?.onDrain();
+    }
+  }
+
+  /** Sends as much of a message as the credit allows; returns true when that is all of it. */
+  #sendSome(message: Outgoing): boolean {
+    const { send, maxPartBytes } = this.#options;
+    if (message.case === "text") {
+      if (this.#credit < message.size + frameCostBytes) {
+        return false;
+      }
+      this.#credit -= message.size + frameCostBytes;
+      this.#queuedBytes -= message.size + frameCostBytes;
+      send({ case: "text", value: message.text });
+      return true;
+    }
+    while (this.#credit >= frameCostBytes) {
+      const left = message.bytes.length - message.sent;
+      const size = Math.min(left, maxPartBytes, this.#credit - frameCostBytes);
+      if (size === 0 && left > 0) {
+        return false;
+      }
+      const value = message.bytes.subarray(message.sent, message.sent + size);
+      message.sent += size;
+      this.#credit -= size + frameCostBytes;
+      this.#queuedBytes -= size;
+      if (size === left) {
+        this.#queuedBytes -= frameCostBytes;
+        send({ case: "message", value });
+        return true;
+      }
+      send({ case: "part", value });
+    }
+    return false;
+  }
+
+  #sendClose(close: { readonly code: number; readonly reason: string }): void {
+    if (this.#closeSent) {
+      return;
+    }
+    this.#closeSent = true;
+    this.#options.send({ case: "close", value: { code: close.code, reason: close.reason } });
+  }
+
+  #finish(code: number, reason: string): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#parts = [];
+    this.#partialBytes = 0;
+    this.#options.onClosed();
+    this.#events?.onClose(code, reason);
+  }
+}

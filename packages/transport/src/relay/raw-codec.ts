@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  createResponseCodec,
+  type MessageCodec,
+  type ProcessRequest,
+  type ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
+import type { CallCodecs } from "../stream/call-codecs.ts";
+
+/**
+ * Codecs that leave messages as they are: bytes, which are valid until the receiver's handler returns. For a
+ * program that passes messages on without reading them.
+ */
+export const rawCodecs: CallCodecs = {
+  request: rawCodec<ProcessRequest>(),
+  response: rawCodec<ProcessResponse>(),
+};
+
+function rawCodec<T>(): MessageCodec<T> {
+  const raw: MessageCodec<Uint8Array> = {
+    size: (bytes) => bytes.length,
+    write(bytes, target, offset) {
+      target.set(bytes, offset);
+      return offset + bytes.length;
+    },
+    read: (source, start, end) => source.subarray(start, end),
+  };
+  return raw as unknown as MessageCodec<T>;
+}
+
+/** Encodes a response, for a stream whose messages are bytes. */
+export function rawResponse(response: ProcessResponse): ProcessResponse {
+  const codec = createResponseCodec();
+  const bytes = new Uint8Array(codec.size(response));
+  codec.write(response, bytes, 0);
+  return rawCodecs.response.read(bytes, 0, bytes.length) as ProcessResponse;
+}
