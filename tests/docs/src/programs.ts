@@ -99,6 +99,7 @@ export function compile(programs: readonly Program[]): Complaint[] {
         rootDir: "src",
         outDir: "dist",
         types: ["node"],
+        lib: ["es2023", "esnext.disposable", "dom"],
         isolatedDeclarations: false,
         declaration: false,
         declarationMap: false,

@@ -48,6 +48,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   server: {
     definition: [],
     clocks: ["definition"],
+    canvas: ["clocks", "definition"],
     engine: ["clocks", "definition"],
     properties: ["engine", "definition"],
     session: ["properties", "engine", "definition"],
