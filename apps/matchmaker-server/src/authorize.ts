@@ -42,7 +42,7 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
       tokens.push({ digest: digest(`Bearer ${token}`), caller });
     }
   };
-  know(operatorToken, { roles: rolesOf("operator") });
+  know(operatorToken, { roles: rolesOf("operator"), name: "operator token" });
   know(serverToken, { roles: rolesOf("server") });
   for (const [token, name] of agentTokens ?? []) {
     know(token, { roles: ["agent"], identity: `token ${name}` });
@@ -59,7 +59,8 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
       return isOpen ? { roles: ["agent"] } : undefined;
     }
     const roles = rolesOf(found.role);
-    return found.role === "agent" ? { roles, identity: `certificate ${found.subject}` } : { roles };
+    const name = `certificate ${found.subject}`;
+    return found.role === "agent" ? { roles, identity: name } : { roles, name };
   };
 }
 

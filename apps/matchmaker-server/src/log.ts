@@ -18,6 +18,7 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "server-lost": "warn",
   "server-gone": "info",
   "ticket-ended": "debug",
+  "operator-called": "info",
   "bad-proposal": "warn",
   "store-failed": "error",
   "store-recovered": "info",

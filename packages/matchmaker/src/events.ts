@@ -50,6 +50,18 @@ export type MatchmakerEvent =
       readonly state: "completed" | "cancelled" | "failed";
       readonly reason: string | undefined;
     }
+  /**
+   * An operator's call was answered, with a code of gRPC as `outcome`. `who` is the caller's name or identity, else its
+   * address; `subject` is the name or id that the call is about.
+   */
+  | {
+      readonly kind: "operator-called";
+      readonly who: string;
+      readonly address: string;
+      readonly method: string;
+      readonly subject: string;
+      readonly outcome: string;
+    }
   /** A match function threw, or proposed what cannot be. */
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
   /** The store could not be reached; it is tried again. */

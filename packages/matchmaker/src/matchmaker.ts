@@ -23,6 +23,7 @@ import { profileRecord } from "./profile.ts";
 import { put, Replica } from "./replica.ts";
 import { adminService } from "./services/admin.ts";
 import { Admission } from "./services/admission.ts";
+import { auditOperators } from "./services/audit.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
 import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
@@ -227,6 +228,7 @@ async function start(
           mapErrorsToConnectCodes,
           requireCallerRole(options.authorize, roles),
           admission.interceptor,
+          auditOperators(emit),
         ],
       });
       const frontend = frontendService({ ...shared, matchIndex }, watch, presence);

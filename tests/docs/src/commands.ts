@@ -139,7 +139,10 @@ function missingPackage(args: readonly string[]): string | undefined {
 /** Returns the file of a program of the packages or apps; undefined if unknown. */
 function binary(name: string): string | undefined {
   for (const path of globSync("{packages,apps}/*/package.json", { cwd: root })) {
-    const main = manifest(path)["bin"]?.[name];
+    const { name: packageName, bin } = manifest(path);
+    // npx runs the only program of a package by the package's name.
+    const main =
+      bin?.[name] ?? (String(packageName) === name ? Object.values(bin ?? {})[0] : undefined);
     if (main !== undefined) {
       return join(dirname(path), main);
     }

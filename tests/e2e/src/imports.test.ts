@@ -74,6 +74,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     services: ["director", "tokens", "functions", "store", beside],
     registration: ["tokens", beside],
     client: [beside],
+    cli: [beside],
   },
 };
 

@@ -57,7 +57,7 @@ export async function makeMatches(
       proposed = proposeByRegion(context, profile, latencyLimit, run, rooms);
     }
     // A function of the operator's own is asked again once its matches are made.
-    if (proposed.length > 0 && (isCustom || proposed.length === settings.maxMatchesPerTick)) {
+    if (proposed.length > 0 && (isCustom || proposed.length >= settings.maxMatchesPerTick)) {
       isMore = true;
     }
     proposals.push(...proposed);

@@ -19,6 +19,8 @@ export interface Caller {
   readonly roles: readonly CallerRole[];
   /** Tells callers apart: a ticket is its creator's, and for anybody else there is none. Default: all are one. */
   readonly identity?: string | undefined;
+  /** The caller in audit events. Default: `identity`, else its network address. */
+  readonly name?: string | undefined;
 }
 
 /**

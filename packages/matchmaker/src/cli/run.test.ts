@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { serve } from "@dm-env-rpc/server";
+import { Program } from "@dm-env-rpc/tests-processes";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pairs } from "../../testing/pairs.ts";
+import { counting, serveCounting } from "../../testing/world-server.ts";
+import { joinMatch, matchmakerClient } from "../client/index.ts";
+import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
+
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+describe("npx @dm-env-rpc/matchmaker", () => {
+  const folder = mkdtempSync(join(tmpdir(), "matchmaker-cli-"));
+  const token = join(folder, "token");
+  const resources = new AsyncDisposableStack();
+  let matchmaker: MatchmakerServer;
+  let serverId: string;
+
+  /** Runs it as an operator. */
+  const cli = async (...args: string[]) => {
+    await using program = new Program(process.execPath, [
+      main,
+      ...args,
+      ...["--matchmaker", matchmaker.url, "--token", token],
+    ]);
+    const status = await program.ended;
+    return { status, stdout: program.stdout, stderr: program.stderr };
+  };
+  /** The cells of a table. */
+  const table = async (...args: string[]): Promise<string[][]> => {
+    const { stdout } = await cli(...args);
+    const lines = stdout.trimEnd().split("\n");
+    return lines.map((line) => line.split(/ {2,}/));
+  };
+
+  beforeAll(async () => {
+    writeFileSync(token, "secret\n");
+    matchmaker = resources.use(
+      await serveMatchmaker({
+        profiles: [pairs],
+        authorize: ({ metadata }) =>
+          metadata.get("authorization") === "Bearer secret"
+            ? ["agent", "server", "operator"]
+            : ["agent", "server"],
+      }),
+    );
+    const registered = resources.use(await serveCounting(matchmaker.url, { region: "north" }));
+    await registered.registration.registered;
+    ({ serverId } = registered.registration);
+    const client = matchmakerClient(matchmaker.url, { timeoutMs: 60_000 });
+    const matches = await Promise.all([client.findMatch(), client.findMatch()]);
+    for (const match of matches) {
+      resources.use(await joinMatch(match));
+    }
+  });
+  afterAll(async () => {
+    await resources.disposeAsync();
+    rmSync(folder, { recursive: true });
+  });
+
+  it("prints tables of servers, worlds, profiles and tickets", async () => {
+    const [heads, server] = await table("servers");
+    expect(heads).toEqual([
+      "SERVER",
+      "STATE",
+      "REGION",
+      "ADDRESS",
+      "WORLDS",
+      "SEATS",
+      "AGENTS",
+      "TYPES",
+    ]);
+    const url = server?.[3];
+    await expect
+      .poll(async () => (await table("servers"))[1], { timeout: 60_000 })
+      .toEqual([serverId, "serving", "north", url, "1/10", "2/20", "2", "counting"]);
+    await expect
+      .poll(async () => (await table("worlds"))[1]?.slice(1, 5), { timeout: 60_000 })
+      .toEqual(["counting", serverId, url, "2"]);
+    expect((await table("profiles"))[1]).toEqual([
+      "pairs",
+      "byCount",
+      "all",
+      "counting",
+      "-",
+      "no",
+    ]);
+    await expect
+      .poll(async () => (await table("tickets", "--state", "joined")).length, { timeout: 60_000 })
+      .toBe(3);
+    expect(await table("tickets", "--state", "waiting")).toHaveLength(1);
+  });
+
+  it("prints JSON without join tokens", async () => {
+    const { stdout } = await cli("tickets", "--json");
+    const tickets = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(tickets).toHaveLength(2);
+    expect(tickets[0]).toMatchObject({
+      partySize: 1,
+      assignment: { worldName: expect.any(String) },
+    });
+    expect(stdout).not.toMatch(/joinToken/);
+    const servers = await cli("servers", "--json");
+    expect(JSON.parse(servers.stdout)).toMatchObject({ id: serverId, region: "north" });
+  });
+
+  it("watches what is there and what changes, until it is interrupted", async () => {
+    await using program = new Program(process.execPath, [
+      main,
+      ...["watch", "--matchmaker", matchmaker.url, "--token", token],
+    ]);
+    await program.says(/ {2}profile {2}pairs {2}of world counting/);
+    await program.says(new RegExp(` {2}server {3}${serverId}`));
+    const client = matchmakerClient(matchmaker.url, { timeoutMs: 60_000 });
+    for await (const { ticketId } of client.find()) {
+      await program.says(new RegExp(` {2}ticket {3}${ticketId} {2}waiting`));
+      break;
+    }
+    program.process.kill("SIGINT");
+    expect(await program.ended).toBe(0);
+  });
+
+  it("drains a server, and says how to find one that is not there", async () => {
+    expect(await cli("drain", "nobody")).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/there is no server "nobody".*the command servers lists them/),
+    });
+    expect(await cli("drain", serverId)).toMatchObject({ status: 0 });
+    expect((await table("servers"))[1]?.[1]).toBe("draining");
+  });
+
+  it.each([
+    ["no command", [], /command: expected one of tickets, .*, received none; see --help/],
+    ["another command", ["kick"], /command: expected one of tickets, .*, received "kick"/],
+    ["a drain of nothing", ["drain"], /drain: expected the id of one server, received 0 ids/],
+    ["another state", ["tickets", "--state", "lost"], /--state: expected one of waiting, .*"lost"/],
+    ["a state of servers", ["servers", "--state", "waiting"], /--state: .*command tickets/],
+    ["a key alone", ["servers", "--key", "k"], /--cert and --key: expected both, received --key/],
+    ["a file that is not there", ["servers", "--ca", "/none"], /--ca: expected a file .*"\/none"/],
+    ["an address that is none", ["servers", "--matchmaker", "ftp://a"], /--matchmaker: /],
+    [
+      "more than it takes",
+      ["servers", "all"],
+      /servers: expected nothing after it, received "all"/,
+    ],
+    ["a flag that it does not have", ["servers", "--wide"], /--wide/],
+  ])("refuses %s with 2", async (_, args, message) => {
+    await using program = new Program(process.execPath, [main, ...args]);
+    expect(await program.ended).toBe(2);
+    expect(program.stderr).toMatch(message);
+    expect(program.stderr.trimEnd()).not.toContain("\n");
+  });
+
+  it.each([
+    ["nobody listens", "127.0.0.1:1", /no matchmaker answered at 127\.0\.0\.1:1: .*--matchmaker/],
+    [
+      "no token is given",
+      undefined,
+      /AdminService takes a caller of the role "operator".*--token FILE/,
+    ],
+  ])("exits with 1 and says what to do where %s", async (_, address, message) => {
+    await using program = new Program(process.execPath, [
+      main,
+      ...["servers", "--matchmaker", address ?? matchmaker.url],
+    ]);
+    expect(await program.ended).toBe(1);
+    expect(program.stderr).toMatch(message);
+  });
+
+  it("says so where another kind of server answers", async () => {
+    await using server = await serve({ worlds: [counting] });
+    await using program = new Program(process.execPath, [
+      main,
+      ...["tickets", "--matchmaker", server.url],
+    ]);
+    expect(await program.ended).toBe(1);
+    expect(program.stderr).toMatch(
+      /expected a matchmaker at .*, received an answer of another server/,
+    );
+  });
+});

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Formats lines of columns with two spaces between them; later lines keep the widths of the first ones. */
+export class Table {
+  readonly #head: readonly string[];
+  #widths: readonly number[] | undefined;
+
+  constructor(head: readonly string[]) {
+    this.#head = head;
+  }
+
+  /** Returns the text of rows, with the head before the first ones. */
+  text(rows: readonly (readonly string[])[]): string {
+    const isFirst = this.#widths === undefined;
+    const lines = isFirst ? [this.#head, ...rows] : rows;
+    this.#widths ??= this.#head.map((_, column) =>
+      Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
+    );
+    const widths = this.#widths;
+    return lines
+      .map((cells) =>
+        cells
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd(),
+      )
+      .map((line) => `${line}\n`)
+      .join("");
+  }
+}
+
+/** Returns a time span in its largest units, such as `2h05m` or `12s`. */
+export function age(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const two = (count: number): string => String(count).padStart(2, "0");
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];
+  if (hours > 0) {
+    return `${hours}h${two(minutes % 60)}m`;
+  }
+  return minutes > 0 ? `${minutes}m${two(seconds % 60)}s` : `${seconds}s`;
+}
