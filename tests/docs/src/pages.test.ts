@@ -9,9 +9,9 @@ import { parseAllDocuments } from "yaml";
 import { commandsOf, faultOf, flagsOf } from "./commands.ts";
 import { allPages, at, type Block, type Page, readPage, root } from "./pages.ts";
 
-/** Languages that are checked, here or in tests/interop, and plain text, which shows output. */
+/** Languages that are checked, here, in tests/browser or in tests/interop, and plain text, which shows output. */
 const languages: ReadonlySet<string> = new Set([
-  ...["ts", "json", "yaml", "sh", "python", "text", ""],
+  ...["ts", "json", "yaml", "sh", "python", "mermaid", "text", ""],
 ]);
 
 /** Parsers of files that pages show and programs read. */

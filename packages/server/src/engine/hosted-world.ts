@@ -97,6 +97,8 @@ export interface JoinedWorld extends HostedWorld {
    * @param refuse Takes the error of the first that is refused, and its index; then no step is taken.
    */
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
+  /** Calls back when no transition is in progress, and none that was requested before is left. */
+  whenIdle(callback: () => void): void;
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
   leave(seat: Readonly<Seat>, done: Done<undefined>): void;
   /** The agent's stream was lost: its seat is held, which `onHeld` is told, or it leaves. */

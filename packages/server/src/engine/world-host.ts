@@ -139,6 +139,10 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.stepAll(steps, refuse));
   }
 
+  whenIdle(callback: () => void): void {
+    this.#turnstile.enter(callback);
+  }
+
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void {
     this.#calls.operate(() => this.#engine.reset(seat, settings, reply));
   }

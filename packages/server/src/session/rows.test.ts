@@ -14,6 +14,8 @@ import {
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
+import { turns } from "../clocks/turns.ts";
+import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
@@ -245,9 +247,66 @@ describe("behaviour 73: a stream with several seats", () => {
     await peer.join(of);
   });
 
+  it("is answered when it is the turn of one of its rows, and shows the others as they were", async () => {
+    const { rows } = await setUp(2, { clock: turns() }, { length: 100 });
+    expect((await rows.step()).observations).toMatchObject({
+      step_type: [first, last],
+      terminated: [false, false],
+      truncated: [false, false],
+    });
+    expect((await rows.step(add(1, 7))).observations).toMatchObject({
+      total: [0, 1],
+      step_type: [last, first],
+      truncated: [false, false],
+    });
+    expect((await rows.step(add(7, 2))).observations).toMatchObject({
+      total: [3, 1],
+      reward: [1, 0],
+      step_type: [mid, last],
+    });
+    expect((await rows.step(add(4, 7))).observations).toMatchObject({
+      total: [3, 7],
+      step_type: [last, mid],
+    });
+    await rows.reset();
+    expect((await rows.step()).observations["step_type"]).toEqual([first, last]);
+  });
+
+  it("is answered when one of its rows wakes up, and ignores the actions of those that sleep", async () => {
+    const clock = wakeUp({ action: "sleep" });
+    const { rows, log } = await setUp(2, { clock }, { length: 100 });
+    const sleep = (...ticks: number[]) => ({
+      sleep: tensor("int32", [ticks.length], Int32Array.from(ticks)),
+    });
+    await rows.step();
+    const tickOf = async (...ticks: number[]) => (await rows.step(sleep(...ticks))).observations;
+    expect(await tickOf(1, 3)).toMatchObject({ tick: [1, 0], step_type: [mid, last] });
+    expect(await tickOf(1, 50)).toMatchObject({ tick: [2, 0], step_type: [mid, last] });
+    expect(await tickOf(5, 50)).toMatchObject({ tick: [2, 3], step_type: [last, mid] });
+    expect(log.filter((event) => event.startsWith("tick"))).toHaveLength(3);
+  });
+
+  it("waits for the turn of another agent", async () => {
+    const { server, world, rows } = await setUp(2, { clock: turns() }, { length: 100 });
+    const [other] = (await joinedPeers(server, world, 1)) as [Peer];
+    const begun = other.step();
+    await rows.step();
+    await rows.step(add(1, 7));
+    const step = rows.step(add(7, 2));
+    expect(await isBlocked(step)).toBe(true);
+    expect((await begun).observations["total"]).toBe(3);
+    const next = other.step({ add: 4 });
+    expect((await step).observations).toMatchObject({ total: [7, 1], step_type: [mid, last] });
+    expect(await isBlocked(next)).toBe(true);
+    rows.drop();
+    await next;
+  });
+
   it.each([
     ["lockstep", lockstep()],
     ["freeRunning", freeRunning()],
+    ["turns", turns()],
+    ["wakeUp", wakeUp({ action: "sleep" })],
   ] as const)(
     "plays on the clock %s as an agent on a stream for each row",
     async (_name, clock) => {
@@ -257,6 +316,7 @@ describe("behaviour 73: a stream with several seats", () => {
           fc.record({
             kind: fc.constant("step" as const),
             adds: fc.array(fc.constantFrom(0, 1, 2, 100), { minLength: size, maxLength: size }),
+            sleeps: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: size, maxLength: size }),
           }),
           fc.record({ kind: fc.constant("reset" as const) }),
         ),
@@ -271,34 +331,55 @@ describe("behaviour 73: a stream with several seats", () => {
           const alone = await joinedPeers(server, worldAlone, size);
           const running = alone.map(() => false);
           const waiting = new Map<number, Promise<StepResult>>();
+          /** First steps that a reset of other rows answered, which the next step tells. */
+          const begun = new Map<number, StepResult>();
+          const isActing = (row: number) => waiting.has(row) && running[row] === true;
+          const answers = async () => {
+            await quiet();
+            const results = new Map<number, StepResult>();
+            for (const [row, step] of waiting) {
+              if (!(await isBlocked(step))) {
+                waiting.delete(row);
+                results.set(row, await step);
+              }
+            }
+            return results;
+          };
           for (const command of plan) {
             if (command.kind !== "step") {
-              const ready = alone.filter((_, row) => !waiting.has(row));
-              await Promise.all([rows.reset(), ...ready.map((peer) => peer.reset())]);
+              const reset = rows.reset();
+              begun.clear();
+              let ready = alone.filter((_, row) => !waiting.has(row));
+              while (ready.length > 0) {
+                await Promise.all(ready.map((peer) => peer.reset()));
+                const isLast = !alone.some((_, row) => isActing(row));
+                const answered = await answers();
+                // In the order of their answers.
+                ready = isLast ? [] : [...answered.keys()].map((row) => alone[row] as Peer);
+                for (const [row, result] of isLast ? answered : []) {
+                  begun.set(row, result);
+                }
+              }
+              await reset;
               running.fill(false);
               continue;
             }
-            const step = rows.step(add(...command.adds));
-            const results = new Map<number, StepResult>();
-            const play = (row: number) =>
-              (alone[row] as Peer).step({ add: command.adds[row] as number });
-            // First the rows that act, then those that begin; rows that wait for a sequence do not
-            // delay the step.
-            const all = alone.map((_, row) => row).filter((row) => !waiting.has(row));
-            const acting = all.filter((row) => running[row]);
-            const acted = await Promise.all(acting.map(play));
-            for (const [i, row] of acting.entries()) {
-              results.set(row, acted[i] as StepResult);
-            }
-            for (const row of all.filter((one) => !running[one])) {
-              waiting.set(row, play(row));
-            }
-            await quiet();
-            for (const [row, begun] of waiting) {
-              if (!(await isBlocked(begun))) {
-                waiting.delete(row);
-                results.set(row, await begun);
-              }
+            const sleep = tensor("int32", [size], Int32Array.from(command.sleeps));
+            const step = rows.step({ ...add(...command.adds), sleep });
+            const play = (row: number) => {
+              const actions = { add: command.adds[row] as number, sleep: command.sleeps[row] };
+              waiting.set(row, (alone[row] as Peer).step(actions as Record<string, number>));
+            };
+            // First the rows that act; then those in no sequence begin one.
+            const all = alone
+              .map((_, row) => row)
+              .filter((row) => !waiting.has(row) && !begun.has(row));
+            all.filter((row) => running[row]).forEach(play);
+            const results = new Map([...begun, ...(await answers())]);
+            begun.clear();
+            all.filter((row) => !running[row]).forEach(play);
+            for (const [row, result] of await answers()) {
+              results.set(row, result);
             }
             const received = await step;
             for (const row of alone.keys()) {

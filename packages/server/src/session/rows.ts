@@ -47,9 +47,9 @@ interface OpenStep {
  * Several seats of a shared world on one stream (behaviour 73): a row is an agent in every rule,
  * and one step is a step of each.
  *
- * A step is answered when every row that acts has its response; then the rows begin that are in no
- * sequence. A row whose first step waits for a sequence does not delay the others: its last
- * observations are sent again, and a later step reports its beginning.
+ * A step is answered when every row that acts has its answer, or when the world waits for a row that has one, as on the
+ * clock `turns`. Then rows that are in no sequence begin one. A row that still waits, for its turn or for a sequence to
+ * begin, does not delay the others: its last observations are sent again, and a later step has its answer.
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
@@ -62,6 +62,8 @@ export class Rows implements Place {
   #open: OpenStep | undefined;
   /** The first error of a row in the open step. */
   #error: DmEnvRpcError | undefined;
+  /** A reset of all rows that waits for the answers to steps of some. */
+  #openReset: { readonly waiting: Set<Row>; reset(row: Row): void } | undefined;
 
   /** @throws DmEnvRpcError if the world cannot be joined with several seats, or their specs differ. */
   constructor(world: JoinedWorld, seats: readonly Readonly<Seat>[], maxElements: number) {
@@ -152,6 +154,9 @@ export class Rows implements Place {
     } else if (response.case === "error") {
       this.#error ??= rowError(unpackStatus(response.value), row.index);
     }
+    if (this.#openReset !== undefined && this.#openReset.waiting.size > 0) {
+      this.#openReset.reset(row);
+    }
     this.#settle();
   }
 
@@ -164,13 +169,8 @@ export class Rows implements Place {
     if (open === undefined) {
       return;
     }
-    const { beginning, step } = open;
-    if (this.#pending.acting === 0 && beginning.length > 0 && this.#error === undefined) {
-      // Not earlier: in lock-step, the acting rows would wait for the next step of one that has
-      // begun.
-      this.#open = { ...open, beginning: [] };
-      this.#send(beginning, step);
-      this.#settle();
+    if (this.#pending.acting === 0 && open.beginning.length > 0 && this.#error === undefined) {
+      this.#begin(open);
       return;
     }
     if (this.#pending.first + this.#pending.acting === 0) {
@@ -182,7 +182,30 @@ export class Rows implements Place {
           this.#answer(open);
         }
       });
+    } else if (this.#isAwaited()) {
+      this.world.whenIdle(() => {
+        if (this.#open !== open || this.#pending.acting === 0 || !this.#isAwaited()) {
+          return;
+        }
+        if (open.beginning.length > 0 && this.#error === undefined) {
+          this.#begin(open);
+        } else {
+          this.#answer(open);
+        }
+      });
     }
+  }
+
+  /** Sends the first steps. Not earlier: in lock-step, the acting rows would wait for the next step of one that has begun. */
+  #begin(open: OpenStep): void {
+    this.#open = { ...open, beginning: [] };
+    this.#send(open.beginning, open.step);
+    this.#settle();
+  }
+
+  /** True if the world may wait for the next step of a row, which its agent can send only after this answer. */
+  #isAwaited(): boolean {
+    return this.#rows.some(({ answered, seat }) => answered && seat.state.kind === "running");
   }
 
   /** Changes the outstanding step of a row. */
@@ -223,12 +246,20 @@ export class Rows implements Place {
     reply({ case: "step", value: { state: RUNNING, observations } });
   }
 
-  /** Resets every row except those that wait for a sequence. */
+  /**
+   * Resets every row. One that waits for its turn is reset once its step is answered, because only then may its agent
+   * ask for it; one that waits for a sequence to begin needs no reset, unless it begins before those are answered.
+   */
   reset(settings: PackedSettings, reply: Reply): void {
-    const rows = this.#rows.filter(({ pending }) => pending === undefined);
-    let left = rows.length;
+    const waiting = new Set(this.#rows.filter(({ pending }) => pending === "acting"));
+    let left = 1;
     let error: DmEnvRpcError | undefined;
     const done = (): void => {
+      left -= 1;
+      if (left > 0 || waiting.size > 0) {
+        return;
+      }
+      this.#openReset = undefined;
       try {
         if (!this.seats.every((seat) => this.#specs.fits(seat.specs))) {
           this.#specs = this.#specsOfSeats();
@@ -243,21 +274,22 @@ export class Rows implements Place {
           : errorResponse(error),
       );
     };
-    if (left === 0) {
-      done();
-    }
-    for (const row of rows) {
+    const reset = (row: Row): void => {
+      waiting.delete(row);
+      left += 1;
       row.answered = undefined;
       this.world.reset(row.seat, settings, (response) => {
         if (response.case === "error") {
           error ??= rowError(unpackStatus(response.value), row.index);
         }
-        left -= 1;
-        if (left === 0) {
-          done();
-        }
+        done();
       });
+    };
+    this.#openReset = { waiting, reset };
+    for (const row of this.#rows.filter(({ pending }) => pending === undefined)) {
+      reset(row);
     }
+    done();
   }
 
   leave(done: Done<undefined>): void {
@@ -304,10 +336,7 @@ function write({ index, requested }: Row, { observations }: StepResponse): void 
   }
 }
 
-/**
- * Returns the value of an observation of rows; a row without a response waits for a sequence, in
- * its last step.
- */
+/** Returns an observation of a row itself; a row without an answer is shown in its last step, without an end. */
 function toldOf(name: string, answered: Row["answered"]): number {
   const { stepType = stepTypes.last, isTerminated = false } = answered ?? {};
   const hasEnded = answered !== undefined && stepType === stepTypes.last;
