@@ -38,7 +38,7 @@ export interface Socket {
   /** Starts the events, in order. Call it once. */
   start(events: SocketEvents): void;
   /** Sends a binary message and takes over its memory. */
-  sendBinary(bytes: Uint8Array): void;
+  sendBinary(bytes: Uint8Array<ArrayBuffer>): void;
   sendText(text: string): void;
   /** Stops reading if the platform can. Messages that were already read may still arrive. */
   pause(): void;
