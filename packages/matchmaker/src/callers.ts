@@ -15,30 +15,40 @@ import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
 import { fromCallError } from "@dm-env-rpc/transport/internal";
 import { SurvivingSessions } from "./surviving-sessions.ts";
 
-/** Who is called: matchmakers that share a store are one, and any of them will do. */
+/**
+ * Addresses and credentials of a service: matchmakers that share a store are one service, and any
+ * of them can answer.
+ */
 export interface CallersOptions {
   /** Addresses, `host:port`, `http://…` or `https://…`. */
   readonly matchmakers: string | readonly string[];
-  /** For addresses with `https://`; with `cert` and `key` it also says who calls. */
+  /** For addresses with `https://`; with `cert` and `key` it also identifies the caller. */
   readonly tls?: OpenTls | undefined;
-  /** Says who calls, where the matchmaker asks: sent as metadata `authorization: Bearer TOKEN`. */
+  /**
+   * Identifies the caller if the matchmaker requires it: sent as metadata `authorization: Bearer
+   * TOKEN`.
+   */
   readonly token?: string | undefined;
   /**
-   * How long a matchmaker may take to answer a call until the next one is asked, in milliseconds; a registration,
-   * for which it looks whether the server can be reached, may take twice as long. Default 5,000.
+   * Time limit of a call to one matchmaker, in milliseconds, before the next one is tried; a
+   * registration, for which the matchmaker checks that it can reach the server, may take twice as
+   * long. Default 5,000.
    */
   readonly timeoutMs?: number | undefined;
-  /** Calls over a transport of Connect's own making, instead of to `matchmakers`. */
+  /** Connect transports to use instead of `matchmakers`. */
   readonly transports?: readonly Transport[] | undefined;
 }
 
 const defaultTimeoutMs = 5_000;
 
-/** One service at several addresses: a call goes to the one that answered last, and on to the next when it is gone. */
+/**
+ * One service at several addresses: calls go to the one that answered last, and to the next when it
+ * is gone.
+ */
 export class Callers<S extends DescService> {
   readonly #clients: readonly Client<S>[];
   readonly #names: readonly string[];
-  /** How long a call may take. */
+  /** Time limit of a call. */
   readonly timeoutMs: number;
   #current = 0;
 
@@ -58,7 +68,7 @@ export class Callers<S extends DescService> {
             { origin: "client" },
           );
         }
-        // A dead peer is found, and a stream that waits for long is not cut.
+        // Pings find a dead peer; a stream that is idle for long stays open.
         const life = {
           pingIntervalMs: 10_000,
           pingTimeoutMs: timeoutMs,
@@ -80,36 +90,38 @@ export class Callers<S extends DescService> {
     }
   }
 
-  /** How many there are to try. */
+  /** Number of addresses. */
   get count(): number {
     return this.#clients.length;
   }
 
-  /** The one to call. */
+  /** The current client. */
   get client(): Client<S> {
     return this.#clients[this.#current] as Client<S>;
   }
 
-  /** What it is called. */
+  /** Name of the current address. */
   get name(): string {
     return this.#names[this.#current] ?? "the matchmaker";
   }
 
-  /** Goes on to the next, because this one did not answer. */
+  /** Switches to the next address, because this one did not answer. */
   next(): void {
     this.#current = (this.#current + 1) % this.#clients.length;
   }
 
-  /** The options of a call that is given up when the signal aborts, or when it has taken too long. */
+  /**
+   * Returns the options of a call that ends when the signal aborts or the time limit has passed.
+   */
   options(signal?: AbortSignal): CallOptions {
     const { timeoutMs } = this;
     return signal === undefined ? { timeoutMs } : { timeoutMs, signal };
   }
 
   /**
-   * Calls the matchmaker that answered last and, where it does not answer, the others, each once.
+   * Calls the matchmaker that answered last and, if it does not answer, the others, each once.
    *
-   * @throws DmEnvRpcError of origin `server` when one refuses, `connection` when none answers.
+   * @throws DmEnvRpcError of origin `server` if one refuses, `connection` if none answers.
    */
   async call<T>(run: (client: Client<S>, options: CallOptions) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -125,21 +137,28 @@ export class Callers<S extends DescService> {
   }
 }
 
-/** Whether the same call may be answered by another matchmaker, or at another time. */
+/** Returns true if another matchmaker, or a later attempt, may answer the same call. */
 export function isPassing(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
-  // A call whose connection is lost is told as cancelled; whoever cancels calls of its own knows that.
+  // A call with a lost connection is reported as cancelled; a caller that cancels calls itself can
+  // tell the difference.
   return passing.has(code) || isLostSession(cause);
 }
 
-/** Milliseconds after which a matchmaker that had no room may be asked again; undefined for any other error. */
+/**
+ * Returns the time after which to retry a matchmaker that had no room, in ms; undefined for any
+ * other error.
+ */
 export function retryAfterMs(error: unknown): number | undefined {
   const { code, metadata } = ConnectError.from(error);
   const seconds = Number(metadata.get("retry-after") ?? Number.NaN);
   return code === Code.ResourceExhausted && seconds > 0 ? seconds * 1_000 : undefined;
 }
 
-/** Whether node:http2 itself gave up: Connect tells that as INTERNAL, though no matchmaker has said so. */
+/**
+ * Returns true if node:http2 itself failed: Connect reports that as INTERNAL, although no
+ * matchmaker answered so.
+ */
 function isLostSession(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && String(cause.code).startsWith("ERR_HTTP2_");
 }

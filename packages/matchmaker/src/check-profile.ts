@@ -15,9 +15,9 @@ const maxPools = 100;
 const maxPrecreated = 1_000;
 
 /**
- * Looks for what can never work in a profile.
+ * Checks a profile for mistakes with which it can never make a match.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT saying what is wrong with it.
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming the mistake.
  */
 export function checkProfile(profile: MatchProfile, functions: MatchFunctions): void {
   if (profile.name === "" || profile.name.length > 200) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duration } from "@bufbuild/protobuf/wkt";
 
-/** A duration in milliseconds; undefined where there is none, or nothing of it. */
+/** Returns a duration in milliseconds; undefined without one, or if it is zero. */
 export function milliseconds(duration: Duration | undefined): number | undefined {
   if (duration === undefined) {
     return undefined;

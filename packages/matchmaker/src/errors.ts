@@ -4,7 +4,7 @@ import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, toConnectError as statusError } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
-/** The error of an argument that cannot be right. */
+/** Creates the error of an invalid argument. */
 export function invalid(what: string, expected: string, received: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
@@ -12,20 +12,23 @@ export function invalid(what: string, expected: string, received: string): DmEnv
   );
 }
 
-/** The error of a name that nothing has. */
+/** Creates the error of an unknown name. */
 export function notFound(what: string, id: string, remedy: string): DmEnvRpcError {
   return new DmEnvRpcError("NOT_FOUND", `there is no ${what} "${shorten(id)}"; ${remedy}`);
 }
 
-/** A text that may be anything, for an error. */
+/** Shortens a text of any length for an error. */
 export function shorten(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }
 
-/** Seconds after which a caller that was refused for want of room may ask again. */
+/** Seconds after which a caller that was refused for lack of room may retry. */
 const defaultRetryAfterS = 5;
 
-/** The error of a call that may succeed later: it says when, in the metadata `retry-after`, in seconds. */
+/**
+ * Creates the error of a call that may succeed later; the metadata `retry-after` has the delay in
+ * seconds.
+ */
 export function overloaded(
   message: string,
   {
@@ -37,7 +40,7 @@ export function overloaded(
   return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);
 }
 
-/** The error that a caller of a service gets. */
+/** Maps an error to the one that a caller receives. */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError || isDmEnvRpcError(error)) {
     return statusError(error);

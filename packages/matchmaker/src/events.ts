@@ -2,9 +2,9 @@
 
 /** Events of a matchmaker, for logs and metrics. */
 export type MatchmakerEvent =
-  /** This matchmaker makes the matches from now on. */
+  /** This matchmaker leads from now on. */
   | { readonly kind: "leading" }
-  /** Another one does, or nobody. */
+  /** Another matchmaker leads, or none. */
   | { readonly kind: "following" }
   | { readonly kind: "ticked"; readonly tookMs: number; readonly waiting: number }
   | {
@@ -21,7 +21,7 @@ export type MatchmakerEvent =
       readonly serverId: string;
       readonly worldName: string;
       readonly tickets: number;
-      /** From the creation of each ticket to its assignment. */
+      /** Time from the creation of each ticket to its assignment. */
       readonly waitedMs: readonly number[];
     }
   | { readonly kind: "world-created"; readonly serverId: string; readonly worldName: string }
@@ -35,7 +35,7 @@ export type MatchmakerEvent =
       readonly error: Error;
     }
   | { readonly kind: "server-registered"; readonly serverId: string; readonly address: string }
-  /** No dm_env_rpc server answered at the address of one that would register. */
+  /** No dm_env_rpc server answered at the address of a registration. */
   | {
       readonly kind: "server-refused";
       readonly serverId: string;
@@ -69,14 +69,15 @@ export type MatchmakerEvent =
   /** The store answers again. */
   | { readonly kind: "store-recovered" }
   /**
-   * The store has lost commits: it was flushed, or restarted without all that it had. Configured profiles and the signing
-   * key are put back and servers register again; tickets that it lost are unknown.
+   * The store has lost commits: it was flushed, or restarted without all of its data. Configured
+   * profiles and the signing key are restored and servers register again; the lost tickets are
+   * unknown.
    *
-   * `records`: how many that this matchmaker knew are gone or older than they were.
+   * `records`: number of known records that are gone or older than before.
    */
   | { readonly kind: "store-lost"; readonly records: number }
-  /** One step failed; the others went on. */
+  /** One step failed; the others continued. */
   | { readonly kind: "step-failed"; readonly step: string; readonly error: Error };
 
-/** Tells an event to whoever listens. Must not throw. */
+/** Emits an event. Must not throw. */
 export type Emit = (event: MatchmakerEvent) => void;

@@ -15,7 +15,9 @@ export type PoolFilter = (search: SearchFields) => number;
 
 const never = Number.POSITIVE_INFINITY;
 
-/** Makes the test of a pool: a ticket must pass all of its filters. A field that a ticket lacks passes none. */
+/**
+ * Creates the filter of a pool: a ticket must pass all of its filters. A missing field passes none.
+ */
 export function poolFilter(pool: Pool): PoolFilter {
   const tests: readonly PoolFilter[] = [
     ...pool.doubleRangeFilters.map((filter) => dropped(rangeFilter(filter), filter)),
@@ -74,7 +76,7 @@ function rangeFilter({
 }
 
 /**
- * Looks for filters that no ticket can pass.
+ * Checks for filters that no ticket can pass.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the pool and the filter.
  */

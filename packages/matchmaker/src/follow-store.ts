@@ -5,13 +5,14 @@ import type { Emit } from "./events.ts";
 import type { Replica } from "./replica.ts";
 import { isStoreError, type Store } from "./store/store.ts";
 
-/** How long a store that cannot be reached is waited for. */
+/** Delay before an unavailable store is retried. */
 const retryMs = 500;
 
 /**
- * Keeps the replica up with the store, whoever writes to it, until the signal aborts. Never rejects.
+ * Keeps the replica up to date with the store, which others also write, until the signal aborts.
+ * Never rejects.
  *
- * @param onSynced Called after each time; what it rejects with counts as a failure of the store.
+ * @param onSynced Called after each update; its rejection counts as a failure of the store.
  */
 export async function followStore(
   store: Store,

@@ -12,7 +12,7 @@ import type { Store } from "./store/store.ts";
 
 const leaderLeaseMs = 1_000;
 
-/** What agents, servers and time do meanwhile. */
+/** Concurrent actions of agents, servers and time. */
 const deed = fc.oneof(
   { weight: 4, arbitrary: fc.constant("create" as const) },
   { weight: 2, arbitrary: fc.constant("cancel" as const) },
@@ -94,7 +94,7 @@ async function play(
     for (const what of deeds) {
       await turn(what);
       await happens(what, agents, servers, time).catch((error: unknown) => {
-        // Agents may come too late, and dead servers do not answer; nothing else may go wrong.
+        // Agents may come too late, and dead servers do not answer; any other error fails the test.
         if (
           !/not assigned|no world|expired|register it again|taken out|no server listens/.test(
             String(error),
@@ -123,7 +123,7 @@ async function play(
     wrong: [...wrong, ...(await violations(store, servers))],
     unsettled: [...ticket.values()].filter(({ state }) => state === "matched"),
     creating: [...world.values()].filter(({ state }) => state !== "open"),
-    // Worlds that are there and that nobody owns.
+    // Worlds without a record.
     orphans: [...servers.all.values()]
       .filter(({ isUp }) => isUp)
       .flatMap(({ id, worlds }) =>

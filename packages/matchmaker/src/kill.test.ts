@@ -7,17 +7,17 @@ import { joinMatch, type MatchmakerClient, matchmakerClient } from "./client/ind
 
 sayWhetherRedis();
 
-/** Half of them come before, half of them after. */
+/** Half of them call before the kill, half after it. */
 const agents = 40;
 
 const program = (name: string): string =>
   fileURLToPath(new URL(`../testing/programs/${name}.ts`, import.meta.url));
 
-/** Whether a matchmaker leads, by what it said last of that. */
+/** Returns true if a matchmaker leads, by its last event. */
 const leads = ({ stdout }: Program): boolean =>
   stdout.lastIndexOf("leading\n") > stdout.lastIndexOf("following\n");
 
-/** Plays until a sequence has come to its end, whoever dies meanwhile. */
+/** Plays until a sequence has ended, despite processes that die. */
 async function playOne(matchmaker: MatchmakerClient): Promise<void> {
   for (;;) {
     const assignment = await matchmaker.findMatch();
@@ -29,7 +29,7 @@ async function playOne(matchmaker: MatchmakerClient): Promise<void> {
       }
       return;
     } catch {
-      // The server is gone: this ticket is not followed any more, so it must not wait again.
+      // The server is gone: this ticket is no longer followed, so it must not wait again.
       await matchmaker.cancel(assignment.ticketId).catch(() => {});
     }
   }
@@ -70,7 +70,7 @@ describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
     const late = Array.from({ length: agents / 2 }, play);
     await Promise.all([...early, ...late]);
     expect(finished).toBe(agents);
-    // Exactly one of those that are left has taken over.
+    // Exactly one of the others has taken over.
     const heirs = all.filter((program) => program !== leader);
     await expect.poll(() => heirs.filter(leads)).toHaveLength(1);
   });

@@ -5,14 +5,14 @@ import type { MatchData, MatchDatum } from "./model.ts";
 /** Bytes of the data of a match as JSON: a join token carries it in a header. */
 const maxDataBytes = 1_024;
 
-/** Join settings that a join token has besides the data. */
+/** Join settings of a join token besides the data. */
 const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
 
 /**
- * Checks what a match tells its world and its agents.
+ * Validates the data of a match for its world and its agents.
  *
- * @param what What errors call it.
- * @throws DmEnvRpcError INVALID_ARGUMENT for what cannot be a join setting, or is too large.
+ * @param what Noun for the data in errors.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for data that cannot be join settings, or is too large.
  */
 export function matchData(data: object, what: string): MatchData {
   const checked: Record<string, MatchDatum> = {};

@@ -37,41 +37,44 @@ import { tokenIssuer } from "./tokens/issuer.ts";
 import { SharedKeys, type SigningKey } from "./tokens/keys.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";
 
-/** How matches are made. */
+/** Options of a matchmaker. */
 export interface MatchmakerOptions {
-  /** Where the state is. Default: the memory of this process. It is closed with the matchmaker. */
+  /** Store of the state. Default: the memory of this process. It is closed with the matchmaker. */
   readonly store?: Store | undefined;
   /**
-   * Profiles that are there from the start; those of the same name are replaced. They are put back when the store
-   * has lost its data.
+   * Profiles to start with; they replace those of the same name. They are restored if the store
+   * loses its data.
    */
   readonly profiles?: readonly MatchProfile[] | undefined;
-  /** Match functions of your own, by the name that profiles call them. */
+  /** Custom match functions, by the name that profiles use. */
   readonly functions?: MatchFunctions | undefined;
   /** Chooses among the proposals of all profiles. Default: the highest scores, then the oldest tickets. */
   readonly evaluate?: Evaluate | undefined;
   /** Times and limits. */
   readonly settings?: Partial<MatchmakerSettings> | undefined;
-  /** Signs join tokens. Default: one that is kept in the store, and put back by a matchmaker that has it when the store lost it. */
+  /**
+   * Signs join tokens. Default: a key in the store, which a matchmaker that has it restores if the
+   * store loses it.
+   */
   readonly signingKey?: SigningKey | undefined;
   /** For environment servers with `https://` addresses. */
   readonly tls?: OpenTls | undefined;
-  /** How environment servers are reached. Default: over the network. */
+  /** Access to environment servers. Default: over the network. */
   readonly servers?: WorldServers | undefined;
   /**
-   * Says what each caller may do. Default: every caller may do everything. The matchmaker itself needs no
-   * leave for what it does on environment servers.
+   * Returns the role of each caller. Default: every caller has all roles. Does not apply to the
+   * matchmaker's own calls to environment servers.
    */
   readonly authorize?: AuthorizeCall | undefined;
-  /** Told what happens, for logs and metrics. Must not throw. */
+  /** Receives events, for logs and metrics. Must not throw. */
   readonly onEvent?: ((event: MatchmakerEvent) => void) | undefined;
-  /** Default: the machine's time. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
-  /** Makes ids that nothing else has. Default: random UUIDs. */
+  /** Creates unique ids. Default: random UUIDs. */
   readonly newId?: (() => string) | undefined;
 }
 
-/** How much of what there is, for gauges. */
+/** Counts of the state, for gauges. */
 export interface MatchmakerCounts {
   readonly tickets: Readonly<Record<TicketState, number>>;
   readonly servers: number;
@@ -83,29 +86,34 @@ export interface MatchmakerCounts {
 export interface Matchmaker extends AsyncDisposable {
   /** Adds its services to a router. */
   routes(router: ConnectRouter): void;
-  /** Shares a listener's calls among its callers: give it to the listener as `onCall`. */
+  /** Shares a listener's calls among its callers: pass it to the listener as `onCall`. */
   readonly admit: NonNullable<ListenOptions["onCall"]>;
-  /** True while this one makes the matches: of those that share a store, one does while the store answers. */
+  /**
+   * True while this one makes the matches: of those that share a store, one leads while the store
+   * answers.
+   */
   readonly isLeading: boolean;
   /** True while the store answers. Without it no ticket, server or profile can be changed. */
   readonly isReady: boolean;
-  /** Counts what is known here; takes time in proportion to it. */
+  /** Counts the known state; takes time in proportion to its size. */
   counts(): MatchmakerCounts;
-  /** Looks for work once, as the loop does by itself: for tests and simulations with a time of their own. */
+  /**
+   * Ticks once, as the loop does by itself: for tests and simulations with a clock of their own.
+   */
   tick(): Promise<void>;
-  /** Resolves when no call to an environment server is under way. */
+  /** Resolves when no call to an environment server is in flight. */
   settled(): Promise<void>;
   /** Ends the loop and every watch, and lets another matchmaker lead. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Makes a matchmaker and starts its loop.
+ * Creates a matchmaker and starts its loop.
  *
- * @param options.run Whether the loop runs by itself; false: `tick` is called from outside. Default true.
+ * @param options.run False if `tick` is called from outside instead of by the loop. Default true.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
- * @throws StoreError when the store cannot be reached.
- * @throws RangeError for a setting that is none.
+ * @throws StoreError if the store cannot be reached.
+ * @throws RangeError if a setting is unknown or out of range.
  */
 export async function createMatchmaker(
   options: MatchmakerOptions & { readonly run?: boolean | undefined } = {},
@@ -166,7 +174,7 @@ async function start(
       ]))
     ) {}
   }
-  /** Called whenever the store has answered. */
+  /** Called after each answer of the store. */
   const onSynced = async (): Promise<void> => {
     if (isRestoreDue) {
       await sharedKeys?.share();
@@ -234,7 +242,7 @@ async function start(
       const frontend = frontendService({ ...shared, matchIndex }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
-      // A ticket that is a little too large is told so in our own words; what is larger is not even read.
+      // A slightly too large ticket gets our own error; a larger one is not read at all.
       const readMaxBytes = 4 * settings.maxTicketBytes;
       router.service(FrontendService, frontend, { ...forRole("agent"), readMaxBytes });
       router.service(RegistryService, registry, forRole("server", "operator"));

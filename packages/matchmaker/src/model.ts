@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StatusCode } from "@dm-env-rpc/tensor-codec";
 
-/** What pools can filter by. */
+/** Fields that pools can filter by. */
 export interface SearchFields {
   readonly doubles: Readonly<Record<string, number>>;
   readonly strings: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
 }
 
-/** An extension of a ticket, carried along unread. */
+/** An extension of a ticket, passed on unread. */
 export interface TicketExtension {
   readonly typeUrl: string;
   /** Base64. */
   readonly value: string;
 }
 
-/** Where a ticket stands. The last three are for good. */
+/** State of a ticket. The last three are final. */
 export type TicketState =
   | "waiting"
   | "matched"
@@ -25,52 +25,55 @@ export type TicketState =
   | "cancelled"
   | "failed";
 
-/** Why a ticket failed, or went back to its pools. */
+/** Reason why a ticket failed, or returned to its pools. */
 export interface Reason {
   readonly code: StatusCode;
   readonly message: string;
 }
 
-/** What a match tells its world and its agents, by name. */
+/** Data of a match for its world and its agents, by name. */
 export type MatchData = Readonly<Record<string, MatchDatum>>;
 
 /** A value of match data. */
 export type MatchDatum = string | number | boolean | readonly MatchDatum[];
 
-/** What an agent plays as. */
+/** The part of an agent in a match. */
 export interface Part {
   readonly team: string;
-  /** Empty where the team has none. */
+  /** Empty without a role. */
   readonly role: string;
   readonly data: MatchData;
 }
 
-/** Where a ticket's agent joins. */
+/** Address, world and token with which a ticket's agent joins. */
 export interface Assignment extends Part {
   readonly address: string;
   readonly worldName: string;
   readonly joinToken: string;
-  /** A token for each agent of a party; undefined where the ticket is for one. */
+  /** A token for each agent of a party; undefined for a single agent. */
   readonly joinTokens?: readonly string[] | undefined;
-  /** When the seat is given up unless it has been taken; the store's time. */
+  /** Time when an unused seat becomes free, on the store's clock. */
   readonly expiresMs: number;
 }
 
-/** The wish of an agent, or of a party of agents, to play. All times are the store's, in milliseconds. */
+/**
+ * Request of an agent, or of a party of agents, for a match. All times are the store's, in
+ * milliseconds.
+ */
 export interface Ticket {
   readonly id: string;
   readonly createdMs: number;
   /** The only profile that may match it; empty for all. */
   readonly profile: string;
-  /** Agents that it is for; undefined for one. */
+  /** Number of agents; undefined for one. */
   readonly partySize?: number | undefined;
-  /** Round-trip times to regions; undefined where it has none. */
+  /** Round-trip times to regions; undefined without any. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /** Undefined for 0. */
   readonly priority?: number | undefined;
-  /** Who created it, where `authorize` tells callers apart. */
+  /** Identity of its creator, if `authorize` identifies callers. */
   readonly owner?: string | undefined;
-  /** Who it counts for: an identity, or a network address. */
+  /** Caller that it counts for: an identity, or a network address. */
   readonly caller?: string | undefined;
   /** SHA-256 of the secret that it was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
@@ -80,16 +83,16 @@ export interface Ticket {
   readonly matchId?: string | undefined;
   readonly assignment?: Assignment | undefined;
   readonly reason?: Reason | undefined;
-  /** Failures of a world's create that it has been through. */
+  /** Number of failed creates of its worlds. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
-  /** Until when it waits unless somebody follows it, by a watch or by getting it. */
+  /** Time until which it waits without being followed again, by a watch or a get. */
   readonly aliveUntilMs?: number | undefined;
-  /** Its last watch has ended: it is not matched until it is followed again. */
+  /** True if its last watch has ended: it is not matched until it is followed again. */
   readonly away?: boolean | undefined;
 }
 
-/** What a profile is kept as: the bytes of a MatchProfile. */
+/** Stored form of a profile: the bytes of a MatchProfile. */
 export interface ProfileRecord {
   readonly name: string;
   /** Base64. */
@@ -105,13 +108,16 @@ export interface ServerRecord {
   readonly maxWorlds: number;
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
-  /** Undefined where it named none. */
+  /** Undefined without a region. */
   readonly region?: string | undefined;
-  /** SHA-256 of the secret that it registered with, as hexadecimal digits; none where its id is anybody's. */
+  /**
+   * SHA-256 of the secret that it registered with, as hexadecimal digits; undefined if any caller
+   * may use its id.
+   */
   readonly secretHash?: string | undefined;
-  /** It admits nobody without a join token, and reports whose are in its worlds. */
+  /** True if it admits agents only with a join token, and reports the tickets in its worlds. */
   readonly joinTokens: boolean;
-  /** `gone`: its worlds are over, and what is left of it is being put in order. */
+  /** `gone`: its worlds are over, and their tickets are being handled. */
   readonly state: "serving" | "draining" | "lost" | "gone";
 }
 
@@ -122,7 +128,7 @@ export interface ReportedWorld {
   readonly agents: number;
   readonly sequences: number;
   readonly tickets: readonly string[];
-  /** Tickets whose agents have left since the report before. */
+  /** Tickets whose agents have left since the last report. */
   readonly left: readonly string[];
   /** Agents that have ever joined. */
   readonly joins: number;
@@ -135,36 +141,39 @@ export interface Report {
   readonly epoch: number;
   /** Grows by one with each report. */
   readonly sequence: number;
-  /** The server's own count of its reports, in the order in which it made them; 0 where it does not count. */
+  /** The server's own count of its reports; 0 if it does not count. */
   readonly number?: number | undefined;
   readonly receivedMs: number;
   readonly worlds: readonly ReportedWorld[];
 }
 
-/** A world that the matchmaker has made, or has adopted. */
+/** A world that the matchmaker created or adopted. */
 export interface World {
   readonly id: string;
   readonly serverId: string;
   readonly address: string;
-  /** The profile whose settings it has; empty for one that was adopted. */
+  /** The profile whose settings it has; empty for an adopted world. */
   readonly profile: string;
   readonly type: string;
   readonly seats: number;
-  /** Its name on the server, once it is there. */
+  /** Its name on the server, once it exists. */
   readonly name?: string | undefined;
   readonly state: "creating" | "open" | "draining" | "destroying";
-  /** None: it is ready for a match. */
+  /** Undefined for a spare world. */
   readonly matchId?: string | undefined;
   readonly createdMs: number;
-  /** When it was opened, or adopted; 0 before. Reports that were received earlier know nothing of it. */
+  /**
+   * Time when it was opened, or adopted; 0 before. Reports that were received earlier do not
+   * contain it.
+   */
   readonly openedMs: number;
-  /** An agent has been in it. */
+  /** True if an agent has been in it. */
   readonly used: boolean;
-  /** Since when no agent is in it. */
+  /** Time since when no agent is in it. */
   readonly emptySinceMs?: number | undefined;
   readonly resetMs: number;
   readonly resetSequences: number;
-  /** When a draining world is destroyed whoever is in it. */
+  /** Time when a draining world is destroyed even with agents in it. */
   readonly drainUntilMs?: number | undefined;
 }
 
@@ -183,28 +192,29 @@ export interface Match {
   /** `placed`: its world is being created. */
   readonly state: "placed" | "live";
   readonly teams: readonly Roster[];
-  /** Agents of its tickets that are for several, by ticket. */
+  /** Sizes of its parties, by ticket. */
   readonly parties?: Readonly<Record<string, number>> | undefined;
-  /** What the match function added to the data of the profile. */
+  /** Data that the match function added to the profile's. */
   readonly data?: MatchData | undefined;
-  /** Teams with an open seat, one entry a seat. */
+  /** Teams with an open seat, one entry per seat. */
   readonly vacancies: readonly string[];
   /**
-   * Seats of tickets that were cancelled while they had one, by ticket, with the time at which their join tokens
-   * expire: the agent may be inside still, or come yet. The ticket stays in its team until the seat is vacant.
+   * Seats of tickets that were cancelled while they had one, by ticket, with the time at which
+   * their join tokens expire: the agent may still be inside, or still join. The ticket stays in its
+   * team until the seat is vacant.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;
 }
 
-/** What matchmakers that share a store must agree on. */
+/** A secret that matchmakers with one store share. */
 export interface Secret {
   readonly id: string;
   /** JSON. */
   readonly value: string;
 }
 
-/** What is kept, by kind. */
+/** Stored records by kind. */
 export interface Records {
   readonly profile: ProfileRecord;
   readonly server: ServerRecord;
@@ -218,7 +228,7 @@ export interface Records {
 /** A kind of record. */
 export type Kind = keyof Records;
 
-/** Whether a ticket's story is over. */
+/** Returns true if a ticket is in a final state. */
 export function hasEnded(ticket: Ticket): boolean {
   return ticket.state === "completed" || ticket.state === "cancelled" || ticket.state === "failed";
 }

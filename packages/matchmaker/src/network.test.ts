@@ -96,7 +96,8 @@ describe("on the network", () => {
       const one = matchmakerClient(matchmakers, patience);
       const two = matchmakerClient(matchmakers, patience);
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
-      // Each asks the silent one first; a machine that stands still may keep the other one silent, too.
+      // Each calls the silent one first; on a machine that stands still the other one may be
+      // silent, too.
       const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
     }
@@ -134,7 +135,7 @@ describe("on the network", () => {
   });
 
   it("a ticket that waits goes to a matchmaker that is started anew and knows nothing", async () => {
-    // Nobody else gets the port meanwhile.
+    // No other process can take the port in the meantime.
     const first = await serveMatchmaker({ profiles: [pairs], port: await freePort() });
     await using _closing = first;
     const updates = matchmakerClient(first.url).find()[Symbol.asyncIterator]();
@@ -199,7 +200,7 @@ describe("on the network", () => {
     await expect(registry.registerServer(request)).rejects.toThrow(
       /\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:1".*register the address/,
     );
-    // A server that is none of ours does not do either.
+    // A server of another kind is refused, too.
     await expect(registry.registerServer({ ...request, address: served.url })).rejects.toThrow(
       /failed_precondition/,
     );

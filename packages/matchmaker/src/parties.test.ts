@@ -90,7 +90,7 @@ describe("the seats of a party", () => {
     await house.settle();
     await house.registry.renewServer(worldOf(4, [party, solo, other]));
     await house.settle();
-    // One of the two has left: the other one plays on, and nobody comes between them.
+    // One of the two has left: the other one plays on, and no third agent replaces the first.
     await house.registry.renewServer(worldOf(3, [party, solo, other]));
     await house.settle();
     expect(await house.states([party, next])).toEqual(["JOINED", "WAITING"]);

@@ -35,7 +35,7 @@ const hideAndSeek = create(MatchProfileSchema, {
   data: { level: 3, map: "night", lamps: [1, 2] },
 });
 
-/** A world that remembers how its agents joined. */
+/** A world that records how its agents joined. */
 function park() {
   const joined: unknown[] = [];
   const world = defineWorld({

@@ -16,10 +16,10 @@ import { type LatencyLimit, latencyLimitOf } from "./latency.ts";
 import { matchData } from "./match-data.ts";
 import type { MatchData, ProfileRecord } from "./model.ts";
 
-/** How a world with agents in it is destroyed. */
+/** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
 
-/** When worlds are reset and destroyed; what is undefined never happens. */
+/** Conditions for resets and destroys of worlds; an undefined one never applies. */
 export interface WorldPolicy {
   readonly resetAfterSequences: number | undefined;
   readonly resetEveryMs: number | undefined;
@@ -30,7 +30,7 @@ export interface WorldPolicy {
   readonly drainMs: number;
 }
 
-/** Where the worlds of matches go. */
+/** Policy for placing the worlds of matches. */
 export type PlacementPolicy = "packed" | "spread-worlds" | "spread-agents";
 
 /** A match profile, ready for use. */
@@ -44,7 +44,7 @@ export interface Profile {
   readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
-  /** Undefined where its matches are placed in any region. */
+  /** Undefined if its matches may be placed in any region. */
   readonly latencyLimit: LatencyLimit | undefined;
   /** A CreateWorldRequest's settings. */
   readonly settings: MatchProfile["worldSettings"];
@@ -53,11 +53,11 @@ export interface Profile {
   readonly whenLost: "requeue" | "fail";
   readonly precreated: number;
   readonly seatMs: number;
-  /** The pool that each team takes from, where teams have one. */
+  /** The pool of each team, if teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
-  /** The role that each team plays, where teams have one. */
+  /** The role of each team, if teams have one. */
   readonly roleOfTeam: ReadonlyMap<string, string>;
-  /** What worlds and agents of its matches are told. */
+  /** Data for worlds and agents of its matches. */
   readonly data: MatchData;
 }
 
@@ -65,9 +65,9 @@ const defaultDrainMs = 30_000;
 const defaultSeatMs = 30_000;
 
 /**
- * Makes a profile of its message.
+ * Creates a profile from its message.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never work, saying why.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match, with the reason.
  */
 export function profileOf(message: MatchProfile, functions: MatchFunctions): Profile {
   const { seats, ...match } = matchFunctionOf(message, functions);
@@ -111,7 +111,7 @@ const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new
   [DestroyMode.REFUSE, "refuse"],
 ]);
 
-/** What is done with worlds whose profile is gone: they end when their agents have left. */
+/** Policy of worlds whose profile was deleted: they end when their agents have left. */
 export const orphanPolicy: WorldPolicy = {
   resetAfterSequences: undefined,
   resetEveryMs: undefined,

@@ -67,7 +67,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       for (const id of ids.slice(0, 6)) {
         await house.join(id);
       }
-      // Long enough for worlds that nobody owns to be found.
+      // Long enough to find worlds without a record.
       await house.pass(15_000, 2_500);
       expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
       expect(await violations(house.store, servers), when).toEqual([]);

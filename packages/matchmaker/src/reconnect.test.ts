@@ -11,7 +11,7 @@ import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { serveRegistered } from "./registration/index.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 
-/** A world of two that holds their seats, and what it was told. */
+/** A world for two that holds their seats, and records its calls. */
 function duel() {
   const told: string[] = [];
   const world = defineWorld({

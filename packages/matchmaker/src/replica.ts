@@ -12,10 +12,10 @@ import {
   type Stored,
 } from "./store/store.ts";
 
-/** Records that are read from the store at a time. */
+/** Records per read of the store. */
 const pageSize = 2_000;
 
-/** A record changed, as far as this process knows: `undefined` is one that there is not. */
+/** A changed record, as far as this process knows: `undefined` if it does not exist. */
 export type ReplicaChange = {
   [K in Kind]: {
     readonly kind: K;
@@ -29,8 +29,8 @@ export type ReplicaChange = {
 export type Table<K extends Kind> = ReadonlyMap<string, Stored<Records[K]>>;
 
 /**
- * A copy of the store in this process, which follows it and may be behind it. A commit that was
- * planned on an old record fails, and refreshes that record.
+ * A copy of the store in this process, which follows it with a delay. A commit that was planned on
+ * an outdated record fails, and refreshes that record.
  */
 export class Replica {
   readonly #store: Store;
@@ -48,11 +48,14 @@ export class Replica {
   readonly #deleted = new RecordMap<Entry>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
-  /** True while what was read of another beginning is not applied yet. */
+  /** True while the pages of another life are being read. */
   #isStartingOver = false;
   #syncing: Promise<void> | undefined;
 
-  /** @param onLost Called when the store has lost commits, with how many of the records that are known here. */
+  /**
+   * @param onLost Called when the store has lost commits, with the number of known records that are
+   *   affected.
+   */
   constructor(store: Store, onLost: (records: number) => void = () => {}) {
     this.#store = store;
     this.#onLost = onLost;
@@ -71,13 +74,17 @@ export class Replica {
     return this.table(kind).get(id);
   }
 
-  /** Calls back after each change of a record, until the function that it returns is called. Must not throw. */
+  /**
+   * Calls back after each change of a record. Must not throw.
+   *
+   * @returns A function that removes the listener.
+   */
   onChange(listener: (change: ReplicaChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Catches up with the store. Calls at the same time share one. */
+  /** Catches up with the store. Concurrent calls share one request. */
   sync(): Promise<void> {
     this.#syncing ??= this.#catchUp().finally(() => {
       this.#syncing = undefined;
@@ -89,22 +96,25 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
-    // What is read anew meanwhile is of another life: versions do not tell which of the two is later.
+    // Records that are read in the meantime belong to another life: their versions cannot be
+    // compared.
     if (this.#isStartingOver) {
       await this.sync();
       return;
     }
     for (const [index, entry] of entries.entries()) {
-      // What is gone has no version to compare; it must not undo what was learned meanwhile.
+      // A missing record has no version to compare; it must not revert what was learned in the
+      // meantime.
       const unchanged = this.get(entry.kind, entry.id)?.version === known[index];
       this.#apply(entry, unchanged);
     }
   }
 
   /**
-   * Commits, and applies the outcome: what was written, or what stood in the way.
+   * Commits, and applies the outcome: the written records, or the conflicting ones.
    *
-   * @returns True if it was committed; false if a record was not as planned, or the store has lost commits since.
+   * @returns True if it was committed; false if a record was not as planned, or the store has lost
+   *   commits since.
    * @throws StoreError as the store's commit does, except `lost`.
    */
   async commit(changes: readonly Change[], lease?: Lease): Promise<boolean> {
@@ -118,7 +128,7 @@ export class Replica {
         await this.refresh(result.conflicts);
         return false;
       }
-      // What was written in an earlier life is lost.
+      // A commit of an earlier life is lost.
       if (this.#position?.life !== life) {
         return true;
       }
@@ -150,7 +160,7 @@ export class Replica {
     } while (page.more);
   }
 
-  /** Reads everything, then applies what differs from what is known: nothing seems deleted meanwhile. */
+  /** Reads everything, then applies the differences: no record seems deleted in the meantime. */
   async #startOver(first: Changes): Promise<Changes> {
     this.#isStartingOver = true;
     try {
@@ -179,7 +189,7 @@ export class Replica {
             continue;
           }
           records += 1;
-          // An older state, or none.
+          // An older state, or a missing record.
           if (entry?.value === undefined) {
             this.#set(kind, id, undefined);
           }
@@ -213,7 +223,7 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // A record that was never there has version 0: that is news only where it was just read.
+    // A record that never existed has version 0: that is news only if it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
@@ -249,7 +259,7 @@ export class Replica {
   }
 }
 
-/** A change that writes a record: `before` is what it was made from. */
+/** Returns a change that writes a record; `before` is the state that it was made from. */
 export function put<K extends Kind>(
   kind: K,
   id: string,
@@ -259,7 +269,7 @@ export function put<K extends Kind>(
   return { kind, id, version: before?.version ?? 0, value } as Change;
 }
 
-/** A change that deletes a record. */
+/** Returns a change that deletes a record. */
 export function remove<K extends Kind>(kind: K, id: string, before: Stored<Records[K]>): Change {
   return { kind, id, version: before.version, value: undefined } as Change;
 }

@@ -13,11 +13,14 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   readonly port?: number | undefined;
   /** Serves TLS instead of plain text. */
   readonly listenTls?: ListenTls | undefined;
-  /** Listens beyond this machine without TLS: whoever reaches the port can do everything. Default false. */
+  /**
+   * Allows plain text beyond this machine: every client that reaches the port has all roles.
+   * Default false.
+   */
   readonly allowInsecure?: boolean | undefined;
-  /** Further services on the same port: health, reflection and what else there is. */
+  /** Adds further services to the same port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
-  /** Told what goes wrong on the network and reaches nobody else. */
+  /** Called with network errors that no call reports. */
   readonly onTransportError?: ((error: Error) => void) | undefined;
 }
 
@@ -25,18 +28,18 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
 export interface MatchmakerServer extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** Such as `http://127.0.0.1:8990`. */
+  /** Address, such as `http://127.0.0.1:8990`. */
   readonly url: string;
   readonly matchmaker: Matchmaker;
-  /** Stops: no new calls, then those that are open are cut off after `graceMs` (default 1,000). Idempotent. */
+  /** Refuses new calls, and cuts off open ones after `graceMs` (default 1,000). Idempotent. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-/** How long a request may stop in the middle: all of them are one message. */
+/** Time without progress after which an incomplete request is reset. */
 const stalledRequestMs = 10_000;
-/** How often each connection is asked whether it is there: the tickets of one that is not are not matched. */
+/** Interval of the pings to each connection: the tickets of a dead one are not matched. */
 const pingIntervalMs = 10_000;
-/** How long a connection without calls is kept. */
+/** Time after which a connection without calls is closed. */
 const idleConnectionMs = 60_000;
 
 /** The largest message of its services: a report of ten thousand worlds. */
@@ -45,8 +48,8 @@ const maxMessageBytes = 4 * 1024 * 1024;
 /**
  * Serves a matchmaker over gRPC and Connect on one port.
  *
- * @throws Error when the port cannot be had, when the host is beyond this machine and there is neither TLS nor
- * `allowInsecure`, and as `createMatchmaker` does.
+ * @throws Error if the port is in use, if the host is beyond this machine without TLS or
+ *   `allowInsecure`, and as `createMatchmaker` does.
  */
 export async function serveMatchmaker(
   options: ServeMatchmakerOptions = {},
@@ -61,7 +64,7 @@ export async function serveMatchmaker(
   const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress } = settingsFrom(
     options.settings,
   );
-  // Each call may have a connection of its own; what the calls are is the matchmaker's to limit.
+  // Each call may have a connection of its own; the matchmaker limits the calls.
   const maxStreams = maxWatches + maxCalls + reservedCalls;
   try {
     const listener = await listen({
@@ -90,7 +93,7 @@ export async function serveMatchmaker(
       onError: (error) => options.onTransportError?.(error),
     });
     const close = async ({ graceMs = 1_000 } = {}): Promise<void> => {
-      // Watches end with the matchmaker, so that the listener need not wait for them.
+      // Watches end with the matchmaker, so the listener need not wait for them.
       await Promise.all([matchmaker.close(), listener.close({ graceMs })]);
     };
     return {

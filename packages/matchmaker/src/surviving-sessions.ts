@@ -2,8 +2,9 @@
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
- * Connect's sessions, whose errors end no process. A session that does not answer a ping fails a moment after its
- * streams do. Whoever calls again at once makes Connect let go of it meanwhile, and nobody would hear its error.
+ * Connect's sessions, whose errors end no process. A session that does not answer a ping fails a
+ * moment after its streams do. If a caller retries at once, Connect drops the session before that,
+ * and its error would be unhandled.
  */
 export class SurvivingSessions extends Http2SessionManager {
   readonly #heard = new WeakSet<object>();
@@ -15,7 +16,7 @@ export class SurvivingSessions extends Http2SessionManager {
     const { session } = stream;
     if (session !== undefined && !this.#heard.has(session)) {
       this.#heard.add(session);
-      // Each call on the session is told by its own stream.
+      // Each call on the session reports its own stream's error.
       session.on("error", () => {});
     }
     return stream;

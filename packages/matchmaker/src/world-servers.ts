@@ -9,26 +9,29 @@ import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
 import { shorten } from "./errors.ts";
 import type { Profile } from "./profile.ts";
 
-/** Which server is meant. */
+/** An environment server to call. */
 export interface ServerTarget {
   readonly id: string;
   readonly address: string;
 }
 
-/** How the worlds of environment servers are made and ended. */
+/** Calls to environment servers that create and end worlds. */
 export interface WorldServers extends AsyncDisposable {
   /**
-   * Finds out whether a dm_env_rpc server answers at an address; rejects when not.
+   * Checks that a dm_env_rpc server answers at an address; rejects otherwise.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT for an address that is refused whoever answers there.
+   * @throws DmEnvRpcError INVALID_ARGUMENT for an address that is always refused.
    */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
-  /** Whether who answers at an address is the very server that is meant: it takes the token for that one. */
+  /**
+   * Returns true if the server at an address is the given one: it accepts the token for that
+   * server.
+   */
   isThere(server: ServerTarget, timeoutMs: number): Promise<boolean>;
   /**
    * Creates a world and returns its name.
    *
-   * @param worldType Where the server has several kinds.
+   * @param worldType Kind of the world, if the server has several.
    */
   create(
     server: ServerTarget,
@@ -40,13 +43,13 @@ export interface WorldServers extends AsyncDisposable {
   destroy(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
   /** Resets a world, for all of its agents. */
   reset(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
-  /** The server is gone: whatever is kept for it can go. */
+  /** Releases all resources of a server that is gone. */
   forget(serverId: string): void;
   /** Closes all connections to servers. */
   close(): Promise<void>;
 }
 
-/** How `networkServers` reaches environment servers. */
+/** Options of `networkServers`. */
 export interface NetworkServersOptions {
   /** The matchmaker's token for a server, sent as `authorization: Bearer`. */
   readonly operatorToken?: ((server: ServerTarget) => Promise<string>) | undefined;
@@ -55,8 +58,8 @@ export interface NetworkServersOptions {
 }
 
 /**
- * Environment servers over the network. Creates share one connection to each server;
- * what may block, a destroy or a reset, has a connection of its own.
+ * Environment servers over the network. Creates share one connection to each server; a destroy or a
+ * reset, which may block, has a connection of its own.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {
   const shared = new Map<string, { address: string; connection: Promise<Connection> }>();
@@ -86,7 +89,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     if (known?.address === server.address) {
       return known.connection;
     }
-    // It registered with another address since.
+    // It has registered with another address since.
     drop(server.id);
     const opening = open(server, timeoutMs);
     shared.set(server.id, { address: server.address, connection: opening });
@@ -106,7 +109,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     await using connection = await open(server, timeoutMs);
     await use(connection);
   };
-  /** Asks one question and waits for nothing beyond its time. */
+  /** Sends one request with a time limit. */
   const ask = async (
     server: ServerTarget,
     timeoutMs: number,
@@ -130,7 +133,8 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   return {
     async check(server, timeoutMs) {
       await refuseLinkLocal(server.address);
-      // Whatever it answers to a question without harm, it is a dm_env_rpc server. Whose it is nobody knows: it gets no token.
+      // Any answer to a harmless request comes from a dm_env_rpc server. Its owner is unknown, so
+      // it gets no token.
       try {
         await ask(
           server,
@@ -145,7 +149,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
       }
     },
     async isThere(server, timeoutMs) {
-      // Another one, or another run of its process, refuses before it looks whether there is such a world.
+      // Another server, or another run of its process, refuses before it looks up the world.
       const nowhere = randomUUID();
       try {
         await ask(server, timeoutMs, (connection, call) => connection.destroyWorld(nowhere, call));
@@ -174,15 +178,15 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   };
 }
 
-/** IPv4 and IPv6 link-local, where clouds have services that trust whoever reaches them. */
+/** IPv4 and IPv6 link-local, where clouds have services that trust every caller. */
 const linkLocal = new BlockList();
 linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * Refuses an address that no agent can reach and that only the matchmaker's machine should.
+ * Refuses an address that agents cannot reach and that only the matchmaker's machine could.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that stands for one.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that resolves to one.
  */
 async function refuseLinkLocal(address: string): Promise<void> {
   const { host } = parseAddress(address);
@@ -198,8 +202,8 @@ async function refuseLinkLocal(address: string): Promise<void> {
 }
 
 /**
- * Whose fault a failed call is: of the `settings`, which no server will take; of the
- * `world`, which may be better another time; or of `server`, which is not there, or full.
+ * Returns the cause of a failed call: the `settings`, which every server refuses; the `world`,
+ * which may succeed another time; or the `server`, which is gone, or full.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
   if (!isRefusal(error)) {
@@ -221,12 +225,12 @@ export function faultOf(error: unknown): "settings" | "world" | "server" {
   }
 }
 
-/** Whether an error says that there is no such world. */
+/** Returns true if an error reports that the world does not exist. */
 export function isGone(error: unknown): boolean {
   return isRefusal(error) && error.code === "NOT_FOUND";
 }
 
-/** Whether an error says that no server listens at an address. */
+/** Returns true if an error reports that no server listens at an address. */
 export function isUnreachable(error: unknown): boolean {
   return (
     isDmEnvRpcError(error) &&

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Store } from "../src/store/store.ts";
 
-/** A process that is killed at one of its steps: from then on nothing that it asks is done, or answered. */
+/**
+ * A process that is killed at one of its steps: afterwards none of its calls has an effect or an
+ * answer.
+ */
 export class Mortal {
   #steps = 0;
   readonly #dieAt: number;
@@ -10,7 +13,7 @@ export class Mortal {
   /** Resolves when it dies. */
   readonly death: Promise<void>;
 
-  /** @param dieAt At which step; there are two to a call, before its effect on others and after it. */
+  /** @param dieAt Number of the step; each call has two, before and after its effect. */
   constructor(dieAt: number) {
     this.#dieAt = dieAt;
     this.death = new Promise((resolve) => {
@@ -22,7 +25,7 @@ export class Mortal {
     return this.#isDead;
   }
 
-  /** A call with an effect on others. */
+  /** Makes a call with an external effect. */
   async step<T>(work: () => Promise<T>): Promise<T> {
     await this.#live();
     const result = await work();
@@ -30,7 +33,7 @@ export class Mortal {
     return result;
   }
 
-  /** Does something as long as it lives. */
+  /** Waits for work while the process lives. */
   async outlive(work: Promise<unknown>): Promise<void> {
     await Promise.race([work, this.death]);
   }
@@ -47,7 +50,7 @@ export class Mortal {
   }
 }
 
-/** A store as a mortal process uses it. */
+/** A store as a killable process uses it. */
 export function mortalStore(store: Store, mortal: Mortal): Store {
   return {
     ...store,
@@ -56,7 +59,7 @@ export function mortalStore(store: Store, mortal: Mortal): Store {
     changes: (since, limit) => mortal.step(() => store.changes(since, limit)),
     acquire: (name, holder, ttlMs) => mortal.step(() => store.acquire(name, holder, ttlMs)),
     renew: (lease, ttlMs) => mortal.step(() => store.renew(lease, ttlMs)),
-    // The dead let go of nothing.
+    // A dead process releases nothing.
     release: async () => {},
     close: async () => {},
     [Symbol.asyncDispose]: async () => {},

@@ -29,7 +29,7 @@ import type { Place } from "./stores.ts";
 
 type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
 
-/** A profile that matches so many tickets, whatever they are like. */
+/** A profile that matches any tickets, this many at a time. */
 export function profile({
   count = 2,
   ...rest
@@ -47,7 +47,7 @@ const stateNames = new Map<TicketState, string>(
   Object.entries(TicketState).map(([name, state]) => [state, name]),
 );
 
-/** A matchmaker, its servers and whoever talks to it, all in one process and at a test's own time. */
+/** A matchmaker with its servers and clients, in one process and on a test's own clock. */
 export class House implements AsyncDisposable {
   readonly time: ManualTime;
   readonly servers: SimulatedServers;
@@ -124,13 +124,13 @@ export class House implements AsyncDisposable {
     this.#registered.set(server.id, { epoch, jwks });
   }
 
-  /** A server says what there is. */
+  /** Sends the report of a server. */
   async report(server: SimulatedServer): Promise<void> {
     const epoch = this.#registered.get(server.id)?.epoch ?? 0n;
     await this.registry.renewServer({ serverId: server.id, epoch, worlds: reports(server) });
   }
 
-  /** All servers that are up say what there is. */
+  /** Sends the reports of all servers that are up. */
   async reportAll(): Promise<void> {
     for (const server of this.servers.all.values()) {
       if (server.isUp) {
@@ -139,11 +139,11 @@ export class House implements AsyncDisposable {
     }
   }
 
-  /** Lets the matchmaker do what is due, until nothing is under way. */
+  /** Lets the matchmaker do what is due, until nothing is in flight. */
   async settle(rounds = 3): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.matchmaker.tick();
-      // Match functions of the operator's own run beside it.
+      // Custom match functions run concurrently.
       await setImmediate();
       await this.matchmaker.settled();
     }
@@ -159,11 +159,11 @@ export class House implements AsyncDisposable {
     await this.settle();
   }
 
-  /** Creates tickets and answers their ids. */
+  /** Creates tickets and returns their ids. */
   async tickets(count: number, init: object = {}): Promise<string[]> {
     const ids: string[] = [];
     for (let index = 0; index < count; index++) {
-      // One is older than the next.
+      // Each ticket is older than the next.
       this.time.advance(1);
       const { ticket } = await this.frontend.createTicket(init);
       ids.push(ticket?.id ?? "");
@@ -184,7 +184,7 @@ export class House implements AsyncDisposable {
     return tickets.map(({ state }) => stateNames.get(state));
   }
 
-  /** The agent of a ticket takes its seat, as its server would let it. */
+  /** Lets the agent of a ticket take its seat, as its server would. */
   async join(ticketId: string): Promise<SimulatedServer> {
     const { assignment } = await this.ticket(ticketId);
     if (assignment === undefined) {
@@ -193,7 +193,7 @@ export class House implements AsyncDisposable {
     return await this.joinWith(assignment);
   }
 
-  /** An agent shows the token of an assignment, which may not be its ticket's any more. */
+  /** Joins with the token of an assignment, which may be outdated. */
   async joinWith(
     assignment: Pick<Assignment, "address" | "worldName" | "joinToken">,
   ): Promise<SimulatedServer> {
@@ -231,7 +231,7 @@ export async function houseAt(
   return await House.open({ time: place.time, settings, ...options, store });
 }
 
-/** What a server would report. */
+/** Returns the report of a server. */
 export function reports(server: SimulatedServer) {
   return [...server.worlds.values()].map(({ name, type, tickets, sequences, premade }) => ({
     name,

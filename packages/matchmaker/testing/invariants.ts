@@ -32,9 +32,9 @@ export async function recordsOf(
 }
 
 /**
- * What must be true of a store between any two commits.
+ * Checks the invariants of a store between any two commits.
  *
- * @returns What is not.
+ * @returns Violations.
  */
 export async function violations(store: Store, servers: SimulatedServers): Promise<string[]> {
   const { ticket, match, world, server } = await recordsOf(store);
@@ -50,7 +50,7 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
         found.push(`ticket ${ticketId} is in ${other} and in ${id}`);
       }
       matchOf.set(ticketId, id);
-      // The ticket of a seat that is held may be forgotten.
+      // The ticket of a held seat may have been deleted.
       if (held[ticketId] === undefined && ticket.get(ticketId)?.matchId !== id) {
         found.push(`ticket ${ticketId} of match ${id} does not know it`);
       }

@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-/** Somebody who takes connections and never answers. */
+/** A server that accepts connections and never answers. */
 export interface SilentServer extends AsyncDisposable {
   readonly address: string;
 }
 
-/** @param speaks What it does at least: nothing at all, or HTTP/2, whose calls it leaves open. */
+/** @param speaks Its protocol: nothing at all, or HTTP/2, whose calls it leaves open. */
 export async function serveSilence(speaks: "nothing" | "HTTP/2"): Promise<SilentServer> {
   const server = speaks === "nothing" ? createServer() : createHttp2Server();
-  // Whoever gives up a call resets its stream.
+  // A client that ends a call resets its stream.
   server.on("stream", (stream: ServerHttp2Stream) => stream.on("error", () => stream.destroy()));
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

@@ -6,7 +6,7 @@ import type { ServerTarget, WorldServers } from "../src/world-servers.ts";
 export interface SimulatedWorld {
   readonly name: string;
   readonly type: string;
-  /** Whose agents are in it. */
+  /** Tickets of its agents. */
   readonly tickets: Set<string>;
   sequences: number;
   resets: number;
@@ -22,14 +22,14 @@ export class SimulatedServer {
   readonly worldTypes: readonly string[];
   readonly region: string;
   readonly worlds: Map<string, SimulatedWorld> = new Map();
-  /** Whether anybody answers. */
+  /** True if it answers. */
   isUp = true;
   created = 0;
-  /** How often each world was destroyed. */
+  /** Number of destroys of each world. */
   readonly destroyed: Map<string, number> = new Map();
-  /** What the next creates fail with. */
+  /** Errors of the next creates. */
   readonly createErrors: Error[] = [];
-  /** What every destroy fails with. */
+  /** Error of every destroy. */
   destroyError: Error | undefined;
 
   constructor(
@@ -76,7 +76,7 @@ export class SimulatedServer {
 /** Simulated servers as the matchmaker reaches them. */
 export class SimulatedServers implements WorldServers {
   readonly all: Map<string, SimulatedServer> = new Map();
-  /** Waits before each call does its work, and before its answer is seen. */
+  /** Called before the work of each call, and before its response. */
   pace: (what: string) => Promise<void> = async () => {};
 
   add(server: SimulatedServer): SimulatedServer {

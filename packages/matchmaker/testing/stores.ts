@@ -9,13 +9,13 @@ import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { startMs } from "./start-ms.ts";
 
-/** One place for state, which several stores may share. */
+/** Shared state, which several stores may use. */
 export interface Place extends AsyncDisposable {
-  /** A store of its own for each process. */
+  /** Opens a store for another process. */
   open(): Promise<Store>;
   /** Lets a lease run out. */
   pass(ms: number): Promise<void>;
-  /** Deletes all that is kept, as FLUSHALL does. */
+  /** Deletes all data, as FLUSHALL does. */
   flush(): Promise<void>;
   readonly time: ManualTime;
 }
@@ -33,7 +33,7 @@ const memory: StoreKind = {
   async place() {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
-    // Who closes one of them closes it for himself.
+    // Closing one of them affects only its user.
     const open = async (): Promise<Store> => ({
       ...store,
       close: async () => {},
@@ -49,7 +49,7 @@ const memory: StoreKind = {
 
 let shared: Promise<RedisServer> | undefined;
 
-/** A machine that stands still for a while is no Redis that does not answer. */
+/** A machine that stands still for a while must not look like a Redis without an answer. */
 const patient = { connectMs: 60_000, commandMs: 60_000 };
 
 /** Redis counts the leases by its own time: ARGV has a pattern of their keys, and the milliseconds that pass. */
@@ -71,7 +71,7 @@ const redis: StoreKind = {
     const prefix = `{${randomUUID()}}:`;
     const open = async (): Promise<Store> => ({
       ...(await redisStore({ url, prefix, time, ...patient })),
-      // Its time is a test's; that it is Redis's own has a test of its own.
+      // Uses a test's time; another test covers Redis's own.
       now: () => time.now(),
     });
     const evaluate = async (script: string, args: string[]): Promise<void> => {

@@ -45,7 +45,7 @@ export function serveCounting(
     maxWorlds: 10,
     maxAgents: 20,
     worldTypes: [counting.name],
-    // A machine that stands still for a while is no matchmaker that does not answer.
+    // A machine that stands still for a while must not look like a matchmaker without an answer.
     timeoutMs: 60_000,
     ...options,
   });

@@ -11,7 +11,7 @@ import {
 import type { Specs } from "@dm-env-rpc/tensor-codec";
 import type { TicketAssignment } from "./matchmaker-client.ts";
 
-/** How to join a match: as `connection.join` takes it, and how to connect. */
+/** Options of joining a match: those of `connection.join`, and of the connection. */
 export interface JoinMatchOptions<
   A extends Specs = Specs,
   O extends Specs = Specs,
@@ -22,11 +22,12 @@ export interface JoinMatchOptions<
 }
 
 /**
- * Takes the seat of an assignment: connects, shows the join token and joins the world. Closing the
- * environment leaves the world and closes the connection.
+ * Takes the seat of an assignment: connects, presents the join token and joins the world. Closing
+ * the environment leaves the world and closes the connection.
  *
- * @throws DmEnvRpcError of origin `connection` when the server cannot be reached; of origin `server` when it
- * refuses: UNAUTHENTICATED or PERMISSION_DENIED for the token, NOT_FOUND when the world is gone.
+ * @throws DmEnvRpcError of origin `connection` if the server cannot be reached; of origin `server`
+ *   if it refuses: UNAUTHENTICATED or PERMISSION_DENIED for the token, NOT_FOUND if the world is
+ *   gone.
  */
 export async function joinMatch<
   A extends Specs = Specs,
@@ -50,7 +51,7 @@ export async function joinMatch<
   }
 }
 
-/** An environment that closes its connection with itself. */
+/** Returns an environment whose `close` also closes its connection. */
 function withConnection<Action, Observation>(
   environment: Environment<Action, Observation>,
   closeConnection: () => Promise<void>,

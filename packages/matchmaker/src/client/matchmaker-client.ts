@@ -23,7 +23,7 @@ import {
 import { Callers, type CallersOptions, isPassing, retryAfterMs } from "../callers.ts";
 import type { TicketState } from "../model.ts";
 
-/** What an agent, or a party of agents, would like to play. */
+/** Request of an agent, or of a party of agents, for a match. */
 export interface TicketInit {
   /** Numbers that pools filter by; finite. */
   readonly doubles?: Readonly<Record<string, number>> | undefined;
@@ -31,102 +31,111 @@ export interface TicketInit {
   readonly strings?: Readonly<Record<string, string>> | undefined;
   /** Tags that pools filter by. */
   readonly tags?: readonly string[] | undefined;
-  /** For match functions of the operator's own. */
+  /** Data for custom match functions. */
   readonly extensions?: Readonly<Record<string, Any>> | undefined;
   /** The only profile that may match the ticket. Default: any. */
   readonly profile?: string | undefined;
   /** Agents that the ticket is for: they play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
-  /** Round-trip times to the regions of servers, in milliseconds. Default: every region will do. */
+  /** Round-trip times to the regions of servers, in milliseconds. Default: accepts every region. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
-  /** Tickets of a higher priority are matched first; where callers have roles, operators alone set it. Default 0. */
+  /**
+   * Tickets of a higher priority are matched first; if callers have roles, only operators may set
+   * it. Default 0.
+   */
   readonly priority?: number | undefined;
 }
 
-/** Where a ticket's agent joins. */
+/** Address, world and token with which a ticket's agent joins. */
 export interface TicketAssignment {
   readonly address: string;
   readonly worldName: string;
-  /** Lets the agent in, once, until it expires. */
+  /** Admits the agent once, until it expires. */
   readonly joinToken: string;
-  /** Such a token for each agent of the party; the first is `joinToken`. */
+  /** One token for each agent of the party; the first is `joinToken`. */
   readonly joinTokens: readonly string[];
-  /** When the seat is given up unless it has been taken, in milliseconds since 1970 by the matchmaker's time. */
+  /**
+   * Time when an unused seat becomes free, in milliseconds since 1970 on the matchmaker's clock.
+   */
   readonly expiresMs: number;
   /** The team that the agent plays in. */
   readonly team: string;
-  /** The role of its team; empty where it has none. */
+  /** The role of its team; empty without one. */
   readonly role: string;
-  /** The data of the profile, with what the match function added. */
+  /** The data of the profile, with additions of the match function. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** A ticket as it is now. */
+/** The current state of a ticket. */
 export interface TicketUpdate {
   readonly ticketId: string;
   readonly state: TicketState;
   /** Undefined unless the ticket is in a match. */
   readonly matchId: string | undefined;
-  /** Where to join, while the state is `assigned` or `joined`. */
+  /** Assignment, while the state is `assigned` or `joined`. */
   readonly assignment: TicketAssignment | undefined;
-  /** Why the ticket failed, or went back to its pools. */
+  /** Reason why the ticket failed, or returned to its pools. */
   readonly error: DmEnvRpcError | undefined;
 }
 
-/** How to find a match. */
+/** Options of `find` and `findMatch`. */
 export interface FindOptions {
-  /** Gives up when aborted: the ticket is cancelled and the iteration rejects with CANCELLED. */
+  /** Cancels the ticket when aborted; the iteration rejects with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
-  /** How long no matchmaker may answer, or have room for the ticket, in milliseconds; each call has its own `timeoutMs`. Default 60,000. */
+  /**
+   * Time without a matchmaker that answers, or has room for the ticket, in milliseconds; each call
+   * has its own `timeoutMs`. Default 60,000.
+   */
   readonly unreachableMs?: number | undefined;
 }
 
 /** An agent's matchmaker. */
 export interface MatchmakerClient {
   /**
-   * Creates a ticket and tells of it: as it is, and again whenever it changes, until it has ended.
+   * Creates a ticket and yields its state: the current one, and again whenever it changes, until it
+   * has ended.
    *
-   * An iteration that is left before the ticket is assigned cancels it. One that goes on
-   * after the assignment learns when the world is lost and the ticket waits again. When a matchmaker goes away, the next one is
-   * asked; an update may come twice then. One that kept its state in its memory and is started anew gets the ticket
-   * again, unless it was assigned.
+   * Leaving the iteration before the ticket is assigned cancels it. An iteration that continues
+   * after the assignment reports when the world is lost and the ticket waits again. If a matchmaker
+   * goes away, the next one is called; an update may then arrive twice. A restarted matchmaker with
+   * its state in memory receives the ticket again, unless it was assigned.
    *
-   * @throws DmEnvRpcError of origin `server` with what the matchmaker answers; of origin `connection`, UNAVAILABLE or
-   * DEADLINE_EXCEEDED, when none has for `unreachableMs`.
+   * @throws DmEnvRpcError of origin `server` with the matchmaker's error; of origin `connection`,
+   *   UNAVAILABLE or DEADLINE_EXCEEDED, if none has answered for `unreachableMs`.
    */
   find(ticket?: TicketInit, options?: FindOptions): AsyncIterable<TicketUpdate>;
   /**
    * Creates a ticket and waits until it is assigned.
    *
-   * @throws DmEnvRpcError why it failed, or CANCELLED; else as `find` does.
+   * @throws DmEnvRpcError with the reason of its failure, or CANCELLED; otherwise as `find` does.
    */
   findMatch(
     ticket?: TicketInit,
     options?: FindOptions,
   ): Promise<TicketAssignment & { readonly ticketId: string }>;
   /**
-   * A ticket as it is now.
+   * Returns the current state of a ticket.
    *
-   * @throws DmEnvRpcError NOT_FOUND when it is not known, or no longer: the matchmaker forgets those that have ended (`retainMs`).
+   * @throws DmEnvRpcError NOT_FOUND for an unknown ticket, or one that ended long ago (`retainMs`).
    */
   get(ticketId: string): Promise<TicketUpdate>;
   /**
-   * Takes a ticket back, in whichever state. Its seat is free when its agent has left, or the join token that it did
-   * not use has expired. A ticket that has ended stays what it is.
+   * Cancels a ticket in any state. Its seat becomes free when its agent has left, or its unused
+   * join token has expired. A ticket that has ended is unchanged.
    *
    * @throws DmEnvRpcError NOT_FOUND as `get` does.
    */
   cancel(ticketId: string): Promise<TicketUpdate>;
 }
 
-/** How a client reaches its matchmaker. */
+/** Options of `matchmakerClient`. */
 export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
   /**
-   * Proves that tickets are this client's own: for any other there are none. Give clients the same where one asks for the
-   * tickets of another. Default: random, of this client alone.
+   * Proves that tickets belong to this client: other clients cannot see them. Clients that access
+   * each other's tickets need the same secret. Default: random, of this client only.
    */
   readonly ticketSecret?: string | undefined;
-  /** Default: the machine's time. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
@@ -134,7 +143,7 @@ const retryMs = 250;
 const defaultUnreachableMs = 60_000;
 
 /**
- * Makes a client of a matchmaker, or of several that share a store.
+ * Creates a client of a matchmaker, or of several that share a store.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one.
  */
@@ -145,7 +154,7 @@ export function matchmakerClient(
   const { time = systemTime, ticketSecret = randomUUID() } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
-  /** Asks until somebody answers. */
+  /** Retries until a matchmaker answers. */
   const persist = async <T>(run: () => Promise<T>, find: FindOptions): Promise<T> => {
     const sinceMs = time.now();
     for (;;) {
@@ -169,7 +178,7 @@ export function matchmakerClient(
 
   async function* find(ticket: TicketInit = {}, options: FindOptions = {}) {
     const { signal } = options;
-    // An id of one's own: asking again for it is no second ticket.
+    // The client chooses the id, so that a retry does not create a second ticket.
     const ticketId = randomUUID();
     const request = {
       ticketId,
@@ -186,12 +195,13 @@ export function matchmakerClient(
       priority: ticket.priority ?? 0,
     };
     let isOpen = true;
-    // Leaving a stream's iteration does not end the stream.
+    // Leaving the iteration of a stream does not end the stream.
     const left = new AbortController();
     const watching = AbortSignal.any(signal === undefined ? [left.signal] : [left.signal, signal]);
     try {
       for (;;) {
-        // One that a matchmaker without a store has forgotten waits anew; any other stays what it is.
+        // A ticket that a matchmaker without a store has lost is created again; any other state is
+        // final.
         if (isOpen) {
           await persist(
             () => callers.client.createTicket(request, callers.options(signal)),
@@ -199,7 +209,7 @@ export function matchmakerClient(
           );
         }
         const updates = await persist(async () => {
-          // It answers at once with what there is; what comes later may take any time.
+          // The first message arrives at once; later ones may take any time.
           const silent = new AbortController();
           const signal = AbortSignal.any([watching, silent.signal]);
           const stream = callers.client.watchTicket({ ticketId, ticketSecret }, { signal });
@@ -235,7 +245,7 @@ export function matchmakerClient(
       if (signal?.aborted === true) {
         throw givenUp(signal);
       }
-      // What the matchmaker refused is no ticket.
+      // A refused ticket does not exist.
       throw fromCallError(error);
     } finally {
       left.abort();

@@ -23,7 +23,7 @@ it("tickets are in the order of age, however they come and go, and the list is t
       const order = new AgeOrder();
       const known = new Map<string, WaitingTicket>();
       for (const { id, createdMs, remove } of drawn) {
-        // One that changes goes first, as a record does.
+        // A changed ticket is deleted first, as a record is.
         order.delete(`t${id}`);
         known.delete(`t${id}`);
         if (!remove) {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 
-/** Tickets in their turn, by priority and age, which changes with each ticket: a look that finds no change costs nothing. */
+/**
+ * Tickets by priority and age, updated with each change of a ticket: a tick without changes costs
+ * nothing.
+ */
 export class AgeOrder {
   readonly #tickets = new Map<string, WaitingTicket>();
-  /** All of them, the oldest first; undefined after a change. */
+  /** All tickets, oldest first; undefined after a change. */
   #list: readonly WaitingTicket[] | undefined = [];
-  /** True while the map itself is in the order of age: tickets come in it, but for those that wait again. */
+  /**
+   * True while the map itself is in the order of age: new tickets are, except those that wait
+   * again.
+   */
   #isInOrder = true;
   #newest: WaitingTicket | undefined;
 
@@ -35,7 +41,7 @@ export class AgeOrder {
     return this.#tickets.size;
   }
 
-  /** The tickets, the oldest first: the same list until one comes or goes. */
+  /** Tickets, oldest first: the same list until one is added or removed. */
   get list(): readonly WaitingTicket[] {
     if (this.#list !== undefined) {
       return this.#list;

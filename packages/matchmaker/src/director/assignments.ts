@@ -3,13 +3,16 @@ import type { Match, Ticket, World } from "../model.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext } from "./context.ts";
 
-/** Where a ticket's agent joins, by ticket. */
+/** Assignments by ticket. */
 export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 
-/** Where a world is, and what it is called there. */
+/** Address of a world, and its name there. */
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
-/** Signs a token for each agent of each ticket, and with it reserves a seat in a world until the profile's time is over. */
+/**
+ * Signs a token for each agent of each ticket, which reserves a seat in a world for the time that
+ * the profile sets.
+ */
 export async function reserve(
   { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
@@ -50,7 +53,7 @@ export async function reserve(
   return new Map(entries);
 }
 
-/** A ticket that has a seat. */
+/** Returns a ticket with its assignment. */
 export function assigned(
   ticket: Ticket,
   match: Pick<Match, "id">,
@@ -59,18 +62,18 @@ export function assigned(
   return { ...ticket, state: "assigned", matchId: match.id, assignment, reason: undefined };
 }
 
-/** All tickets of a match. */
+/** Returns all tickets of a match. */
 export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
 }
 
-/** The number of seats that the tickets of a match have. */
+/** Returns the number of seats of a match's tickets. */
 export function seatsTaken(match: Pick<Match, "teams" | "parties">): number {
   const parties = Object.values(match.parties ?? {});
   return rosterOf(match).length + parties.reduce((sum, size) => sum + size - 1, 0);
 }
 
-/** The parties among tickets, and those that a match has already. */
+/** Returns the parties among tickets, and those of the match. */
 export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},
@@ -84,7 +87,7 @@ export function partiesOf(
   return Object.keys(parties).length === 0 ? {} : { parties };
 }
 
-/** Tells of an assignment. */
+/** Emits an assignment. */
 export function announce(
   { emit, replica }: Pick<DirectorContext, "emit" | "replica">,
   match: Match,

@@ -51,7 +51,10 @@ function agentCounts({ replica }: DirectorContext): (world: World) => number {
   };
 }
 
-/** The seats that neither a ticket of the match has nor an agent, by the world's own count, is in. */
+/**
+ * Returns the number of seats without a ticket of the match and without an agent, by the world's
+ * own count.
+ */
 function freeSeats({ seats }: World, match: Match, agents: number): number {
   return seats - Math.max(seatsTaken(match), agents);
 }
@@ -137,7 +140,8 @@ async function fill(
     }
     return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
   });
-  // The world must still be as it was: one that drains takes nobody. After a conflict the next look tries again.
+  // The world must be unchanged: a draining world accepts no agents. After a conflict the next tick
+  // retries.
   const made = await replica.commit(
     [
       put("match", filled.id, match, filled),
@@ -159,7 +163,8 @@ async function fill(
 }
 
 /**
- * The ticket that has waited longest, of one pool or of all, that is not in use and fits. It may be in other pools, too.
+ * Returns the ticket that has waited longest, of one pool or of all, that is unused and fits. It
+ * may be in other pools, too.
  */
 function take(
   { replica, matchIndex }: DirectorContext,

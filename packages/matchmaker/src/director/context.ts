@@ -17,12 +17,12 @@ export interface Proposal extends MatchProposal {
 }
 
 /**
- * Chooses among the proposals of all profiles. What it returns of them is made in that order; a proposal
- * whose tickets are in an earlier one is passed over. Where it throws, no match is made at that look.
+ * Chooses among the proposals of all profiles. The returned matches are made in that order; a
+ * proposal whose tickets are in an earlier one is skipped. If it throws, that tick makes no match.
  */
 export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 
-/** What the parts of the director share. */
+/** Shared parts of the director. */
 export interface DirectorContext {
   readonly replica: Replica;
   readonly matchIndex: MatchIndex;
@@ -32,29 +32,30 @@ export interface DirectorContext {
   readonly evaluate: Evaluate;
   readonly time: TimeSource;
   readonly emit: Emit;
-  /** Makes ids that nothing else has. */
+  /** Creates unique ids. */
   readonly newId: () => string;
-  /** The lease to lead; undefined while another matchmaker has it. */
+  /** The lease of the leader; undefined while another matchmaker has it. */
   lease(): Lease | undefined;
-  /** Worlds that a report had since this matchmaker leads. */
+  /** Worlds that were reported since this matchmaker leads. */
   readonly reportedWorlds: Set<string>;
-  /** Whether a server may be dead, so that nobody is sent there now. */
+  /** Returns true if a server may be dead, so that it gets no agents for now. */
   isSuspect(serverId: string): boolean;
-  /** A server did not answer. */
+  /** Marks a server that did not answer. */
   suspect(serverId: string): void;
-  /** Calls for a look soon. */
+  /** Requests a tick soon. */
   wake(): void;
 }
 
-/** Times that a change is made again after a conflict. Conflicts are with agents who cancel, one each. */
+/** Retries of a change after conflicts. Each conflict is with an agent that cancels. */
 const maxConflicts = 100;
 
 /**
- * Commits what `make` makes of the replica, again and again until no other commit comes between.
+ * Commits the result of `make` from the replica, and retries until no other commit interferes.
  *
- * @param make Returns undefined when there is nothing to do any more.
- * @returns Whether it was committed.
- * @throws StoreError `fenced` when this matchmaker does not lead any more, `unavailable` when nobody knows.
+ * @param make Returns undefined when nothing is left to do.
+ * @returns True if it was committed.
+ * @throws StoreError `fenced` if this matchmaker no longer leads, `unavailable` if the outcome is
+ *   unknown.
  */
 export async function change(
   context: DirectorContext,
@@ -73,9 +74,9 @@ export async function change(
 }
 
 /**
- * The lease to lead.
+ * Returns the lease of the leader.
  *
- * @throws StoreError `fenced` when this matchmaker does not lead.
+ * @throws StoreError `fenced` if this matchmaker does not lead.
  */
 export function leading(context: DirectorContext): Lease {
   const lease = context.lease();

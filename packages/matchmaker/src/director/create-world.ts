@@ -11,10 +11,13 @@ import { change, type DirectorContext } from "./context.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "./outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** How long a world that is there waits for a store that is not. */
+/** Delay before a commit of a created world is retried while the store is unavailable. */
 const storeRetryMs = 200;
 
-/** Starts the creates that are due: of matches that were placed, whoever placed them, and of worlds made ahead. */
+/**
+ * Starts the creates that are due: of placed matches, even those that another leader placed, and of
+ * worlds created ahead.
+ */
 export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
   const { replica, matchIndex, settings } = context;
   for (const worldId of matchIndex.inState.creating) {
@@ -63,7 +66,7 @@ async function createWorld(
     emit({ kind: "world-created", serverId: server.id, worldName: name });
     return;
   }
-  // Nobody waits for it any more.
+  // No match waits for the world any more.
   await servers.destroy(server, name, settings.worldCallMs).catch((error: unknown) => {
     if (isGone(error)) {
       return;
@@ -73,8 +76,8 @@ async function createWorld(
 }
 
 /**
- * Writes down that a world is there, and assigns the tickets of its match with it. While the store
- * is away it is tried again: whether an attempt was the one that came through, the record tells.
+ * Commits that a world exists, and assigns the tickets of its match with it. While the store is
+ * unavailable it retries; the record shows which attempt succeeded.
  */
 async function opened(
   context: DirectorContext,
@@ -103,7 +106,7 @@ async function opened(
       if (!isStoreError(error)) {
         throw error;
       }
-      // An earlier attempt may have come through; and whoever leads now may have its own plans.
+      // An earlier attempt may have succeeded, or a new leader may have its own plans.
       const known = await replica.refresh([{ kind: "world", id: world.id }]).then(
         () => true,
         () => false,
@@ -111,7 +114,7 @@ async function opened(
       if (known && error.reason === "fenced") {
         return replica.get("world", world.id)?.value.name === world.name;
       }
-      // Nobody knows: a world that nobody owns is found by its server's reports.
+      // The outcome is unknown: a world without a record is found by its server's reports.
       if (!known && context.lease() === undefined) {
         return true;
       }
@@ -166,7 +169,7 @@ function openedChanges(
   return { changes, outcome: { match, tickets } };
 }
 
-/** What is not tried on a server for a while. */
+/** Returns the key of a server and world type that are not tried for a while. */
 export function typeKey(serverId: string, worldType: string): string {
   return `${serverId}/${worldType}`;
 }
@@ -209,7 +212,7 @@ async function createFailed(
   context.wake();
 }
 
-/** Takes back a placement: the world will not be, and each ticket has its own fate. */
+/** Reverts a placement: the world will not exist, and each ticket has its own outcome. */
 async function unplace(
   context: DirectorContext,
   worldId: string,

@@ -19,7 +19,7 @@ import { ServerWatch } from "./server-watch.ts";
 import { Suspicion } from "./suspicion.ts";
 import { WorldTasks } from "./world-tasks.ts";
 
-/** What a director is made from: what its parts share, without what it makes itself. */
+/** Options of a director: the shared parts without those that it creates itself. */
 export type DirectorOptions = Omit<
   DirectorContext,
   "lease" | "wake" | "isSuspect" | "suspect" | "reportedWorlds"
@@ -28,8 +28,9 @@ export type DirectorOptions = Omit<
 };
 
 /**
- * The loop that makes matches, while it leads: fetch, propose, evaluate, place, create, assign; and looks after
- * worlds and servers. Each step is one commit, so that another director can go on wherever this one dies.
+ * The loop that makes matches while it leads: fetch, propose, evaluate, place, create, assign; it
+ * also manages worlds and servers. Each step is one commit, so that another director can continue
+ * if this one dies.
  */
 export class Director {
   readonly #context: DirectorContext;
@@ -68,13 +69,13 @@ export class Director {
     return this.#isLeading && this.#leadership.isHeld;
   }
 
-  /** Calls for a look soon. */
+  /** Requests a tick soon. */
   wake(): void {
     this.#isDue = true;
     this.#wake?.();
   }
 
-  /** Looks again and again until the signal aborts, then lets another lead. Never rejects. */
+  /** Ticks until the signal aborts, then releases the lead. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { time, settings } = this.#context;
     const unsubscribe = this.#store.onChange(() => this.wake());
@@ -98,7 +99,7 @@ export class Director {
     this.#follow();
   }
 
-  /** Looks once: takes or holds the lead, and does what is due. Never rejects. */
+  /** Ticks once: acquires or renews the lead, and does what is due. Never rejects. */
   async tick(): Promise<void> {
     const { emit, time, matchIndex } = this.#context;
     const beganMs = time.now();
@@ -119,7 +120,7 @@ export class Director {
         this.#follow();
         this.wake();
       } else if (isStoreError(error)) {
-        // Time without the store is nobody's silence.
+        // Time without the store does not count as silence of servers.
         this.#watch.reset();
         if (!this.#leadership.isHeld) {
           this.#follow();
@@ -131,12 +132,12 @@ export class Director {
     }
   }
 
-  /** Gives up the match functions that are running. */
+  /** Abandons running match functions. */
   stop(): void {
     this.#runs.reset();
   }
 
-  /** Resolves when no call to a server is under way. */
+  /** Resolves when no call to a server is in flight. */
   async settled(): Promise<void> {
     await this.#tasks.settled();
   }
@@ -204,7 +205,7 @@ export class Director {
     }
   }
 
-  /** One step. What is wrong with it alone does not keep the others from being done. */
+  /** Runs one step. Its error does not prevent the others. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
     try {
       await run();
@@ -221,7 +222,7 @@ export class Director {
     this.#watch.reset();
     this.#orphans.reset();
     this.#context.reportedWorlds.clear();
-    // What the last one had looked at, this one has not.
+    // A new leader has not processed the reports that the last one had.
     for (const id of this.#context.replica.table("report").keys()) {
       this.#context.matchIndex.reported.add(id);
     }

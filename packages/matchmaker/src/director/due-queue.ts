@@ -9,7 +9,10 @@ interface Entry {
 /** Keys with a time at which they are due. Setting, deleting and taking cost O(log n). */
 export class DueQueue {
   readonly #due = new Map<string, Entry>();
-  /** A binary heap, the next that is due first. Entries of deleted keys are dropped when they are met, or too many. */
+  /**
+   * A binary heap, the next due first. Entries of deleted keys are dropped when they are reached,
+   * or too many.
+   */
   #heap: Entry[] = [];
 
   set(key: string, dueMs: number): void {

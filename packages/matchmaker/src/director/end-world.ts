@@ -7,7 +7,7 @@ import { change, type DirectorContext } from "./context.ts";
 import { ended, requeued, worldEnded } from "./outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Starts the destroys that are due; what was begun by another matchmaker is gone on with. */
+/** Starts the destroys that are due, including those that another leader began. */
 export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
   const { replica, matchIndex } = context;
   for (const worldId of matchIndex.inState.destroying) {
@@ -57,7 +57,7 @@ async function destroyWorld(
   context.wake();
 }
 
-/** Resets a world. That it was is written down first: one that is asked for and lost is not asked for again. */
+/** Resets a world. The reset is committed first: if its call is lost, it is not repeated. */
 export function startReset(
   context: DirectorContext,
   tasks: WorldTasks,

@@ -7,10 +7,13 @@ import type { Change } from "../store/store.ts";
 import { type DirectorContext, leading } from "./context.ts";
 import { ended } from "./outcomes.ts";
 
-/** Tickets that are changed in one commit. */
+/** Tickets per commit. */
 const batchSize = 500;
 
-/** Lets tickets fail that have waited too long or that nobody follows any more, and forgets those that ended long ago. */
+/**
+ * Fails tickets that have waited too long or have no follower, and deletes those that ended long
+ * ago.
+ */
 export async function keepTickets(context: DirectorContext): Promise<void> {
   const { replica, matchIndex, settings, emit } = context;
   const nowMs = replica.now();
@@ -47,7 +50,7 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
   });
 }
 
-/** Why a waiting ticket fails now; undefined while it may wait. */
+/** Returns the reason why a waiting ticket fails now; undefined while it may wait. */
 function overdue(
   { createdMs, aliveUntilMs, away }: Ticket,
   { maxWaitMs, ticketLeaseMs, awayMs }: MatchmakerSettings,
@@ -65,9 +68,9 @@ function overdue(
 }
 
 /**
- * Commits changes many at a time. A batch that meets another change is made anew by the next look.
+ * Commits many changes at a time. After a conflict the next tick repeats the batch.
  *
- * @param committed Told of each that was.
+ * @param committed Called with each committed change.
  */
 async function inBatches(
   context: DirectorContext,

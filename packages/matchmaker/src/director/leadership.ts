@@ -7,15 +7,17 @@ import type { Lease, Store } from "../store/store.ts";
 const leaseName = "director";
 
 /**
- * Who makes the matches: one matchmaker at a time, as long as it renews its lease.
- * Every commit of the director names the lease, so that one who has lost it
- * and does not know it yet changes nothing.
+ * The lead: one matchmaker at a time makes matches, as long as it renews its lease. Every commit of
+ * the director contains the lease, so that a director that has lost it without noticing changes
+ * nothing.
  */
 export class Leadership {
   readonly #store: Store;
   readonly #time: TimeSource;
   readonly #leaseMs: number;
-  /** Of this process: a lease that it took without hearing of it is its own. */
+  /**
+   * Identifies this process: a lease that it acquired without receiving the response is its own.
+   */
   readonly #holder = randomUUID();
   #lease: Lease | undefined;
   #renewedMs = 0;
@@ -30,12 +32,15 @@ export class Leadership {
     return this.#lease;
   }
 
-  /** True while the lease has not run out by this process's own clock; another may have it as soon as it has. */
+  /**
+   * True until the lease expires on this process's own clock; another process may acquire it right
+   * afterwards.
+   */
   get isHeld(): boolean {
     return this.#lease !== undefined && this.#time.now() - this.#renewedMs < this.#leaseMs;
   }
 
-  /** Takes the lease or holds it. Returns whether it is held. */
+  /** Acquires or renews the lease. Returns true if it is held. */
   async hold(): Promise<boolean> {
     if (this.#lease !== undefined) {
       if (this.#time.now() - this.#renewedMs < this.#leaseMs / 3) {
@@ -51,12 +56,15 @@ export class Leadership {
     return this.#lease !== undefined;
   }
 
-  /** Renews the lease while it is held, however long the work under it takes, until the signal aborts. Never rejects. */
+  /**
+   * Renews the lease while it is held, independent of other work, until the signal aborts. Never
+   * rejects.
+   */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#time, this.#leaseMs / 3, signal);
       const lease = this.#lease;
-      // A store that cannot be reached is noticed by the work, too.
+      // The work also notices an unavailable store.
       if (lease !== undefined) {
         await this.#renew(lease).catch(() => false);
       }
@@ -74,12 +82,12 @@ export class Leadership {
     return isHeld;
   }
 
-  /** Is told that the lease is lost. */
+  /** Called when the lease is lost. */
   lose(): void {
     this.#lease = undefined;
   }
 
-  /** Lets another take over at once. */
+  /** Releases the lead, so that another process can take over at once. */
   async release(): Promise<void> {
     const lease = this.#lease;
     this.#lease = undefined;

@@ -9,7 +9,7 @@ import type { Replica, ReplicaChange } from "../replica.ts";
 import { AgeOrder } from "./age-order.ts";
 import { DueQueue } from "./due-queue.ts";
 
-/** What a server carries. */
+/** Load of a server. */
 export interface Load {
   worlds: number;
   seats: number;
@@ -18,7 +18,7 @@ export interface Load {
 /** The waiting tickets of a pool. */
 interface PoolTickets {
   readonly order: AgeOrder;
-  /** Tickets that its filters let in once they have waited for longer. */
+  /** Tickets that its filters accept once they have waited longer. */
   readonly later: DueQueue;
 }
 
@@ -29,11 +29,11 @@ export class MatchIndex {
   readonly #pools = new Map<string, Map<string, PoolTickets>>();
   /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
-  /** Tickets that wait, and that nobody follows now. */
+  /** Waiting tickets without a follower. */
   readonly away: Map<string, Ticket> = new Map();
-  /** Grows whenever a ticket begins or ceases to wait, or a profile changes. */
+  /** Grows whenever a ticket starts or stops waiting, or a profile changes. */
   ticketRevision = 0;
-  /** Tickets that have ended, in the order in which that was learned. */
+  /** Tickets that have ended, in the order in which this process learned of it. */
   readonly ended: Map<string, Ticket> = new Map();
   readonly worldsOf: Map<string, Set<string>> = new Map();
   readonly #worldByName = new Map<string, string>();
@@ -49,9 +49,9 @@ export class MatchIndex {
   };
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
-  /** Matches in which an agent had a seat and cancelled its ticket, until somebody has looked why. */
+  /** Matches in which an agent had a seat and cancelled its ticket, until that was processed. */
   readonly abandoned: Set<string> = new Set();
-  /** Servers whose report has not been looked at. */
+  /** Servers with an unprocessed report. */
   readonly reported: Set<string> = new Set();
   readonly #functions: MatchFunctions;
   readonly #emit: Emit;
@@ -82,7 +82,7 @@ export class MatchIndex {
     return this.#worldByName.get(nameKey(serverId, name));
   }
 
-  /** The waiting tickets of each pool of a profile, the oldest first; undefined when there are none. */
+  /** Returns the waiting tickets of each pool of a profile, oldest first; undefined without any. */
   poolsOf(profile: string): ReadonlyMap<string, readonly WaitingTicket[]> | undefined {
     const pools = this.#pools.get(profile);
     if (pools === undefined) {
@@ -223,7 +223,7 @@ export class MatchIndex {
         this.#sort(profile, ticket);
       }
     } catch (error) {
-      // Another matchmaker may have been given functions that this one was not.
+      // Another matchmaker may have functions that this one lacks.
       const cause = toError(error);
       this.#emit({
         kind: "bad-proposal",

@@ -8,25 +8,26 @@ import type { DirectorContext, Proposal } from "./context.ts";
 import { Proposals } from "./proposals.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** How long a run may hold the event loop between two proposals that are quickly made. */
+/** Time for which quickly made proposals may block the event loop. */
 const sliceMs = 5;
 /** Runs of a profile that were given up and have not settled: past these no other is started. */
 const maxGivenUp = 3;
 
 /** The run of one profile's function. */
 interface Run {
-  /** The profile that it was started for; a profile that was replaced is another one. */
+  /** The profile that it was started for; a replaced profile is another one. */
   readonly profile: Profile;
-  /** What it proposed; undefined while it runs. */
+  /** Its proposals; undefined while it runs. */
   proposals: readonly Proposal[] | undefined;
   readonly startedMs: number;
-  /** The state of the tickets at its start. */
+  /** Revision of the tickets at its start. */
   readonly revision: number;
 }
 
 /**
- * Runs match functions of the operator's own beside the looks of the director: each profile's by itself and for a limited
- * time. A look takes what is ready, and starts what is due.
+ * Runs custom match functions concurrently with the ticks of the director: each profile's
+ * separately and for a limited time. A tick takes the proposals that are ready, and starts the runs
+ * that are due.
  */
 export class MatchRuns {
   readonly #context: DirectorContext;
@@ -41,8 +42,8 @@ export class MatchRuns {
   }
 
   /**
-   * Takes the proposals of a profile that are ready, at most `most`. Where there are none and no run is under way, one is
-   * started if tickets have changed since the last one, or some time has passed.
+   * Returns ready proposals of a profile, at most `most`. If there are none and no run is in
+   * progress, one is started if tickets have changed since the last one, or some time has passed.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;
@@ -58,7 +59,7 @@ export class MatchRuns {
     if (run !== undefined) {
       run.proposals = [];
     }
-    // Its tickets may have been cancelled or matched meanwhile.
+    // Its tickets may have been cancelled or matched in the meantime.
     const waiting = ready.filter(({ teams }) =>
       Object.values(teams).every((team) => team.every(({ id }) => matchIndex.waiting.has(id))),
     );
@@ -75,7 +76,7 @@ export class MatchRuns {
     return [];
   }
 
-  /** Gives up what is under way: this matchmaker does not lead any more, or ends. */
+  /** Abandons the runs in progress: this matchmaker no longer leads, or closes. */
   reset(): void {
     this.#ended.abort();
     this.#ended = new AbortController();
@@ -106,7 +107,7 @@ export class MatchRuns {
     });
   }
 
-  /** Asks a function for matches until it has no more, or its time is over. Never rejects. */
+  /** Requests matches from a function until it has no more, or its time is over. Never rejects. */
   async #ask(
     profile: Profile,
     match: CustomMatchFunction,
@@ -122,10 +123,10 @@ export class MatchRuns {
     const signal = AbortSignal.any([over.signal, ended]);
     const late = pause(time, limitMs, signal).then((): "late" => "late");
     let isHeldUp = false;
-    /** One that has proposed something may go on at once, whatever became of it then. */
+    /** A run that has proposed something may continue at once, whatever happened then. */
     let hasFailed = false;
     let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;
-    /** A call of the author's. What holds up the whole process for so long has failed, too. */
+    /** Makes an author call. One that blocks the whole process for too long has failed, too. */
     const call = async <T>(run: () => T | PromiseLike<T>): Promise<T | "late"> => {
       const beganMs = time.now();
       const answer = run();
@@ -215,7 +216,7 @@ export class MatchRuns {
     }
   }
 
-  /** Counts a promise of a run that is not waited for, until it settles. */
+  /** Counts a promise of an abandoned run until it settles. */
   #giveUp({ name }: Profile, promise: Promise<unknown>): void {
     this.#givenUp.set(name, (this.#givenUp.get(name) ?? 0) + 1);
     const settled = (): void => {

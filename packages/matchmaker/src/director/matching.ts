@@ -11,24 +11,24 @@ import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
 import { chosenOf, propose, proposeByRegion } from "./proposals.ts";
 
-/** Matches that are committed at once. */
+/** Matches per commit. */
 const batchSize = 50;
-/** How long matches may be made without a pause for other work of the process. */
+/** Time for which matches may be made without a pause for other work of the process. */
 const sliceMs = 5;
 
 /** A match that is to be committed. */
 interface Plan {
   readonly match: Match;
   readonly changes: readonly Change[];
-  /** Where its world is there already. */
+  /** World and tickets of a match whose world already exists. */
   readonly ready: { readonly world: OpenWorld; readonly tickets: readonly Ticket[] } | undefined;
 }
 
 /**
- * Makes matches of the tickets that wait, as far as there is room: proposes, evaluates, places,
- * and claims tickets and room in one commit. Tickets without a place wait on; none fails.
+ * Makes matches of the waiting tickets while there is room: proposes, evaluates, places, and claims
+ * tickets and room in one commit. Tickets without a place keep waiting; none fails.
  *
- * @returns Whether there may be more to match.
+ * @returns True if there may be more to match.
  */
 export async function makeMatches(
   context: DirectorContext,
@@ -37,7 +37,7 @@ export async function makeMatches(
 ): Promise<boolean> {
   const { matchIndex, settings, time } = context;
   const proposals: Proposal[] = [];
-  /** Worlds that are ready, by profile: the next one that may be used is the last. */
+  /** Spare worlds by profile: the next one to use is the last. */
   const spares = new Map<string, Stored<World>[]>();
   let isMore = false;
   for (const profile of matchIndex.profiles.values()) {
@@ -70,7 +70,8 @@ export async function makeMatches(
       isMore = true;
     }
     plans = [];
-    // A store in memory answers at once: without a pause, calls of agents would wait until all matches are made.
+    // A store in memory answers at once: without a pause, agents' calls would wait until all
+    // matches are made.
     if (time.now() - heldSinceMs >= sliceMs) {
       await setImmediate();
       heldSinceMs = time.now();
@@ -97,7 +98,9 @@ export async function makeMatches(
   return isMore;
 }
 
-/** Commits plans together. Those that met another change are left out; their tickets wait for the next look. */
+/**
+ * Commits plans together. Plans that conflict are dropped; their tickets wait for the next tick.
+ */
 async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<boolean> {
   const { replica, emit } = context;
   let left = plans;
@@ -113,9 +116,10 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
       }
       return left.length < plans.length;
     }
-    // The replica knows now what stood in the way.
+    // After the conflict the replica has the changed records.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
-    // Where nothing looks wrong, it was put right meanwhile: the next look makes them anew.
+    // If no plan looks wrong, the conflict was resolved in the meantime: the next tick makes them
+    // again.
     if (fit.length === left.length) {
       return true;
     }
@@ -128,7 +132,7 @@ function isCurrent({ replica }: DirectorContext, change: Change): boolean {
   return (replica.get(change.kind, change.id)?.version ?? 0) === change.version;
 }
 
-/** The worlds that are ready for a profile's match, its own first. */
+/** Returns the spare worlds for a profile's match, its own first. */
 function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
   const { replica, matchIndex } = context;
   const found: Stored<World>[] = [];
@@ -227,7 +231,7 @@ function worldKey({ id }: World): { readonly kind: "world"; readonly id: string 
   return { kind: "world", id };
 }
 
-/** A match in a world that is there: its tickets are assigned in the same commit. */
+/** Plans a match in an existing world, whose tickets are assigned in the same commit. */
 async function planInSpare(
   context: DirectorContext,
   profile: Profile,
@@ -263,7 +267,7 @@ async function planInSpare(
   return { match, changes, ready: { world, tickets } };
 }
 
-/** A match whose world is still to be created. */
+/** Plans a match whose world is still to be created. */
 function planOnServer(
   context: DirectorContext,
   profile: Profile,
@@ -291,7 +295,7 @@ function planOnServer(
   return { match, changes, ready: undefined };
 }
 
-/** A world that is to be created. */
+/** Returns the record of a world to create. */
 export function newWorld(
   { replica }: DirectorContext,
   profile: Profile,

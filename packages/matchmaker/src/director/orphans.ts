@@ -8,16 +8,16 @@ import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Worlds on servers that no record knows: those that a server came with are adopted, others, left by a matchmaker
- * that died between a create and its record, are destroyed, once, when they have been seen for a while
- * and nobody is in them.
+ * Handles worlds without a record: it adopts those that a server started with. Others, left by a
+ * matchmaker that died between a create and its record, are destroyed once, after they have been
+ * seen for a while without agents.
  */
 export class Orphans {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** When each was first seen. */
+  /** Time when each was first seen. */
   readonly #seen = new Map<string, number>();
-  /** Those that are destroyed, until reports agree. */
+  /** Destroyed worlds, until reports confirm it. */
   readonly #destroyed = new Set<string>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -25,7 +25,7 @@ export class Orphans {
     this.#tasks = tasks;
   }
 
-  /** Looks through the worlds of all servers. */
+  /** Checks the worlds of all servers. */
   async look(): Promise<void> {
     const { replica, matchIndex } = this.#context;
     const present = new Set<string>();
@@ -59,7 +59,7 @@ export class Orphans {
     }
   }
 
-  /** Forgets what it saw: who begins to lead looks for itself. */
+  /** Forgets its observations: a new leader makes its own. */
   reset(): void {
     this.#seen.clear();
     this.#destroyed.clear();
@@ -69,7 +69,7 @@ export class Orphans {
     const { time, settings, servers, emit } = this.#context;
     const seenMs = this.#seen.get(key) ?? time.now();
     this.#seen.set(key, seenMs);
-    // What is being created may be this one.
+    // A create in progress may be the one for this world.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
     if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) {
       return;

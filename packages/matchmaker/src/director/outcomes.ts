@@ -6,7 +6,10 @@ import type { Change, Stored } from "../store/store.ts";
 import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./match-index.ts";
 
-/** A ticket that goes back to its pools, in its old place. It has until `untilMs` at least to be followed. */
+/**
+ * Returns a ticket to its pools, in its old place. It must be followed by `untilMs` at the
+ * earliest.
+ */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
   return {
     ...ticket,
@@ -18,7 +21,7 @@ export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticke
   };
 }
 
-/** A ticket whose story is over. */
+/** Returns a ticket in a final state. */
 export function ended(
   ticket: Ticket,
   state: "completed" | "cancelled" | "failed",
@@ -28,16 +31,16 @@ export function ended(
   return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
 }
 
-/** How long after its token has expired a seat is given up: a join may be under way. */
+/** Time after the expiry of its token when a seat becomes free: a join may be in progress. */
 export const seatSlackMs = 1_000;
 
-/** Returns true while agents of a party may still come to the world that others of it have joined. */
+/** Returns true while agents of a party may still join the world that others of it have joined. */
 export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
   const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** A match without one of its tickets; its seats are open. */
+/** Returns a match without one of its tickets, whose seats are open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -56,29 +59,29 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * A match without a ticket that was cancelled. Where its agent has a join token, its seat is held until the
- * server's reports and the token's end tell that nobody is in it, or can come.
+ * Returns a match without a cancelled ticket. If its agent has a join token, its seat is held until
+ * the server's reports and the token's expiry show that no agent is in it, or can still join.
  *
- * @param usesTokens True if the server of the match reports whose agents are inside.
+ * @param usesTokens True if the server of the match reports its agents' tickets.
  */
 export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Match {
   const { id, state, assignment } = ticket;
   if (!usesTokens || (state !== "assigned" && state !== "joined")) {
     return vacated(match, id);
   }
-  // Of a party that has joined, an agent may still come.
+  // If part of a party has joined, the rest may still come.
   const hasComeWhole = state === "joined" && ticket.partySize === undefined;
   const untilMs = hasComeWhole ? 0 : (assignment?.expiresMs ?? 0);
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** A match whose held seat of a ticket is vacant. */
+/** Returns a match in which the held seat of a ticket is vacant. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };
 }
 
-/** The tickets that are in a match now. */
+/** Returns the tickets that are now in a match. */
 export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   const found: Stored<Ticket>[] = [];
   for (const { tickets } of match.teams) {
@@ -92,12 +95,12 @@ export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   return found;
 }
 
-/** The policy that a world is under. */
+/** Returns the policy of a world. */
 export function policyOf(matchIndex: MatchIndex, replica: Replica, world: World): WorldPolicy {
   return profileOfWorld(matchIndex, replica, world)?.policy ?? orphanPolicy;
 }
 
-/** The profile whose match is in a world, or that it waits for. */
+/** Returns the profile of the match that is in a world, or that it waits for. */
 export function profileOfWorld(
   matchIndex: MatchIndex,
   replica: Replica,
@@ -109,9 +112,9 @@ export function profileOfWorld(
 }
 
 /**
- * The end of a world, with its match and what becomes of the tickets in it.
+ * Returns the changes at the end of a world, including its match and tickets.
  *
- * @param fate Of each ticket.
+ * @param fate Outcome of each ticket.
  */
 export function worldEnded(
   replica: Replica,
@@ -131,7 +134,7 @@ export function worldEnded(
   return changes;
 }
 
-/** What becomes of a ticket whose world was lost, as its profile says. */
+/** Returns the outcome of a ticket whose world was lost, according to its profile. */
 export function lostFate(
   { replica, settings }: Pick<DirectorContext, "replica" | "settings">,
   profile: Profile | undefined,

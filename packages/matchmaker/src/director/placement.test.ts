@@ -17,7 +17,7 @@ it.each([
     ...(await house.tickets(2, { profile: "other" })),
   ];
   await house.matchmaker.tick();
-  // The server is not even asked for a second world.
+  // The server does not even receive a second create.
   expect(house.events.filter(({ kind }) => kind === "matched")).toHaveLength(1);
   await house.settle();
   expect(await violations(house.store, house.servers)).toEqual([]);

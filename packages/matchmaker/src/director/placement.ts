@@ -4,27 +4,27 @@ import type { PlacementPolicy, Profile } from "../profile.ts";
 import type { Replica } from "../replica.ts";
 import type { MatchIndex } from "./match-index.ts";
 
-/** A server with the room that it has left. */
+/** A server with its remaining room. */
 interface Room {
   readonly server: ServerRecord;
   worlds: number;
   seats: number;
 }
 
-/** What of a profile says where its worlds go. */
+/** Properties of a profile that decide where its worlds go. */
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
 
 /**
- * Where worlds go at one look: on the fullest server that fits, so that the others can be let go (`packed`), or on the one with
- * the greatest share of its worlds or seats free (`spread`).
+ * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
+ * (`packed`), or on the one with the greatest share of its worlds or seats free (`spread`).
  */
 export class Placement {
   readonly #rooms: Room[] = [];
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
-  /** Servers that may have worlds of a type, the fullest first; those without room are dropped. */
+  /** Servers for worlds of a type, the fullest first; servers without room are dropped. */
   readonly #usable = new Map<string, Room[]>();
 
-  /** @param isUsable Whether a server may have a world of a type now. */
+  /** @param isUsable Returns true if a server may now get a world of a type. */
   constructor(
     replica: Replica,
     matchIndex: MatchIndex,
@@ -50,7 +50,7 @@ export class Placement {
     return new Set(this.#roomsFor(worldType).map(({ server }) => server.region ?? ""));
   }
 
-  /** How many worlds of a profile there is room for, in all regions or in one. */
+  /** Returns the number of worlds of a profile that there is room for, in all regions or in one. */
   room({ worldType, seats }: Placed, region?: string): number {
     let room = 0;
     for (const candidate of this.#roomsFor(worldType)) {
@@ -62,7 +62,7 @@ export class Placement {
     return room;
   }
 
-  /** Takes room for a world of a profile, in any region or in one; undefined when there is none. */
+  /** Claims room for a world of a profile, in any region or in one; undefined without room. */
   take({ worldType, seats, placement }: Placed, region?: string): ServerRecord | undefined {
     const rooms = this.#roomsFor(worldType);
     const fits = (room: Room): boolean =>
@@ -89,7 +89,7 @@ export class Placement {
     return best.server;
   }
 
-  /** Moves a server that became fuller to its place; one without room is dropped. */
+  /** Moves a fuller server to its new position; drops one without room. */
   #sink(rooms: Room[], room: Room): void {
     let at = rooms.indexOf(room);
     if (room.worlds === 0 || room.seats === 0) {
@@ -121,7 +121,7 @@ function isIn({ server }: Room, region: string | undefined): boolean {
   return region === undefined || (server.region ?? "") === region;
 }
 
-/** The share of a server that is free. */
+/** Returns the free share of a server. */
 function freeOf(
   { server, worlds, seats }: Room,
   placement: Exclude<PlacementPolicy, "packed">,

@@ -8,7 +8,7 @@ import { isPartyExpected, policyOf, ticketsOf } from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Does to the worlds of a server what their policies say. */
+/** Applies the policies of a server's worlds. */
 export async function followPolicies(
   context: DirectorContext,
   tasks: WorldTasks,
@@ -40,7 +40,7 @@ async function follow(
   serverDrains: boolean,
 ): Promise<void> {
   const { replica, matchIndex } = context;
-  // What it says may be older than the world's last change.
+  // The report may be older than the world's last change.
   if (report.receivedMs < world.openedMs) {
     return;
   }
@@ -62,7 +62,7 @@ async function follow(
   }
 }
 
-/** Whether the policy says that a world has had its time. */
+/** Returns true if the policy ends a world now. */
 function isOver(
   context: DirectorContext,
   world: World,
@@ -72,7 +72,7 @@ function isOver(
 ): boolean {
   const { replica, matchIndex } = context;
   if (world.matchId === undefined) {
-    // Ready for a match that will never be.
+    // A spare world for a match that will never exist.
     const isWanted = world.profile === "" || matchIndex.profiles.has(world.profile);
     return (serverDrains || !isWanted) && isEmpty(seen);
   }
@@ -92,7 +92,7 @@ function isOver(
   return destroyWhenIdleMs !== undefined && idleMs >= destroyWhenIdleMs;
 }
 
-/** Whether nobody is in a world, and nobody has a seat that may still be taken. */
+/** Returns true if no agent is in a world or has a seat that may still be taken. */
 function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorld): boolean {
   if (!isEmpty(seen)) {
     return false;
@@ -102,7 +102,7 @@ function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorl
   if (match === undefined) {
     return true;
   }
-  // Without join tokens nobody can tell who has come: that somebody came has to do.
+  // Without join tokens the matchmaker cannot tell which agents came: any join counts.
   if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
     return true;
   }
@@ -137,7 +137,7 @@ async function to(
   const { replica } = context;
   await change(context, () => {
     const stored = replica.get("world", world.id);
-    // A match may have taken it, or an agent a seat: then the next look decides again.
+    // A match may have claimed the world, or an agent a seat: then the next tick decides again.
     if (stored?.value !== world) {
       return undefined;
     }

@@ -24,7 +24,7 @@ async function open(author: CustomMatchFunction, evaluate?: Evaluate): Promise<H
 const faultsOf = ({ events }: House): string[] =>
   events.flatMap((event) => (event.kind === "bad-proposal" ? [event.error.message] : []));
 
-/** What an author may answer who does without types. */
+/** Result of an author's function without type checks. */
 const untyped = <T>(answer: unknown): T =>
   Object.getOwnPropertyDescriptor({ answer }, "answer")?.value;
 
@@ -201,7 +201,7 @@ describe("a match function of the operator's own", () => {
     for (let seconds = 0; seconds < 60; seconds++) {
       await house.pass(1_000);
     }
-    // 60 s, of which it took 6 each time.
+    // Six calls in 60 s.
     expect(calls).toBeLessThanOrEqual(6);
   });
 

@@ -7,12 +7,12 @@ import { matchData } from "../match-data.ts";
 import type { Profile } from "../profile.ts";
 import type { DirectorContext, Proposal } from "./context.ts";
 
-/** Faults of one look that are told one by one. */
+/** Faults of one tick that are reported individually. */
 const maxFaults = 10;
 
 /**
- * Asks a match function of this package for at most `most` matches of a profile. What it proposes and cannot be is
- * passed over; when it throws, what it proposed before counts.
+ * Requests at most `most` matches of a profile from a built-in match function. Impossible proposals
+ * are skipped; if it throws, its earlier proposals count.
  */
 export function propose(
   context: DirectorContext,
@@ -52,9 +52,10 @@ export function propose(
 }
 
 /**
- * Asks a match function of this package for matches in each region by itself, of the tickets that accept it.
+ * Requests matches from a built-in match function in each region separately, of the tickets that
+ * accept it.
  *
- * @param rooms The number of matches that each region has room for.
+ * @param rooms Number of matches that each region has room for.
  */
 export function proposeByRegion(
   context: DirectorContext,
@@ -79,10 +80,13 @@ export function proposeByRegion(
   return made;
 }
 
-/** The proposals of one run of a match function: what cannot be is passed over and told of, ten times at most. */
+/**
+ * The proposals of one run of a match function: impossible ones are skipped and reported, ten times
+ * at most.
+ */
 export class Proposals {
   readonly made: Proposal[] = [];
-  /** Proposals that were added, the faulty ones included. */
+  /** Number of added proposals, including faulty ones. */
   asked = 0;
   readonly #context: DirectorContext;
   readonly #profile: Profile;
@@ -101,7 +105,7 @@ export class Proposals {
     this.#isOffered = isOffered;
   }
 
-  /** Takes a proposal, unless it cannot be. */
+  /** Adds a proposal if it is possible. */
   add(match: MatchProposal): void {
     this.asked += 1;
     const fault = this.#faultIn(match);
@@ -119,12 +123,12 @@ export class Proposals {
     }
   }
 
-  /** Tells of something that went wrong. */
+  /** Reports a fault. */
   bad(error: Error): void {
     this.#context.emit({ kind: "bad-proposal", profile: this.#profile.name, error });
   }
 
-  /** Tells of the faults that were not told one by one. */
+  /** Reports the number of faults that were not reported individually. */
   end(): void {
     const more = this.#faults - maxFaults;
     if (more > 0) {
@@ -170,13 +174,13 @@ export class Proposals {
   }
 }
 
-/** Asks which proposals are made, and in which order: where the evaluation fails, none at this look. */
+/** Returns the proposals that are made, in order; none in this tick if the evaluation fails. */
 export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
   const bad = (error: unknown): void =>
     context.emit({ kind: "step-failed", step: "evaluate", error: toError(error) });
   try {
     const chosen = context.evaluate(proposals);
-    // Nobody else would hear why it rejects.
+    // Its rejection would otherwise be unhandled.
     if (chosen instanceof Promise) {
       chosen.catch(bad);
     }
@@ -193,7 +197,7 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
   }
 }
 
-/** The best matches first; of those with the same score, that with the highest priority, then with the oldest ticket. */
+/** Sorts by score, then by priority, then by the age of the oldest ticket. */
 export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
   if (proposals.length < 2) {
     return proposals;
@@ -209,7 +213,7 @@ export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
     .map(({ proposal }) => proposal);
 }
 
-/** The highest priority of its tickets. */
+/** Returns the highest priority of its tickets. */
 function priorityOf({ teams }: Proposal): number {
   let highest = Number.NEGATIVE_INFINITY;
   for (const team of Object.values(teams)) {

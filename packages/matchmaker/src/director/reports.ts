@@ -16,7 +16,10 @@ import {
 } from "./outcomes.ts";
 import { isEmpty } from "./presence.ts";
 
-/** Takes in what a server reported: who has joined and left, which worlds are no more, and which are nobody's. */
+/**
+ * Processes a server's report: agents that joined and left, worlds that ended, and worlds without a
+ * record.
+ */
 export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
@@ -41,8 +44,9 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
 }
 
 /**
- * Returns true if a world that a report does not have was there before the report was made. A report may be on its way
- * for as long as its call takes: only a world that another report had, or one that was opened long ago, was.
+ * Returns true if a world that is missing in a report existed before the report was made. A report
+ * may be in flight for as long as its call takes: so only a world that another report had, or one
+ * that was opened long ago, has ended.
  */
 function hasEnded(
   { reportedWorlds, settings }: DirectorContext,
@@ -55,7 +59,7 @@ function hasEnded(
   return report.receivedMs - world.openedMs >= settings.serverLeaseMs;
 }
 
-/** Takes in what was reported of one world, in one commit. */
+/** Processes the report of one world, in one commit. */
 async function takeWorld(
   context: DirectorContext,
   server: ServerRecord,
@@ -87,7 +91,8 @@ async function takeWorld(
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
-      // A party has left when its server says so, or when none of its agents is inside and none can come.
+      // A party has left when its server reports it, or when none of its agents is inside and none
+      // can join.
       const isExpected = isPartyExpected(ticket.value, report.receivedMs);
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
@@ -131,7 +136,7 @@ async function takeWorld(
   }
 }
 
-/** A world with what a report says about who is in it. */
+/** Returns a world with the presence in a report. */
 function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   const emptySinceMs = isEmpty(seen) ? (world.emptySinceMs ?? nowMs) : undefined;
   const used = world.used || seen.joins > 0 || seen.agents > 0;
@@ -141,7 +146,7 @@ function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   return { ...world, emptySinceMs, used };
 }
 
-/** A world is there no more, and it was not the matchmaker who ended it. */
+/** Handles a world that is gone without the matchmaker having ended it. */
 async function worldVanished(context: DirectorContext, world: World): Promise<void> {
   const { replica, matchIndex } = context;
   const profile = profileOfWorld(matchIndex, replica, world);

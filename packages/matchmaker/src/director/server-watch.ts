@@ -5,13 +5,13 @@ import type { Change } from "../store/store.ts";
 import { change, type DirectorContext } from "./context.ts";
 import { lostFate, profileOfWorld, worldEnded } from "./outcomes.ts";
 
-/** Worlds of a lost server that are ended in one commit. */
+/** Worlds of a lost server that end in one commit. */
 const batchSize = 50;
 
 /**
- * Who has gone silent. A server's lease is counted from when this process saw its last report, by this process's own
- * clock: no clock of another machine matters, and time does not count in which the store could not be reached or this
- * process stood still, with its machine maybe.
+ * Detects silent servers. A server's lease starts when this process saw its last report, on this
+ * process's own clock: clocks of other machines do not matter, and time does not count while the
+ * store was unavailable or this process (perhaps with its machine) stood still.
  */
 export class ServerWatch {
   readonly #context: DirectorContext;
@@ -22,12 +22,12 @@ export class ServerWatch {
     this.#context = context;
   }
 
-  /** Gives every server its whole lease again. */
+  /** Restarts the lease of every server. */
   reset(): void {
     this.#seen.clear();
   }
 
-  /** Finds servers that are lost, that are back, and that are given up. */
+  /** Finds servers that are lost, that are back, and whose time to return is over. */
   async look(): Promise<void> {
     const { replica, settings, time } = this.#context;
     this.#passOverStandstill();
@@ -52,7 +52,7 @@ export class ServerWatch {
     }
   }
 
-  /** Between two looks no server can be silent for longer than until its next report was due. */
+  /** Between two ticks no server can be silent for longer than until its next report was due. */
   #passOverStandstill(): void {
     const { settings, time } = this.#context;
     const stoodStillMs = time.now() - this.#lookedMs - settings.serverLeaseMs / 3;
@@ -90,7 +90,10 @@ export class ServerWatch {
     }
   }
 
-  /** Ends the worlds of a server that is gone, and then forgets it. Begun by one matchmaker, it is finished by any. */
+  /**
+   * Ends the worlds of a server that is gone, and then deletes it. Any matchmaker can finish what
+   * another began.
+   */
   async #giveUp({ id, epoch, address }: ServerRecord): Promise<void> {
     const { replica, matchIndex, servers, emit } = this.#context;
     await change(this.#context, () => {

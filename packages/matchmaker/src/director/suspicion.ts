@@ -2,19 +2,20 @@
 import type { DirectorContext } from "./context.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** A server that answered so recently is not asked again. */
+/** A server that answered this recently is not checked again. */
 const trustMs = 1_000;
 
 /**
- * Servers that may be dead before their lease says so: nobody is sent to them until they have answered, or
- * reported anew. That agents give up their seats makes a server suspect, and so does a call that it does not answer.
+ * Servers that may be dead although their leases last: they get no agents until they have answered,
+ * or reported again. Agents that cancel their seats make a server suspect, and so does an
+ * unanswered call.
  */
 export class Suspicion {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** With the report that was the last one then. */
+  /** Suspects, with their last report at that time. */
   readonly #suspects = new Map<string, string>();
-  /** When each answered last. */
+  /** Time of each server's last answer. */
   readonly #answered = new Map<string, number>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -34,7 +35,7 @@ export class Suspicion {
     return false;
   }
 
-  /** Looks at the matches that agents left by cancelling their tickets, and asks the servers of those. */
+  /** Checks the matches that agents left by cancelling their tickets, and the servers of those. */
   look(): void {
     const { replica, matchIndex, time } = this.#context;
     for (const matchId of matchIndex.abandoned) {
@@ -50,7 +51,7 @@ export class Suspicion {
     matchIndex.abandoned.clear();
   }
 
-  /** A server did not answer. */
+  /** Marks a server that did not answer. */
   suspect(serverId: string): void {
     this.#suspects.set(serverId, this.#lastReport(serverId));
   }

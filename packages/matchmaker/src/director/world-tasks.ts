@@ -7,7 +7,7 @@ import { isStoreError } from "../store/store.ts";
 /** Doublings of a cooldown. */
 const maxDoublings = 5;
 
-/** Calls to servers that are under way, and what not to try again yet. */
+/** Calls to servers in flight, and cooldowns after failures. */
 export class WorldTasks {
   readonly #running = new Map<string, Promise<void>>();
   readonly #creating = new Map<string, number>();
@@ -26,11 +26,14 @@ export class WorldTasks {
     return this.#running.has(key);
   }
 
-  /** Starts something that is under way until its promise settles; what fails is told and left to the next look. */
+  /**
+   * Starts a task that is in flight until its promise settles; its error is emitted, and the next
+   * tick continues.
+   */
   start(key: string, run: () => Promise<void>): void {
     const task = run()
       .catch((error: unknown) => {
-        // Whoever leads now goes on with it.
+        // The new leader continues it.
         if (isStoreError(error, "fenced")) {
           return;
         }
@@ -63,7 +66,7 @@ export class WorldTasks {
     return this.#creating.get(serverId) ?? 0;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no task is in flight. */
   async settled(): Promise<void> {
     while (this.#running.size > 0) {
       await Promise.all(this.#running.values());

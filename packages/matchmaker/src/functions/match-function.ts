@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MatchData, SearchFields, TicketExtension } from "../model.ts";
 
-/** A ticket that waits. */
+/** A waiting ticket. */
 export interface WaitingTicket {
   readonly id: string;
-  /** When it was created; the matchmaker's time in milliseconds. */
+  /** Time of its creation, in milliseconds on the matchmaker's clock. */
   readonly createdMs: number;
   /** Agents that it is for: they play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
-  /** Round-trip times to regions, in milliseconds. Without any, every region will do. */
+  /** Round-trip times to regions, in milliseconds. Without any, every region is accepted. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /** Tickets of a higher one are matched before others. Default 0. */
   readonly priority?: number | undefined;
@@ -16,11 +16,11 @@ export interface WaitingTicket {
   readonly extensions: Readonly<Record<string, TicketExtension>>;
 }
 
-/** What a match function decides upon. */
+/** Input of a match function. */
 export interface MatchContext {
   /** The name of the profile. */
   readonly profile: string;
-  /** What the profile gives a custom function. */
+  /** Parameters that the profile passes to a custom function. */
   readonly parameters: Readonly<Record<string, unknown>>;
   /** The waiting tickets of each pool, by priority, then the oldest first. A ticket may be in several. */
   readonly pools: ReadonlyMap<string, readonly WaitingTicket[]>;
@@ -28,22 +28,22 @@ export interface MatchContext {
   readonly nowMs: number;
 }
 
-/** Tickets that a match function would let play together. */
+/** Tickets that a match function proposes to match. */
 export interface MatchProposal {
   /** The tickets of each team. */
   readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
   /** Of two proposals with a ticket in common the higher one wins, then the one with the oldest ticket. Default 0. */
   readonly score?: number | undefined;
   /**
-   * Told to the match's world and its agents, over the data of the profile: strings, finite numbers, booleans and lists of
-   * them, 1,024 bytes as JSON together with the profile's.
+   * Data for the match's world and its agents, merged over the data of the profile: strings, finite
+   * numbers, booleans and lists of them, 1,024 bytes as JSON together with the profile's.
    */
   readonly data?: MatchData | undefined;
 }
 
 /**
- * Proposes matches, of tickets that no earlier proposal of the same call has. It is asked for as many as
- * there is room for: make it a generator, best matches first.
+ * Proposes matches of tickets that no earlier proposal of the same call has. As many proposals are
+ * read as there is room for: make it a generator, best matches first.
  */
 export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
 

@@ -13,7 +13,7 @@ import type {
 import { readSkillWindow } from "./skill-window.ts";
 import { readTeams } from "./teams.ts";
 
-/** All that a profile can name. */
+/** Readers of all functions that a profile can name. */
 const readers: { readonly [K in FunctionKind]: FunctionReader<K> } = {
   byCount: readByCount,
   teams: readTeams,
@@ -22,9 +22,9 @@ const readers: { readonly [K in FunctionKind]: FunctionReader<K> } = {
 };
 
 /**
- * The function that a profile names.
+ * Returns the function that a profile names.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match, or that nobody knows.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match, or is unknown.
  */
 export function matchFunctionOf(profile: MatchProfile, custom: MatchFunctions): ProfileFunction {
   const chosen = profile.matchFunction?.function;

@@ -3,57 +3,61 @@ import type { MatchProfile, MatchFunction as ProfileChoice } from "@dm-env-rpc/p
 import { invalid } from "../errors.ts";
 import type { MatchContext, MatchFunction, MatchProposal } from "./match-function.ts";
 
-/** What a match function of the operator's own returns: matches at once, or as they are found. */
+/** Result of a custom match function: matches at once, or as they are found. */
 export type CustomProposals = Iterable<MatchProposal> | AsyncIterable<MatchProposal>;
 
-/** What a match function of the operator's own decides upon. */
+/** Input of a custom match function. */
 export interface CustomMatchContext extends MatchContext {
-  /** Aborts when its time is over (the setting `matchFunctionMs`), or its proposals are not wanted any more. */
+  /**
+   * Aborts when its time is over (the setting `matchFunctionMs`), or its proposals are no longer
+   * needed.
+   */
   readonly signal: AbortSignal;
 }
 
 /**
- * A match function of the operator's own. It runs beside the matchmaker's other work, a call of each profile at a time and for
- * `matchFunctionMs` at most: then its `signal` aborts, and what it proposed until then counts. One that throws, or takes too
- * long, loses its turn and is called again after a while; other profiles are not disturbed. It shares the matchmaker's
- * thread: what computes for long belongs into a worker thread.
+ * A custom match function. It runs concurrently with the matchmaker's other work, one call per
+ * profile at a time and for `matchFunctionMs` at most: then its `signal` aborts, and its proposals
+ * so far count. A function that throws, or takes too long, is called again after a while; other
+ * profiles are not affected. It shares the matchmaker's thread: move long computations to a worker
+ * thread.
  */
 export type CustomMatchFunction = (
   context: CustomMatchContext,
 ) => CustomProposals | Promise<CustomProposals>;
 
-/** Match functions of the operator's own, by the name that profiles call them. */
+/** Custom match functions, by the name that profiles use. */
 export type MatchFunctions = Readonly<Record<string, CustomMatchFunction>>;
 
-/** A match function as a profile has it. */
+/** The match function of a profile. */
 export type ProfileMatch =
   | { readonly isCustom: false; readonly run: MatchFunction }
   | { readonly isCustom: true; readonly run: CustomMatchFunction };
 
-/** What a profile's match function is. */
+/** A profile's match function with its properties. */
 export interface ProfileFunction {
   readonly match: ProfileMatch;
   /** Agents that it puts into a match. */
   readonly seats: number;
   /** Agents of the largest party that it can match. */
   readonly largestParty: number;
-  /** The pool of each team, where teams have one. */
+  /** The pool of each team, if teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
-  /** The role of each team, where teams have one. */
+  /** The role of each team, if teams have one. */
   readonly roleOfTeam?: ReadonlyMap<string, string>;
 }
 
 /** A kind of match function: a case of the protocol's `MatchFunction`. */
 export type FunctionKind = NonNullable<ProfileChoice["function"]["case"]>;
 
-/** What a profile says of a function of that kind. */
+/** Parameters of a profile for a function of that kind. */
 export type ParametersOf<K extends FunctionKind> = Extract<
   ProfileChoice["function"],
   { readonly case: K }
 >["value"];
 
 /**
- * Makes the function that a profile names.
+ * Creates the function that a profile names.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match.
  */

@@ -10,25 +10,27 @@ import {
 import { areSolos, partySizeOf } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
-/** How `skillWindow` tells who is close to whom. */
+/** Options of `skillWindow`. */
 export interface SkillWindowOptions {
   /** Agents of a match. */
   readonly count: number;
   /** The name of the double that is the skill; tickets without it count as 0. */
   readonly double: string;
-  /** How far apart the skills of a match may be at first. */
+  /** Initial largest difference of the skills in a match. */
   readonly window: number;
-  /** By how much that grows for each second that the longest waiting ticket of the match has waited. */
+  /**
+   * Growth of the window for each second that the longest waiting ticket of the match has waited.
+   */
   readonly widenPerSecond: number;
-  /** Where it stops growing. Default: nowhere. */
+  /** Upper bound of the window. Default: unbounded. */
   readonly maxWindow?: number | undefined;
 }
 
 /**
  * Matches tickets whose skills lie within a window that widens with waiting time.
  *
- * Tickets are taken in the order of their skills, so that each has the nearest
- * neighbours; how wide the window is, the longest waiting ticket among them says.
+ * Tickets are processed in the order of their skills, so that each has the nearest neighbours; the
+ * longest waiting ticket among them determines the width of the window.
  */
 export function skillWindow(options: SkillWindowOptions): MatchFunction {
   const { count, double, window, widenPerSecond, maxWindow = Number.POSITIVE_INFINITY } = options;

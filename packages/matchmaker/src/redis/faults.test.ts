@@ -99,7 +99,7 @@ class Running implements AsyncDisposable {
     return epoch;
   }
 
-  /** What a server is told with each of its reports. */
+  /** Terms that a server receives with each of its reports. */
   async terms(server: SimulatedServer): Promise<{ readonly jwks: string }> {
     const epoch = this.#epochs.get(server.id) ?? (await this.register(server));
     return await insist(() =>
@@ -184,7 +184,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     const epoch = await one.register(server);
     const reporting = new AbortController();
     const refusals: string[] = [];
-    // As a registration does: again and again, to whoever answers, and a refusal is no end.
+    // Like a registration: repeatedly, to any matchmaker that answers, even after a refusal.
     const reports = (async () => {
       while (!reporting.signal.aborted) {
         for (const { registry } of [one, two]) {
@@ -236,7 +236,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     redis.freeze();
     await expect(leadership.hold()).rejects.toThrow(/does not answer/);
     redis.thaw();
-    // It took the lease when it was thawed.
+    // It acquired the lease when it was thawed.
     expect(await insist(() => leadership.hold())).toBe(true);
     await leadership.release();
   });
@@ -266,7 +266,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
 
       await lose();
       await Promise.all([heard(one, "store-lost"), heard(two, "store-lost")]);
-      // A third one starts on what is left, and may put its own key there first.
+      // A third one starts on the remaining state, and may store its own key first.
       await using three = await Running.open(redis.url, servers, prefix);
       await expect
         .poll(async () => names(await insist(() => two.admin.listProfiles({}))))
@@ -387,7 +387,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   });
 });
 
-/** A store that would lose data is refused at once, in words that say what to change. */
+/** A store that would lose data is refused at once, with the setting to change. */
 describe.skipIf(!hasRedis)("a Redis that is unsuitable", () => {
   it("is refused when it evicts what it should keep", async () => {
     await using redis = await RedisServer.start({
@@ -500,12 +500,15 @@ async function create({ frontend }: Running, count: number): Promise<string[]> {
   return ids;
 }
 
-/** Those that lead: for a moment none may, or one that stood still may not know yet that it is another. */
+/**
+ * Matchmakers that lead: for a moment none may, or one that stood still may not have noticed that
+ * another does.
+ */
 function leaders(...running: readonly Running[]): Running[] {
   return running.filter(({ matchmaker }) => matchmaker.isLeading);
 }
 
-/** Asks until there is an answer, as clients do; what they ask for is the same however often they ask. */
+/** Retries until a call succeeds, as clients do; the calls can be repeated safely. */
 async function insist<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -6,14 +6,16 @@ import { createClient } from "redis";
 import { isStoreError, StoreError } from "../store/store.ts";
 import type { Script } from "./scripts.ts";
 
-/** What Redis answers to a script. */
+/** Reply of Redis to a script. */
 export type Reply = string | number | null | readonly Reply[];
 
-/** Two connections to one Redis: for commands, and for what is published. */
+/** Two connections to one Redis: for commands, and for published messages. */
 export interface RedisLink {
-  /** @throws StoreError `unavailable` when no answer comes, `full` when Redis has no memory left for it. */
+  /**
+   * @throws StoreError `unavailable` without an answer, `full` if Redis has no memory left for it.
+   */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
-  /** @throws StoreError `unavailable` when no answer comes. */
+  /** @throws StoreError `unavailable` without an answer. */
   command(args: readonly string[]): Promise<Reply>;
   close(): Promise<void>;
 }
@@ -21,22 +23,22 @@ export interface RedisLink {
 /** Runs scripts on a new connection, before anything else does. */
 export type Prepare = (run: RedisLink["run"], info: ReadonlyMap<string, string>) => Promise<void>;
 
-/** How a link is made. */
+/** Options of a link. */
 export interface RedisLinkOptions {
   readonly url: string;
   /** For `rediss://`. */
   readonly tls: OpenTls | undefined;
   /**
-   * Called on every new connection with what Redis says about itself (INFO). Commands wait for it, and fail with
-   * what it throws until it succeeds.
+   * Called on every new connection with Redis's description of itself (INFO). Commands wait for it,
+   * and fail with its error until it succeeds.
    */
   readonly prepare: Prepare;
   readonly channel: string;
   readonly connectMs: number;
   readonly commandMs: number;
-  /** Something was published, or may have been while nobody listened. */
+  /** Called when something was published, or may have been during a disconnection. */
   readonly onNews: () => void;
-  /** A connection is lost, and made again. */
+  /** Called when a connection is lost; the link reconnects. */
   readonly onError: (error: Error) => void;
 }
 
@@ -46,19 +48,19 @@ const maxReconnectMs = 1_000;
 /**
  * Connects to a Redis.
  *
- * @throws StoreError `unavailable` when Redis does not answer within `connectMs`, `unsuitable` when the address is no Redis
- * that keeps what it is given.
+ * @throws StoreError `unavailable` if Redis does not answer within `connectMs`, `unsuitable` if the
+ *   address is not a Redis that keeps its data.
  */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
-  /** At first there is one attempt; a connection that was there is made again for ever. */
+  /** The first connection has one attempt; a lost connection is retried forever. */
   let isLasting = false;
   const make = () => {
     let isDown = false;
     const client = createClient({
       url,
-      // What cannot be sent now is an error now: the director tries again by itself.
+      // A command that cannot be sent now fails now: the director retries by itself.
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaitingCommands,
       pingInterval: 10_000,
@@ -73,7 +75,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       isDown = false;
     });
     client.on("error", (error: unknown) => {
-      // Once, and not for each attempt to come back.
+      // Once per loss, rather than for each attempt to reconnect.
       if (!isDown && isLasting) {
         onError(toError(error));
       }
@@ -135,7 +137,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     checkSuitable(info, where);
     await options.prepare(runWith(send), info);
   };
-  /** Of the connection that there is. */
+  /** Preparation of the current connection. */
   let preparing: Promise<void> | undefined;
   const prepared = (): Promise<void> => {
     if (preparing !== undefined) {
@@ -174,7 +176,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   };
 }
 
-/** What INFO says, by name. */
+/** Returns the fields of INFO, by name. */
 function infoOf(text: string): ReadonlyMap<string, string> {
   const lines = text.split("\r\n").filter((line) => line.includes(":"));
   return new Map(
@@ -188,9 +190,9 @@ function infoOf(text: string): ReadonlyMap<string, string> {
 const leastVersion = 7;
 
 /**
- * Refuses a Redis that would lose data of a matchmaker, or that it cannot speak to.
+ * Refuses a Redis that would lose a matchmaker's data, or that it cannot use.
  *
- * @throws StoreError `unsuitable` saying what to change.
+ * @throws StoreError `unsuitable` with the setting to change.
  */
 function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
   const refuse = (text: string): StoreError => new StoreError("unsuitable", `${where} ${text}`);
@@ -230,7 +232,7 @@ function socketTls(tls: OpenTls | undefined): Record<string, unknown> {
   return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }
 
-/** Returns true for an error that Redis replied, which begins with its kind. */
+/** Returns true for an error that Redis replied, by its prefix. */
 function isReply(error: unknown, kind: string): boolean {
   return error instanceof Error && error.message.startsWith(kind);
 }
@@ -255,7 +257,7 @@ function unavailable(error: unknown, what: string): StoreError {
   );
 }
 
-/** The address as it may be shown. */
+/** Returns the address without its password, for errors. */
 function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, "//");
 }

@@ -32,34 +32,43 @@ import {
 export interface RedisStoreOptions {
   /** Such as `redis://127.0.0.1:6379/0`; `rediss://` for TLS. */
   readonly url: string;
-  /** For `rediss://`: the authority to trust, and the certificate to show where Redis asks for one (mTLS). */
+  /**
+   * For `rediss://`: the authority to trust, and the certificate to present if Redis requests one
+   * (mTLS).
+   */
   readonly tls?: OpenTls | undefined;
-  /** What all keys begin with; matchmakers with the same one are one. Default `{matchmaker}:`. */
+  /**
+   * Prefix of all keys; matchmakers with the same prefix share a store. Default `{matchmaker}:`.
+   */
   readonly prefix?: string | undefined;
-  /** How long connecting may take at first. Default 5,000. */
+  /** Time limit of the first connection, in ms. Default 5,000. */
   readonly connectMs?: number | undefined;
-  /** How long a command may take. Default 3,000. */
+  /** Time limit of a command, in ms. Default 3,000. */
   readonly commandMs?: number | undefined;
-  /** How often to look for changes that nobody told of. Default 1,000. */
+  /** Interval of polling for unpublished changes, in ms. Default 1,000. */
   readonly pollMs?: number | undefined;
-  /** Told when a connection is lost; it is made again. Must not throw. */
+  /** Called when a connection is lost; the store reconnects. Must not throw. */
   readonly onError?: ((error: Error) => void) | undefined;
-  /** For what happens between two answers of Redis, whose own time is the store's. Default: the machine's. */
+  /** Clock between two answers of Redis, whose own time is the store's. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
-/** Deleted records that are remembered; readers that are further behind start over. */
+/** Deleted records that are remembered; readers further behind start over. */
 const maxDeleted = 10_000;
 
-/** Kinds of which a new record is refused when Redis is full; those of the director let others end. */
+/**
+ * Kinds of which a new record is refused when Redis is full; the director's records help to end
+ * others.
+ */
 const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
 
 /**
- * A store in Redis, which several matchmakers share: one Redis of version 7 or later, no Sentinel and no Cluster, with
- * `maxmemory-policy noeviction`. Let Redis keep what it has (`appendonly yes`): what it forgets in a restart, the
- * matchmakers have lost.
+ * A store in Redis, which several matchmakers share: one Redis of version 7 or later, neither a
+ * Sentinel nor a Cluster, with `maxmemory-policy noeviction`. Configure Redis to persist its data
+ * (`appendonly yes`): the matchmakers lose what a restart loses.
  *
- * @throws StoreError `unavailable` when Redis does not answer, `unsuitable` when it would not keep what it is given.
+ * @throws StoreError `unavailable` if Redis does not answer, `unsuitable` if it would not keep its
+ *   data.
  */
 export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const { time = systemTime, prefix = "{matchmaker}:", pollMs = 1_000 } = options;
@@ -80,7 +89,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       listener();
     }
   };
-  /** The run of Redis that is connected. */
+  /** Run id of the connected Redis. */
   let run = "";
   const beginLife = async (runScript: RedisLink["run"]): Promise<void> => {
     await runScript(beginLifeScript, [life, version], [run, randomUUID()]);
@@ -98,7 +107,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
     onNews: tell,
     onError: (error) => options.onError?.(error),
   });
-  /** By how much the time of Redis is ahead of this machine's. */
+  /** Offset of Redis's clock from this machine's. */
   let aheadMs = 0;
   const learnTime = (seconds: Reply | undefined, microseconds: Reply | undefined): void => {
     aheadMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - time.now();
@@ -216,7 +225,7 @@ function list(reply: Reply): readonly Reply[] {
   throw new Error(`expected a list from Redis, received ${JSON.stringify(reply)}`);
 }
 
-/** A lease as it is kept. */
+/** Stored form of a lease. */
 function leaseValue({ holder, epoch }: Lease): string {
   return `${holder} ${epoch}`;
 }
@@ -230,7 +239,7 @@ function keyOf(text: string): RecordKey {
   return { kind: text.slice(0, slash) as Kind, id: text.slice(slash + 1) };
 }
 
-/** A record as it is kept: its version, a space, and JSON. */
+/** Parses a stored record: its version, a space, and JSON. */
 function entryOf({ kind, id }: RecordKey, text: Reply | undefined): Entry {
   if (typeof text !== "string" || text === "") {
     return { kind, id, version: 0, value: undefined } as Entry;

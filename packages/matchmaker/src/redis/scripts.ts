@@ -15,10 +15,10 @@ function script(source: string): Script {
 const evenWhenFull = "#!lua flags=allow-oom\n";
 
 /**
- * Begins another life of the store where it has none, or where Redis was started since: then it may have lost commits.
- * The versions of a life begin where no earlier one can have been.
+ * Begins another life of the store if it has none, or if Redis was restarted: then it may have lost
+ * commits. The versions of a life begin where none of an earlier life can be.
  *
- * KEYS: life, version. ARGV: the run of Redis, a new life. Answers the life.
+ * KEYS: life, version. ARGV: the run of Redis, a new life. Replies with the life.
  */
 export const beginLifeScript: Script = script(`${evenWhenFull}
 local life = redis.call('GET', KEYS[1])
@@ -81,13 +81,13 @@ export const commitScript: Script = script(commit);
 export const commitWhenFullScript: Script = script(evenWhenFull + commit);
 
 /**
- * What has changed since a position, the latest state of each record, without cutting a commit in two.
+ * Returns the changes since a position, the latest state of each record, without splitting a
+ * commit.
  *
- * KEYS: life, records, log, version, forgotten. ARGV: the life of the position or "", its version, its horizon, how many
- * records.
- * Answers: {} where the store has no life, else its life, whether it is another one that lost commits, whether to
- * start over, where to go on, the horizon, whether there is more, the time, then of each record its key, version and
- * value or "".
+ * KEYS: life, records, log, version, forgotten. ARGV: the life of the position or "", its version,
+ * its horizon, number of records. Replies with {} if the store has no life, else with its life, if
+ * it is another one that lost commits, if the reader must start over, the next position, the
+ * horizon, if there is more, the time, then of each record its key, version and value or "".
  */
 export const changesScript: Script = script(`
 local stored = redis.call('GET', KEYS[1])

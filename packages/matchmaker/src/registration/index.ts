@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An environment server's side of matchmaking: it registers, reports its worlds, and seats whom it is sent. */
+/**
+ * An environment server's side of matchmaking: it registers, reports its worlds, and seats assigned
+ * agents.
+ */
 export type { CallersOptions } from "../callers.ts";
 export type { JoinClaims } from "../tokens/verifier.ts";
 export {

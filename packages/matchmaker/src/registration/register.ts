@@ -10,76 +10,76 @@ import { milliseconds } from "../durations.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { createSeats, type Seats } from "./seats.ts";
 
-/** A world that a server has. */
+/** A world of a server. */
 export interface ServedWorld {
   readonly name: string;
   readonly type: string;
   readonly agents: number;
-  /** Agents that have ever joined. */
+  /** Number of agents that ever joined. */
   readonly joins: number;
-  /** Sequences that have begun. */
+  /** Number of sequences that began. */
   readonly sequences: number;
-  /** The server came with it, and nobody need create it. Default false. */
+  /** True if the server started with it, so that no matchmaker need create it. Default false. */
   readonly premade?: boolean | undefined;
 }
 
-/** What a registration has to say. */
+/** Events of a registration. */
 export type RegistrationEvent =
   | { readonly kind: "registered"; readonly matchmaker: string }
-  /** It is tried again. */
+  /** The registration is retried. */
   | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error };
 
-/** How a server registers. */
+/** Options of `register`. */
 export interface RegistrationOptions extends CallersOptions {
-  /** Where the matchmaker and the agents reach the server. */
+  /** Address of the server for the matchmaker and the agents. */
   readonly address: string;
   readonly maxWorlds: number;
   readonly maxAgents: number;
   /** The kinds of world that can be created. */
   readonly worldTypes: readonly string[];
-  /** The region that agents have latencies to. Default: none. */
+  /** Region of the server, for agents' latencies. Default: none. */
   readonly region?: string | undefined;
-  /** The worlds that there are now. */
+  /** Returns the current worlds. */
   readonly worlds: () => readonly ServedWorld[];
-  /** Whether nobody joins without a token, for which `seats` is asked. Default true. */
+  /** True if agents need a token to join, which `seats` checks. Default true. */
   readonly joinTokens?: boolean | undefined;
-  /** Told how it goes. Must not throw. */
+  /** Receives events. Must not throw. */
   readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
-  /** Default: the machine's time. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
-  /** Of this run of the process, and of no other. Default: a random UUID. */
+  /** Id of this run of the process. Default: a random UUID. */
   readonly serverId?: string | undefined;
 }
 
-/** A server's place at its matchmaker, which is held until it is closed. */
+/** A server's registration at its matchmaker, until it is closed. */
 export interface Registration extends AsyncDisposable {
   readonly serverId: string;
-  /** Resolves when the matchmaker has taken the server for the first time. */
+  /** Resolves when the matchmaker has accepted the server for the first time. */
   readonly registered: Promise<void>;
-  /** The seats that join tokens are for. */
+  /** Seats of join tokens. */
   readonly seats: Seats;
   /**
-   * What a connection may do, for the `authorize` of `serve`: the matchmaker, by its token, is an operator;
-   * everybody else is an agent, whose token is looked at when it joins.
+   * Returns the roles of a connection, for the `authorize` of `serve`: the matchmaker, by its
+   * token, is an operator; all other clients are agents, whose token is checked when they join.
    */
   authorize(peer: {
     readonly metadata: ReadonlyMap<string, string>;
   }): Promise<readonly ("agent" | "operator")[]>;
-  /** Something about the worlds has changed: it is reported soon. */
+  /** Reports changed worlds soon. */
   changed(): void;
-  /** Asks for no more worlds; those that there are go on. */
+  /** Requests no more worlds; the current ones continue. */
   drain(): Promise<void>;
-  /** Reports for the last time, then gives up the place, and with it the worlds. Idempotent. */
+  /** Reports for the last time, then deregisters, which gives up the worlds. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Between two reports; what changes meanwhile is reported together. */
+/** Time between two reports; changes in between are reported together. */
 const leastMs = 50;
 const retryMs = 500;
-/** Between two attempts of a server that is refused again and again. */
+/** Longest delay between attempts of a server that is refused. */
 const maxRetryMs = 5_000;
 
-/** The answers of a matchmaker that will not have the server, or not any more. */
+/** Codes of a matchmaker that refuses the server, or no longer accepts it. */
 const refused: ReadonlySet<Code> = new Set([
   Code.NotFound,
   Code.FailedPrecondition,
@@ -92,27 +92,28 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
 }
 
 /**
- * Registers a server at its matchmaker and keeps it there: renews its lease, reports its worlds,
- * goes to another matchmaker when one is gone, and registers again, with its worlds, whenever its lease was lost.
+ * Registers a server at its matchmaker and keeps it registered: renews its lease, reports its
+ * worlds, switches to another matchmaker when one is gone, and registers again, with its worlds,
+ * whenever its lease was lost.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = randomUUID(), onEvent = () => {} } = options;
-  /** Known to this process and the matchmaker alone: nobody else can speak for this server. */
+  /** Only this process and the matchmaker have it, so no other process can act as this server. */
   const serverSecret = randomUUID();
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
   let jwks: string | undefined;
-  /** By how much the matchmaker's time is ahead of this machine's. */
+  /** Offset of the matchmaker's clock from this machine's. */
   let aheadMs = 0;
   let leaseMs = 0;
   let epoch: bigint | undefined;
-  /** Since when the lease has been held. */
+  /** Time since when the lease has been held. */
   let sinceMs = 0;
-  /** Refused in a row; a lease that was lost as soon as it was had counts. */
+  /** Number of refusals in a row; a lease that was lost at once counts. */
   let refusals = 0;
-  /** Reports that were made. */
+  /** Number of reports. */
   let reports = 0n;
   let isDraining = false;
   let isDue = false;
@@ -173,7 +174,7 @@ export function register(options: RegistrationOptions): Registration {
         reportNumber: reports,
         serverSecret,
       },
-      // The matchmaker looks for the server meanwhile, and says what it found.
+      // The matchmaker checks in the meantime that it can reach the server.
       { timeoutMs: 2 * callers.timeoutMs, signal: ended.signal },
     );
     learn(answer);
@@ -221,7 +222,7 @@ export function register(options: RegistrationOptions): Registration {
         const wasHeld = epoch !== undefined && time.now() - sinceMs >= leaseMs;
         epoch = undefined;
         refusals = wasHeld ? 0 : refusals + 1;
-        // A lease that is lost is asked for anew at once.
+        // A lost lease is requested again at once.
         if (wasHeld) {
           continue;
         }
@@ -249,13 +250,13 @@ export function register(options: RegistrationOptions): Registration {
       return;
     }
     const last = { serverId, epoch, worlds: worlds(), reportNumber: reports + 1n, serverSecret };
-    // Where nobody answers, the lease runs out.
+    // If no matchmaker answers, the lease expires.
     await callers
       .call(async (client, call) => {
         try {
           await client.renewServer(last, call);
         } catch (error) {
-          // A lease that was lost takes no report; the place is given up all the same.
+          // A lost lease accepts no report; the server deregisters anyway.
           if (isPassing(error)) {
             throw error;
           }

@@ -3,20 +3,23 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MatchDatum } from "../model.ts";
 import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
 
-/** A seat that an agent has shown the token of. */
+/** A seat whose token an agent has presented. */
 export interface Seat {
   readonly claims: JoinClaims;
-  /** Of this seat alone. */
+  /** Unique key of this seat. */
   readonly key: string;
-  /** Join settings that the seat comes with: `team`, `role`, `match_id` and the data of the match. */
+  /** Join settings of the seat: `team`, `role`, `match_id` and the data of the match. */
   readonly settings: Readonly<Record<string, MatchDatum>>;
-  /** The agent's stream was lost, and its world holds the seat: its token takes it once more, expired or not. */
+  /**
+   * The agent's stream was lost, and its world holds the seat: its token is valid once more, even
+   * if it has expired.
+   */
   hold(): void;
-  /** The agent has left. Its token opens nothing any more. Idempotent. */
+  /** The agent has left. Its token is no longer valid. Idempotent. */
   leave(): void;
   /**
-   * The agent never was in: the world refused it. Its token may be used again, and where the matchmaker may have heard
-   * that the seat is taken, it stays so until the token expires: nobody else gets it meanwhile.
+   * The agent never joined: the world refused it. Its token may be used again. If the matchmaker
+   * may have learned that the seat is taken, it stays reserved until the token expires.
    */
   giveBack(): void;
 }
@@ -24,39 +27,39 @@ export interface Seat {
 /** The seats of a server's worlds: each is taken once. */
 export interface Seats {
   /**
-   * Takes the seat that a token is for.
+   * Takes the seat of a token.
    *
    * @param token From the metadata `authorization: Bearer` or the join setting `join_token`.
    * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
-   * PERMISSION_DENIED for another world or server, or when the seat has been taken; UNAVAILABLE before
-   * the matchmaker has been reached.
+   *   PERMISSION_DENIED for another world or server, or if the seat has been taken; UNAVAILABLE
+   *   before the first contact with the matchmaker.
    */
   take(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Whose agents are in a world, or may still come back to it. */
+  /** Returns the tickets of agents that are in a world, or may still return to it. */
   ticketsIn(worldName: string): readonly string[];
-  /** Whose agents have left a world, since that was last told to the matchmaker. */
+  /** Returns the tickets of agents that have left a world since the last report. */
   leftFrom(worldName: string): readonly string[];
 }
 
-/** Most seats that are remembered as taken, until their tokens expire. */
+/** Most taken seats that are remembered, until their tokens expire. */
 const maxRemembered = 100_000;
 
-/** Seats whose leavers are forgotten once they have been told. */
+/** Seats whose departures are forgotten once they were reported. */
 export interface ReportedSeats extends Seats {
-  /** Forgets those who had left a world by then. */
+  /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets worlds that are no more. */
+  /** Forgets all worlds but these. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 
-/** Who has a seat. */
+/** Holder of a seat. */
 interface Holder {
   readonly ticketId: string;
-  /** Somebody was told that the seat is taken. */
+  /** True if the matchmaker has learned that the seat is taken. */
   readonly isKnown: boolean;
   /** The world holds the seat for an agent whose stream was lost. */
   readonly isHeld?: boolean;
-  /** Until when it is kept for an agent that the world refused. */
+  /** Time until which it is reserved for an agent that the world refused. */
   readonly keptMs: number | undefined;
 }
 
@@ -66,7 +69,7 @@ export function createSeats(
   now: () => number,
   onChange: () => void,
 ): ReportedSeats {
-  /** Seats that were taken: of those that were left too, until nobody could use the token any more. */
+  /** Taken seats, including those that were left, until their tokens have expired. */
   const taken = new Map<string, number>();
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
@@ -136,7 +139,7 @@ export function createSeats(
       const isHeld = (seatId: string): boolean =>
         inside.get(worldName)?.get(seatId)?.isHeld === true;
       const claims = await verifier.join(token, worldName, isHeld);
-      // No await from here on: of two that show the same token one is first.
+      // Without an await from here on: of two agents with the same token one is first.
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",

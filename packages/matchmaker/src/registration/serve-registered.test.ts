@@ -15,7 +15,7 @@ import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
-/** A machine that stands still for a while is nobody who does not answer. */
+/** A machine that stands still for a while must not look like an unanswered call. */
 const patient = { timeoutMs: 60_000 };
 
 describe("a server that is registered", () => {
@@ -51,7 +51,7 @@ describe("a server that is registered", () => {
       code: "PERMISSION_DENIED",
       message: expect.stringMatching(/has been taken/),
     });
-    // The token as a join setting, for those who cannot send metadata.
+    // The token as a join setting, for clients that cannot send metadata.
     const settings = { join_token: partner.joinToken };
     await using second = await stranger.join(worldName, { as: counting, settings });
     const [began] = await Promise.all([first.reset(), second.reset()]);
@@ -203,7 +203,7 @@ describe("an address that two servers register with", () => {
   });
 });
 
-/** Two agents that play, and what becomes of their tickets next. */
+/** Two agents that play, with the later states of their tickets. */
 async function playing(url: string) {
   const matchmaker = matchmakerClient(url, patient);
   const join = async () => {

@@ -10,45 +10,46 @@ import {
 } from "./register.ts";
 import type { Seat } from "./seats.ts";
 
-/** What a registered server is served with: `serve({ worlds, ...hooks })`. */
+/** Hooks for `serve({ worlds, ...hooks })`. */
 export interface ServeHooks {
-  /** Lets the matchmaker be an operator, and everybody else an agent. */
+  /** Makes the matchmaker an operator, and all other clients agents. */
   readonly authorize: Registration["authorize"];
   /** Takes the seats of join tokens. */
   joinToken(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Reports what happens to worlds; call it from an `onEvent` of your own, where you have one. */
+  /** Reports events of worlds; call it from your own `onEvent` if you have one. */
   onEvent(event: { readonly kind: string }): void;
 }
 
-/** A server that can be registered, as `serve` makes it. */
+/** A server that can be registered, as `serve` returns it. */
 export interface RegistrableServer {
   readonly url: string;
-  /** The worlds that there are now. */
+  /** Returns the current worlds. */
   worlds(): readonly ServedWorld[];
   /** Drains it for `graceMs`, then ends it. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-/** How a server is served and registered. */
+/** Options of `serveRegistered`. */
 export interface ServeRegisteredOptions
   extends Omit<RegistrationOptions, "address" | "worlds" | "joinTokens"> {
-  /** Where the matchmaker and the agents reach the server. Default: its `url`. */
+  /** Address of the server for the matchmaker and the agents. Default: its `url`. */
   readonly address?: string | undefined;
 }
 
-/** A server and its place at its matchmaker. */
+/** A server with its registration. */
 export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisposable {
   readonly server: S;
   readonly registration: Registration;
   /**
-   * Asks for nobody more and closes the server, as its own `close` does: who leaves within `graceMs`, default 0, is
-   * reported as having left. Then gives up the place, with the worlds that somebody is still in, and cuts off who is left.
-   * Further calls share the first one's end, and can only bring it nearer.
+   * Requests no more agents and closes the server, as its own `close` does: agents that leave
+   * within `graceMs`, default 0, are reported as having left. Then it deregisters, giving up the
+   * worlds that still have agents, and cuts off the remaining agents. Later calls return the same
+   * promise and may only shorten the grace period.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-/** What is reported at once. */
+/** Events that are reported at once. */
 const news: ReadonlySet<string> = new Set([
   "world-created",
   "world-destroyed",
@@ -56,18 +57,18 @@ const news: ReadonlySet<string> = new Set([
   "agent-joined",
   "agent-left",
 ]);
-/** Sequences may be short: those that begin meanwhile are reported together. */
+/** Sequences may be short: those that begin within this time are reported together. */
 const sequencesMs = 1_000;
-/** The server's own end, should giving up the place take so long after the grace. */
+/** Extra time after the grace period before the server ends although it has not deregistered. */
 const lateMs = 5_000;
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * Serves worlds that a matchmaker creates, for agents that it sends: nobody else gets in.
+ * Serves worlds that a matchmaker creates, for agents that it sends; all other agents are refused.
  *
- * @param serve Serves with the hooks that it is given: `(hooks) => serve({ worlds, ...hooks })`.
+ * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
- * @throws Error what `serve` throws.
+ * @throws Error of `serve`.
  */
 export async function serveRegistered<S extends RegistrableServer>(
   serve: (hooks: ServeHooks) => Promise<S>,
@@ -98,7 +99,10 @@ export async function serveRegistered<S extends RegistrableServer>(
     },
   });
   let closingWorlds: readonly ServedWorld[] = [];
-  /** Worlds that ended with the server are reported without agents, so that it is told who has left them. */
+  /**
+   * Worlds that ended with the server are reported without agents, so that the matchmaker learns
+   * which agents left.
+   */
   const endedWorlds = (): readonly ServedWorld[] => {
     const there = new Set(server.worlds().map(({ name }) => name));
     return closingWorlds
@@ -123,7 +127,7 @@ export async function serveRegistered<S extends RegistrableServer>(
       graceIsOver.signal.addEventListener("abort", () => resolve(), { once: true });
     });
     if (graceMs > 0) {
-      // Where no matchmaker answers, none sends anybody.
+      // If no matchmaker answers, none sends agents.
       await Promise.race([registered.drain().catch(() => {}), grace]);
       closingWorlds = server.worlds();
       const closed = server.close({ graceMs: Math.min(graceMs + lateMs, maxTimerMs) });

@@ -26,7 +26,7 @@ import {
   ticketStates,
 } from "./messages.ts";
 
-/** What the admin side needs besides. */
+/** Additional parts of the admin service. */
 export interface AdminContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
   readonly functions: MatchFunctions;
@@ -145,13 +145,16 @@ async function putProfile(
 
 const watched = ["profile", "server", "match", "ticket"] as const;
 
-/** Everything as it is, then what changes: of a record that changes faster than it is read, the latest. */
+/**
+ * Yields the current state, then changes: of a record that changes faster than it is read, the
+ * latest.
+ */
 async function* watch(
   context: AdminContext,
   signal: AbortSignal,
 ): AsyncGenerator<WatchResponse, void, undefined> {
   const { replica, settings } = context;
-  /** What is to be told, each record once. */
+  /** Records to send, each once. */
   const due = new Map<string, { readonly kind: (typeof watched)[number]; readonly id: string }>();
   let wake = (): void => {};
   let isBehind = false;

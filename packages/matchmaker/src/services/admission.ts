@@ -8,8 +8,8 @@ import type { MatchmakerSettings } from "../settings.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 
 /**
- * Calls that are counted together, so that one kind leaves room for another: watches of tickets, other calls of agents, and
- * everything else, which is what servers, operators and health checks call.
+ * Calls that are counted together, so that each kind leaves room for the others: watches of
+ * tickets, other calls of agents, and the calls of servers, operators and health checks.
  */
 type Pool = "watches" | "calls" | "reserved";
 
@@ -21,26 +21,26 @@ const limits = {
 
 /** Seconds of its rate that a caller may spend at once. */
 const burstS = 4;
-/** Callers whose rate is remembered before those that have been silent are forgotten. */
+/** Callers whose rate is remembered; then silent ones are forgotten. */
 const maxBuckets = 10_000;
 
 /** A call that the listener has admitted. */
 interface Admitted {
   readonly pool: Pool;
-  /** Whose account it is on; undefined for a caller without limits. */
+  /** Caller that it counts for; undefined for a caller without limits. */
   key: string | undefined;
   hasEnded: boolean;
 }
 
-/** What a caller may still spend of its rate. */
+/** Remaining calls of a caller's rate. */
 interface Bucket {
   tokens: number;
   atMs: number;
 }
 
 /**
- * Who a call counts for: the identity that `authorize` returned, else the network that it comes from. Undefined where neither
- * is known, as in the process of the matchmaker itself.
+ * Returns the caller that a call counts for: the identity that `authorize` returned, otherwise the
+ * network that it comes from. Undefined if neither is known, as in the matchmaker's own process.
  */
 export function callerKey(caller: Caller | undefined, { address }: Peer): string | undefined {
   if (caller?.identity !== undefined) {
@@ -95,7 +95,10 @@ export class Admission {
     };
   };
 
-  /** Counts each call for its caller, once that is known. Operators and servers have no limits of their own. */
+  /**
+   * Counts each call for its caller, once identified. Operators and servers have no limits of their
+   * own.
+   */
   readonly interceptor: Interceptor = (next) => async (request) => {
     const peer = peerOfCall(request.contextValues);
     const caller = callerOf({ values: request.contextValues });
@@ -164,7 +167,7 @@ export class Admission {
     bucket.tokens -= 1;
   }
 
-  /** Forgets callers who could spend all again. */
+  /** Forgets callers whose whole rate is available again. */
   #forget(nowMs: number): void {
     for (const [key, { atMs }] of this.#buckets) {
       if (nowMs - atMs >= burstS * 1_000) {

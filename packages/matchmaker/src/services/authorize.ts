@@ -9,23 +9,26 @@ import {
 import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
 
 /**
- * What a caller may do: an `agent` asks for matches; a `server` registers itself; an `operator` sees and changes
- * everything, and may do what a server may.
+ * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` sees
+ * and changes everything, and has the permissions of a server.
  */
 export type CallerRole = "agent" | "server" | "operator";
 
-/** A caller, and what it may do. */
+/** A caller with its roles. */
 export interface Caller {
   readonly roles: readonly CallerRole[];
-  /** Tells callers apart: a ticket is its creator's, and for anybody else there is none. Default: all are one. */
+  /**
+   * Identifies the caller: only the creator of a ticket can see it. Default: all callers are one.
+   */
   readonly identity?: string | undefined;
   /** The caller in audit events. Default: `identity`, else its network address. */
   readonly name?: string | undefined;
 }
 
 /**
- * Says what a caller may do, and who it is, by the metadata of its call and its certificate (DER, for `new X509Certificate`).
- * Undefined, or what is thrown, refuses it: UNAUTHENTICATED, and what was thrown is not told.
+ * Returns the role and identity of a caller from the metadata of its call and its certificate (DER,
+ * for `new X509Certificate`). Undefined or an error refuses it with UNAUTHENTICATED; the caller
+ * does not receive the error.
  */
 export type AuthorizeCall = (peer: Peer) => Answer | Promise<Answer>;
 
@@ -33,12 +36,12 @@ type Answer = readonly CallerRole[] | Caller | undefined;
 
 const callerKey = createContextKey<Caller | undefined>(undefined, { description: "the caller" });
 
-/** The caller of a method; undefined where nobody is asked who they are. */
+/** Returns the caller of a method; undefined without `authorize`. */
 export function callerOf({ values }: Pick<HandlerContext, "values">): Caller | undefined {
   return values.get(callerKey);
 }
 
-/** Lets only callers of one of some roles through to a service. */
+/** Admits only callers with one of some roles to a service. */
 export function requireCallerRole(
   authorize: AuthorizeCall | undefined,
   accepted: readonly CallerRole[],

@@ -26,7 +26,7 @@ import { hashOf, isSecretOf } from "./secrets.ts";
 import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
-/** What the services share. */
+/** Shared parts of the services. */
 export interface ServiceContext {
   readonly replica: Replica;
   readonly settings: MatchmakerSettings;
@@ -91,15 +91,15 @@ export function frontendService(
   };
 }
 
-/** What the service for agents needs besides. */
+/** Additional parts of the service for agents. */
 export interface FrontendContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
 }
 
-/** Who asks for a ticket. */
+/** Caller of a ticket's method. */
 interface Asker {
   readonly caller: Caller | undefined;
-  /** Who the ticket counts for. */
+  /** Caller that the ticket counts for. */
   readonly key: string | undefined;
   readonly secret: string;
 }
@@ -116,7 +116,7 @@ function isOperator(caller: Caller | undefined): boolean {
   return caller?.roles.includes("operator") === true;
 }
 
-/** Returns true for whoever created a ticket, and for operators. */
+/** Returns true for the creator of a ticket, and for operators. */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
   if (isOperator(caller)) {
     return true;
@@ -124,7 +124,7 @@ function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolea
   return (owner === undefined || owner === caller?.identity) && isSecretOf(secretHash, secret);
 }
 
-/** A ticket of the caller's own: anybody else's is not found. */
+/** Returns a ticket of the caller; others' tickets are not found. */
 function found(replica: Replica, id: string, asker: Asker): Stored<Ticket> {
   const ticket = replica.get("ticket", id);
   if (ticket === undefined || !isFor(ticket.value, asker)) {
@@ -186,7 +186,7 @@ async function createTicket(
   };
   const limit = limitMet(replica, settings, budget, ticket);
   if (limit !== undefined) {
-    // One that there is takes no more room.
+    // An existing ticket needs no more room.
     await replica.refresh([{ kind: "ticket", id: ticket.id }]);
     if (replica.get("ticket", ticket.id) === undefined) {
       throw overloaded(limit);
@@ -200,7 +200,7 @@ async function createTicket(
   }
 }
 
-/** Says which limit keeps a ticket from being created. */
+/** Returns the limit that refuses a new ticket. */
 function limitMet(
   replica: Replica,
   settings: MatchmakerSettings,
@@ -224,7 +224,7 @@ function limitMet(
   return undefined;
 }
 
-/** Puts a new ticket into the store; one with the same id and content is returned as it is. */
+/** Stores a new ticket; one with the same id and content is returned unchanged. */
 async function putTicket(
   replica: Replica,
   ticket: Ticket,
@@ -232,14 +232,14 @@ async function putTicket(
   signal: AbortSignal,
 ): Promise<Ticket> {
   let known: Ticket | undefined;
-  // Where the commit failed and the ticket is unknown all the same, the store has lost data meanwhile.
+  // If the commit failed although the ticket is unknown, the store has lost data in the meantime.
   while (known === undefined) {
-    // Who has given up this call may have cancelled the ticket already.
+    // A caller that ended this call may have cancelled the ticket already.
     signal.throwIfAborted();
     if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) {
       return ticket;
     }
-    // Asked for before: an answer may have been lost.
+    // A repeated call: the first response may have been lost.
     known = replica.get("ticket", ticket.id)?.value;
   }
   const isSame =
@@ -259,7 +259,7 @@ async function putTicket(
   );
 }
 
-/** Refuses a party that no profile has room for, where there are profiles that may match it. */
+/** Refuses a party that no profile has room for, if there are profiles that may match it. */
 function checkParty(
   { partySize, profile }: CreateTicketRequest,
   { profiles }: Pick<MatchIndex, "profiles">,

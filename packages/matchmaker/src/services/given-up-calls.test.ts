@@ -7,7 +7,7 @@ import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-/** A house whose store holds up the next call of a kind when it is told to. */
+/** A house whose store can delay the next call of a kind. */
 async function slowHouse(kind: "commit" | "read") {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -34,7 +34,7 @@ async function slowHouse(kind: "commit" | "read") {
     },
   };
   const house = await House.open({ time, store });
-  /** Holds up the next such call until it is told to go on. */
+  /** Delays the next such call until the test resumes it. */
   const hold = () => {
     let goOn = (): void => {};
     const slow = new Promise<void>((resolve) => {

@@ -41,7 +41,7 @@ describe("the id of a server", () => {
         await expect(call).rejects.toThrow(denied);
       }
     }
-    // Nobody is called back for it.
+    // No server is called back for it.
     thief.isUp = false;
     await expect(
       house.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),

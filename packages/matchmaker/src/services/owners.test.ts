@@ -7,7 +7,7 @@ import { matchmakerClient } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
-/** Each caller is who it says that it is. */
+/** Each caller has the name that it sends. */
 const byName: AuthorizeCall = ({ metadata }) => {
   const identity = metadata.get("name");
   if (identity === undefined) {
@@ -18,7 +18,7 @@ const byName: AuthorizeCall = ({ metadata }) => {
 
 const as = (name: string) => ({ headers: { name } });
 
-/** What anybody may try with the id of a ticket. */
+/** Calls that any caller may try with the id of a ticket. */
 function callsOf(house: House, ticketId: string, ticketSecret: string, name: string) {
   const request = { ticketId, ticketSecret };
   return [
@@ -41,7 +41,7 @@ describe("a ticket", () => {
     for (const call of callsOf(house, "t", shown, name)) {
       await expect(call()).rejects.toThrow(/\[not_found\] there is no ticket "t"/);
     }
-    // Asking for it again would answer it, with its join token.
+    // A repeated create would return it, with its join token.
     await expect(
       house.frontend.createTicket({ ticketId: "t", ticketSecret: shown }, as(name)),
     ).rejects.toThrow(/\[already_exists\]/);

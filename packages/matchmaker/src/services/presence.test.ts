@@ -12,7 +12,7 @@ afterAll(stopStores);
 
 const settings = { ticketLeaseMs: 60_000, awayMs: 10_000 };
 
-/** Watches a ticket until it is told to stop. */
+/** Watches a ticket until the test stops it. */
 async function follow(house: House, ticketId: string, options: CallOptions = {}) {
   const ending = new AbortController();
   const updates: (Ticket | undefined)[] = [];
@@ -29,7 +29,7 @@ async function follow(house: House, ticketId: string, options: CallOptions = {})
     async stop() {
       ending.abort();
       await reading;
-      // The matchmaker hears of it in a later turn, and collects what it hears.
+      // The matchmaker notices it in a later turn, and collects several.
       await new Promise((resolve) => setImmediate(resolve));
       await house.pass(1_000);
     },
@@ -83,7 +83,7 @@ describe("a ticket whose watch has ended", () => {
     const server = await house.serve("a");
     await house.settle();
     await one.stop();
-    // That it was read while it was assigned does not tell that anybody follows it later.
+    // A read while it was assigned does not make it followed later.
     await house.ticket(left);
     server.isUp = false;
     await house.pass(60_000);
@@ -98,7 +98,7 @@ describe("a ticket without a watch", () => {
   it("fails when nobody has read it for its lease, and goes on while its creator does", async () => {
     await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
     const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
-    // Two would be matched.
+    // Two tickets would be matched.
     await house.admin.deleteProfile({ name: "any" });
     for (let minute = 0; minute < 5; minute++) {
       await house.pass(50_000, 5_000);

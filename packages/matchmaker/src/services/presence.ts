@@ -6,16 +6,17 @@ import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change } from "../store/store.ts";
 
-/** How long watches that end are collected before their tickets are changed together. */
+/** Time for which ended watches are collected before their tickets are changed together. */
 const collectMs = 50;
-/** Tickets that are changed in one commit. */
+/** Tickets per commit. */
 const batchSize = 200;
-/** Looks for leases to renew in the time of one lease. */
+/** Number of checks for leases to renew within one lease. */
 const looksPerLease = 8;
 
 /**
- * Knows which tickets somebody follows: by a watch here, or by getting them. A followed ticket's lease is renewed before it
- * runs out. A ticket whose last watch here has ended is away: it keeps its place and is not matched until it is followed again.
+ * Tracks which tickets are followed: by a watch here, or by a get. A followed ticket's lease is
+ * renewed before it expires. A ticket whose last watch here has ended is away: it keeps its place
+ * and is not matched until it is followed again.
  */
 export class Presence {
   readonly #replica: Replica;
@@ -24,7 +25,7 @@ export class Presence {
   readonly #emit: Emit;
   /** Open watches by ticket. */
   readonly #watches = new Map<string, number>();
-  /** Tickets to look at, and true for those that were read. */
+  /** Tickets to check, and true for those that were read. */
   readonly #due = new Map<string, boolean>();
   readonly #stop: () => void;
   #cancelFlush: (() => void) | undefined;
@@ -37,7 +38,7 @@ export class Presence {
     this.#settings = settings;
     this.#time = time;
     this.#emit = emit;
-    // Another matchmaker may have lost the watch that this one has now.
+    // The watch may have moved here from another matchmaker.
     this.#stop = replica.onChange((change) => {
       if (change.kind === "ticket" && change.after !== undefined && this.#watches.has(change.id)) {
         this.#consider(change.after);
@@ -46,7 +47,11 @@ export class Presence {
     this.#look();
   }
 
-  /** Counts a watch of a ticket until the function that it returns is called. */
+  /**
+   * Counts a watch of a ticket.
+   *
+   * @returns A function that ends it.
+   */
   watch(id: string): () => void {
     this.#watches.set(id, (this.#watches.get(id) ?? 0) + 1);
     const ticket = this.#replica.get("ticket", id)?.value;
@@ -64,14 +69,17 @@ export class Presence {
     };
   }
 
-  /** The ticket was read by its creator. Once is enough where it waits; of an agent that has a seat it tells nothing. */
+  /**
+   * Records a read of a ticket by its creator. One is enough while it waits; for an agent with a
+   * seat it has no effect.
+   */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {
       this.#add(ticket.id, true);
     }
   }
 
-  /** Stops renewing leases: whoever watches a ticket here opens the watch elsewhere. */
+  /** Stops renewing leases: clients open their watches elsewhere. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop();
@@ -86,7 +94,7 @@ export class Presence {
     }
   }
 
-  /** True for a ticket that its being followed changes something about. */
+  /** Returns true for a ticket that changes by being followed. */
   #isStale({ state, away, aliveUntilMs }: Ticket): boolean {
     if (away === true) {
       return true;
@@ -117,7 +125,7 @@ export class Presence {
     });
   }
 
-  /** Writes what has changed. Never rejects. */
+  /** Commits the changes. Never rejects. */
   async #flush(): Promise<void> {
     const due = [...this.#due];
     this.#due.clear();
@@ -130,7 +138,7 @@ export class Presence {
       } catch (error) {
         this.#emit({ kind: "store-failed", error: toError(error) });
       }
-      // Another change came between.
+      // Another change interfered.
       for (const [id, isGot] of batch) {
         this.#add(id, isGot);
       }

@@ -21,7 +21,7 @@ import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 
-/** What the registry needs besides. */
+/** Additional parts of the registry. */
 export interface RegistryContext extends ServiceContext {
   readonly servers: WorldServers;
   readonly issuer: TokenIssuer;
@@ -113,7 +113,7 @@ function checkWorlds(
   );
 }
 
-/** Finds out whether the matchmaker itself can reach the address: agents are sent there. */
+/** Checks that the matchmaker itself can reach the address, because agents are sent there. */
 async function callBack(
   { servers, settings, emit }: RegistryContext,
   { serverId, address }: RegisterServerRequest,
@@ -124,7 +124,8 @@ async function callBack(
     if (isDmEnvRpcError(error) && error.code === "INVALID_ARGUMENT") {
       throw error;
     }
-    // Why is for the operator's log: a caller could learn from it what is open on the matchmaker's network.
+    // Only the operator's log has the reason: it could reveal open ports of the matchmaker's
+    // network to a caller.
     emit({ kind: "server-refused", serverId, address, error: toError(error) });
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
@@ -133,14 +134,17 @@ async function callBack(
   }
 }
 
-/** The secret that a caller shows where it must: operators need none, nor does anybody where nobody is asked who they are. */
+/**
+ * Returns the secret that a caller must present: operators need none, nor does any caller without
+ * `authorize`.
+ */
 function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
   const caller = callerOf(call);
   return caller === undefined || caller.roles.includes("operator") ? undefined : secret;
 }
 
 /**
- * Refuses a caller that speaks of another process's server.
+ * Refuses a caller that acts for another process's server.
  *
  * @throws DmEnvRpcError PERMISSION_DENIED.
  */
@@ -154,14 +158,14 @@ function checkSecret(server: ServerRecord | undefined, secret: string): void {
   );
 }
 
-/** Returns true for two ways to write one address. */
+/** Returns true for two spellings of one address. */
 function isSameAddress(one: string, other: string): boolean {
   return parseAddress(one).url === parseAddress(other).url;
 }
 
 /**
- * Refuses an address where another server answers that is registered with it. One that is not there, because it was
- * started anew or never was, gives way.
+ * Refuses an address at which another registered server answers. A registration without a server,
+ * because it was restarted or never existed, is replaced.
  */
 async function checkRivals(
   { replica, servers, settings }: RegistryContext,
@@ -174,7 +178,7 @@ async function checkRivals(
     if (value.state !== "serving" && value.state !== "draining") {
       continue;
     }
-    // Without tokens nobody can tell one server from another: the latest has the address.
+    // Without tokens servers cannot be distinguished: the latest one has the address.
     if (!value.joinTokens || !(await servers.isThere(value, settings.callbackMs))) {
       continue;
     }
@@ -205,7 +209,7 @@ async function register(
         `the worlds of server "${shorten(serverId)}" are being given up; register again in a moment`,
       );
     }
-    // Who has given up this call may have registered elsewhere since, with worlds as they are now.
+    // A caller that ended this call may have registered elsewhere since, with its current worlds.
     signal.throwIfAborted();
     const epoch = (known?.value.epoch ?? 0) + 1;
     const server: ServerRecord = {
@@ -231,7 +235,7 @@ async function register(
         worlds: worlds.map(reportedWorld),
       }),
     ];
-    // Whoever had the address before is not there any more.
+    // The server that had the address before is gone.
     for (const [id, other] of replica.table("server")) {
       const { value } = other;
       if (id === serverId || value.state === "gone") {
@@ -277,7 +281,7 @@ async function renew(
     if (server.value.epoch > epoch || state === "lost" || state === "gone") {
       throw outdated(serverId);
     }
-    // Who has given up this call may have made its next report elsewhere, and that one is the newer.
+    // A caller that ended this call may have sent a newer report elsewhere.
     signal.throwIfAborted();
     const report = replica.get("report", serverId);
     if (number > 0 && number <= (report?.value.number ?? 0)) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** What is kept of a caller's secret: its SHA-256 as hexadecimal digits; undefined for an empty one. */
+/**
+ * Returns the stored form of a caller's secret: its SHA-256 as hexadecimal digits; undefined for an
+ * empty one.
+ */
 export function hashOf(secret: string): string | undefined {
   return secret === "" ? undefined : createHash("sha256").update(secret).digest("hex");
 }
 
-/** Returns true for the secret of a hash, and for any where there is no hash. */
+/** Returns true for the secret of a hash, and for any secret without a hash. */
 export function isSecretOf(hash: string | undefined, secret: string): boolean {
   if (hash === undefined) {
     return true;

@@ -2,17 +2,20 @@
 import { type Assignment, hasEnded, type Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
-/** Bytes of a ticket besides what its creator wrote into it, as measured. */
+/** Measured bytes of a ticket besides its creator's data. */
 const overheadBytes = 700;
 
-/** What tickets take. */
+/** Resources of tickets. */
 interface Account {
   bytes: number;
   /** Tickets that have not ended. */
   open: number;
 }
 
-/** The memory that tickets take in this process, in all and by caller, those included that are being created. */
+/**
+ * Memory of tickets in this process, in total and by caller, including those that are being
+ * created.
+ */
 export class TicketBudget {
   #bytes = 0;
   readonly #accounts = new Map<string, Account>();
@@ -34,12 +37,12 @@ export class TicketBudget {
     });
   }
 
-  /** An estimate. */
+  /** Estimated total. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** What the tickets of a caller take. */
+  /** Returns the resources of a caller's tickets. */
   of(caller: string): Readonly<Account> {
     return this.#accounts.get(caller) ?? { bytes: 0, open: 0 };
   }

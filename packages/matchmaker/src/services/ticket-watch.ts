@@ -2,7 +2,7 @@
 import type { Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
-/** Who waits for which ticket. */
+/** Watchers of tickets. */
 export class TicketWatch {
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #replica: Replica;
@@ -33,7 +33,8 @@ export class TicketWatch {
   }
 
   /**
-   * A ticket as it is and whenever it changes, until it is forgotten. A slow reader misses what was between: it gets the latest.
+   * Yields a ticket now and whenever it changes, until it is deleted. A slow reader misses states
+   * in between and gets the latest.
    */
   async *follow(id: string, signal: AbortSignal): AsyncGenerator<Ticket, void, undefined> {
     let told: Ticket | undefined;

@@ -17,16 +17,16 @@ import {
   type Store,
 } from "./store.ts";
 
-/** Deleted records that are remembered; readers that are further behind start over. */
+/** Deleted records that are remembered; readers further behind start over. */
 const maxDeleted = 10_000;
 
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
-  /** Default: the machine's time. */
+  /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
-/** A store in the memory of this process, for one matchmaker. What it is given is kept, not copied. */
+/** A store in the memory of this process, for one matchmaker. It stores values without a copy. */
 export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Store {
   const history = new History();
   const leases = new Map<string, { lease: Lease; untilMs: number }>();
@@ -93,12 +93,12 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
   };
 }
 
-/** The latest state of each record, and in which order they came to be. */
+/** The latest state of each record, and the order of the writes. */
 class History {
-  /** What is in memory is lost with its process only: it has one life. */
+  /** Memory is lost only with its process: it has one life. */
   readonly life: string = randomUUID();
   readonly #records = new RecordMap<Entry>();
-  /** Every write in order; one is out of date when its record has another version. */
+  /** Every write in order; one is outdated if its record has another version. */
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];
   #version = 0;

@@ -2,9 +2,9 @@
 import type { Kind, Records } from "../model.ts";
 import { RecordMap } from "./record-map.ts";
 
-/** A record with the version that a change of it must name. */
+/** A record with the version that a change of it must contain. */
 export interface Stored<T> {
-  /** Of the commit that wrote it; versions of a store only grow. */
+  /** Version of the commit that wrote it; versions of a store only grow. */
   readonly version: number;
   readonly value: T;
 }
@@ -14,31 +14,31 @@ export type Change = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
-    /** The version that it must have; 0: there must be none. */
+    /** Expected version; 0 if the record must not exist. */
     readonly version: number;
     /** `undefined` deletes it. */
     readonly value: Records[K] | undefined;
   };
 }[Kind];
 
-/** Which record. */
+/** Kind and id of a record. */
 export interface RecordKey {
   readonly kind: Kind;
   readonly id: string;
 }
 
-/** A record as it is: with its version, and without a value where there is none. */
+/** The current state of a record: its version, and its value if it exists. */
 export type Entry = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
-    /** 0 where there never was one, as far as the store remembers. */
+    /** 0 if it never existed, as far as the store remembers. */
     readonly version: number;
     readonly value: Records[K] | undefined;
   };
 }[Kind];
 
-/** What a commit came to: all of it, or nothing and which records were not as it said. */
+/** Result of a commit: all of it, or nothing and the conflicting records. */
 export type CommitResult =
   | { readonly ok: true; readonly version: number }
   | { readonly ok: false; readonly conflicts: readonly RecordKey[] };
@@ -51,34 +51,37 @@ export interface Position {
   readonly life: string;
   /** Commits up to this version have been read. */
   readonly version: number;
-  /** Deletions up to this version are known: they came before the first page of a reader that began anew. */
+  /**
+   * Deletions up to this version are known: they precede the first page of a reader that started
+   * over.
+   */
   readonly horizon: number;
 }
 
-/** What has changed since a position. */
+/** Changes since a position. */
 export interface Changes {
-  /** The latest state of each record that changed, in the order of versions, the deleted ones included. */
+  /** The latest state of each changed record, in the order of versions, including deleted ones. */
   readonly entries: readonly Entry[];
-  /** Where to go on. */
+  /** The position to continue from. */
   readonly position: Position;
   /** True if there are more changes to read. */
   readonly more: boolean;
-  /** True if the entries begin at the start of the store: records that are not among them do not exist. */
+  /** True if the entries begin at the start of the store: all other records do not exist. */
   readonly reset: boolean;
   /** True if the store has lost commits that the given position includes. */
   readonly lost: boolean;
 }
 
-/** A name that one holder has until it releases it, or does not renew it in time. */
+/** A name that one holder has until it releases it, or fails to renew it in time. */
 export interface Lease {
   readonly name: string;
   /** The process that holds it. */
   readonly holder: string;
-  /** Names this acquisition. Never repeats, not even when the store has lost its data. */
+  /** Identifies this acquisition. Never repeats, even if the store has lost its data. */
   readonly epoch: string;
 }
 
-/** What a commit depends on besides its records. */
+/** Conditions of a commit besides the versions of its records. */
 export interface CommitOptions {
   /** The lease that must still be held. */
   readonly lease?: Lease | undefined;
@@ -87,43 +90,49 @@ export interface CommitOptions {
 }
 
 /**
- * Where the state of a matchmaker is: records with versions, changed many at a
- * time or not at all. Several matchmakers may share one.
+ * The state of a matchmaker: records with versions, changed atomically, many at a time. Several
+ * matchmakers may share one.
  *
- * Every function but `now` and `onChange` rejects with a StoreError `unavailable` when the store cannot be
- * reached; then what was asked may have happened or not.
+ * Every function but `now` and `onChange` rejects with a StoreError `unavailable` if the store
+ * cannot be reached; then the outcome of the call is unknown.
  */
 export interface Store extends AsyncDisposable {
-  /** The store's time, the same for all who share it, in milliseconds since 1970. */
+  /** The store's time, the same for all its users, in milliseconds since 1970. */
   now(): number;
   /**
    * Makes all changes, or none.
    *
-   * @throws StoreError `fenced` when the lease is no longer held, `lost` when the store has begun another life, `full`
-   * when it has no memory left for new tickets, servers and profiles. Nothing has changed then.
-   * @throws Error when the changes hold a record twice.
+   * @throws StoreError `fenced` if the lease is no longer held, `lost` if the store has begun
+   *   another life, `full` if it has no memory left for new tickets, servers and profiles. Nothing
+   *   has changed then.
+   * @throws Error if the changes contain a record twice.
    */
   commit(changes: readonly Change[], options?: CommitOptions): Promise<CommitResult>;
-  /** Records as they are now, in the order of the keys. */
+  /** Returns the current records, in the order of the keys. */
   read(keys: readonly RecordKey[]): Promise<readonly Entry[]>;
-  /** What has changed since a position, `undefined` for everything, at most `limit` records of it. */
+  /** Returns changes since a position, `undefined` for everything, of at most `limit` records. */
   changes(since: Position | undefined, limit: number): Promise<Changes>;
-  /** Calls back when something may have changed, until the function that it returns is called. */
+  /**
+   * Calls back when something may have changed.
+   *
+   * @returns A function that removes the listener.
+   */
   onChange(listener: () => void): () => void;
   /**
-   * Takes a lease unless another holder has it. A holder that acquires its own lease again gets it with a new
-   * epoch, and the lease that it had is fenced: an acquisition whose answer was lost can be repeated.
+   * Acquires a lease unless another holder has it. A holder that acquires its own lease again gets
+   * it with a new epoch, and its previous lease is fenced: an acquisition whose response was lost
+   * can be repeated.
    */
   acquire(name: string, holder: string, ttlMs: number): Promise<Lease | undefined>;
-  /** Holds a lease for longer; false when it is lost. */
+  /** Renews a lease; false if it is lost. */
   renew(lease: Lease, ttlMs: number): Promise<boolean>;
-  /** Lets go of a lease. */
+  /** Releases a lease. */
   release(lease: Lease): Promise<void>;
-  /** Lets go of the store. Idempotent. */
+  /** Closes the store. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Why a store refused a call. */
+/** Reason why a store refused a call. */
 export type StoreErrorReason =
   /** The lease of a commit is no longer held. */
   | "fenced"
@@ -136,7 +145,7 @@ export type StoreErrorReason =
   /** The store cannot be used: its version, mode or configuration would lose data. */
   | "unsuitable";
 
-/** The error of a store. */
+/** An error of a store. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly reason: StoreErrorReason;
@@ -156,7 +165,7 @@ export function isStoreError(value: unknown, reason?: StoreErrorReason): value i
   );
 }
 
-/** The error of a commit whose lease is no longer held. */
+/** Creates the error of a commit whose lease is no longer held. */
 export function fenced(lease: Lease): StoreError {
   return new StoreError(
     "fenced",
@@ -164,7 +173,7 @@ export function fenced(lease: Lease): StoreError {
   );
 }
 
-/** The error of a commit that was planned on an earlier life of its store. */
+/** Creates the error of a commit that was planned on an earlier life of its store. */
 export function lostLife(): StoreError {
   return new StoreError(
     "lost",
@@ -173,8 +182,8 @@ export function lostLife(): StoreError {
 }
 
 /**
- * Checks that a commit holds each record once: a ticket that is planned for two matches, or a world that is used
- * for two, is in it twice.
+ * Checks that a commit contains each record once: a ticket that is planned for two matches, or a
+ * world that is used for two, would be in it twice.
  *
  * @throws Error naming the record.
  */

@@ -3,22 +3,22 @@ import { importJWK, SignJWT } from "jose";
 import type { Part } from "../model.ts";
 import { algorithm, type SigningKey } from "./keys.ts";
 
-/** Who issues the tokens, as their `iss` says. */
+/** Issuer of the tokens, in their claim `iss`. */
 export const issuerName = "dm-env-rpc-matchmaker";
 
-/** What an agent's token is for. */
+/** Contents of an agent's token. */
 export interface JoinGrant {
   readonly ticketId: string;
   /** Agents of the ticket, each with a token of its own. */
   readonly partySize: number;
   readonly matchId: string;
-  /** What the agent plays as. */
+  /** Part of the agent. */
   readonly part: Part;
   readonly serverId: string;
   /** The address that the server registered with. */
   readonly address: string;
   readonly worldName: string;
-  /** Unique: a seat is taken once. */
+  /** Unique: each seat is taken once. */
   readonly seatId: string;
   readonly nowMs: number;
   readonly expiresMs: number;
@@ -26,9 +26,9 @@ export interface JoinGrant {
 
 /** Signs tokens. */
 export interface TokenIssuer {
-  /** For one agent, one world and one ticket. */
+  /** Signs a token for one agent, one world and one ticket. */
   joinToken(grant: JoinGrant): Promise<string>;
-  /** For the matchmaker itself, to one server. */
+  /** Signs a token for the matchmaker itself, for one server. */
   operatorToken(
     server: { readonly id: string; readonly address: string },
     nowMs: number,
@@ -39,10 +39,10 @@ export interface TokenIssuer {
 }
 
 /**
- * Makes an issuer.
+ * Creates an issuer.
  *
- * @param keys The keys that tokens may be signed with, read for each token: the first one signs, all are published.
- * @throws Error when the first key cannot sign.
+ * @param keys Signing keys, read for each token: the first one signs, all are published.
+ * @throws Error if the first key cannot sign.
  */
 export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<TokenIssuer> {
   const signers = new WeakMap<SigningKey, ReturnType<typeof importJWK>>();
@@ -95,7 +95,7 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   };
 }
 
-/** Rounded down: a token never outlives the seat that it is for. */
+/** Rounded down, so that a token never outlives its seat. */
 function seconds(ms: number): number {
   return Math.floor(ms / 1_000);
 }

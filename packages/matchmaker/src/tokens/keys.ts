@@ -14,16 +14,16 @@ const maxKeys = 4;
 /** A key that signs tokens, as a private JWK. */
 export type SigningKey = JWK;
 
-/** A new key from the machine's entropy. */
+/** Creates a key from the machine's entropy. */
 export async function generateSigningKey(): Promise<SigningKey> {
   const { privateKey } = await generateKeyPair(algorithm, { crv: "Ed25519", extractable: true });
   return named(await exportJWK(privateKey));
 }
 
 /**
- * The key in a PEM file of PKCS #8, as `openssl genpkey -algorithm ed25519` writes it.
+ * Reads the key in a PEM file of PKCS #8, as `openssl genpkey -algorithm ed25519` writes it.
  *
- * @throws Error when it is none.
+ * @throws Error if the file holds no such key.
  */
 export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
   try {
@@ -37,8 +37,8 @@ export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
 }
 
 /**
- * The keys of a matchmaker that shares one through its store. The key in the store signs; one that this process signed
- * with before stays published, so that its tokens are good until they expire.
+ * The keys of a matchmaker that shares one through its store. The key in the store signs; one that
+ * this process signed with before stays published, so that its tokens are valid until they expire.
  */
 export class SharedKeys {
   readonly #replica: Replica;
@@ -55,8 +55,8 @@ export class SharedKeys {
   }
 
   /**
-   * Takes the key of the store, or puts a new one there. Whoever can read the store can sign; give keys of your own
-   * where that is too much.
+   * Uses the key in the store, or stores a new one. Every process that reads the store can sign;
+   * pass keys of your own to avoid that.
    */
   static async open(replica: Replica): Promise<SharedKeys> {
     const keys = new SharedKeys(replica);
@@ -93,7 +93,7 @@ export class SharedKeys {
   }
 }
 
-/** The key's id is a part of its public half: the same in every process. */
+/** The key's id derives from its public half: the same in every process. */
 function named(key: JWK): SigningKey {
   return { ...key, kid: (key.x ?? "").slice(0, 16), alg: algorithm, use: "sig" };
 }

@@ -8,41 +8,42 @@ import type { Part } from "../model.ts";
 import { issuerName } from "./issuer.ts";
 import { algorithm } from "./keys.ts";
 
-/** What a join token says, once it has been checked. */
+/** Claims of a verified join token. */
 export interface JoinClaims {
   readonly ticketId: string;
   /** Agents of the ticket, each with a token of its own. */
   readonly partySize: number;
   readonly worldName: string;
-  /** Unique: a seat is taken once. */
+  /** Unique: each seat is taken once. */
   readonly seatId: string;
   readonly matchId: string;
-  /** What the agent plays as. */
+  /** Part of the agent. */
   readonly part: Part;
-  /** When the token expires, by the matchmaker's time. */
+  /** Expiry of the token, on the matchmaker's clock. */
   readonly expiresMs: number;
 }
 
-/** What tokens are checked against. */
+/** Options of a verifier. */
 export interface VerifierOptions {
-  /** The server's own id: tokens for another server, or an earlier run of it, do not pass. */
+  /** The server's own id: tokens for another server, or an earlier run of it, are refused. */
   readonly serverId: string;
-  /** The address that it registered with: tokens that were made for another address do not pass. */
+  /** The address that it registered with: tokens for another address are refused. */
   readonly address: string;
-  /** The public keys, as a JWK set in JSON; asked each time, so that they may change. */
+  /** Returns the public keys, as a JWK set in JSON; called each time, because they may change. */
   readonly jwks: () => string | undefined;
-  /** The matchmaker's time, whatever the machine's own clock says. */
+  /** Returns the matchmaker's time, independent of the machine's own clock. */
   readonly now: () => number;
 }
 
 /** Checks tokens that a matchmaker issued. */
 export interface TokenVerifier {
   /**
-   * Checks the token of an agent that would join a world.
+   * Verifies the token of an agent that wants to join a world.
    *
-   * @param isHeld Returns true for a seat whose token is good after it has expired: its agent had it before. Default: none.
+   * @param isHeld Returns true for a seat whose expired token is still valid: its agent had it
+   *   before. Default: none.
    * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
-   * PERMISSION_DENIED with one for another world; UNAVAILABLE while there are no keys.
+   *   PERMISSION_DENIED with one for another world; UNAVAILABLE while there are no keys.
    */
   join(
     token: string | undefined,
@@ -50,20 +51,20 @@ export interface TokenVerifier {
     isHeld?: (seatId: string) => boolean,
   ): Promise<JoinClaims>;
   /**
-   * Checks the token of an operator.
+   * Verifies the token of an operator.
    *
-   * @throws DmEnvRpcError as `join` does, PERMISSION_DENIED when it is an agent's.
+   * @throws DmEnvRpcError as `join` does, PERMISSION_DENIED for an agent's token.
    */
   operator(token: string | undefined): Promise<void>;
 }
 
-/** Seconds: how long a token has been expired is looked at when it is known whose it is. */
+/** Seconds. The expiry is checked later, once the seat is known. */
 const anyAge = 10 * 365 * 24 * 3_600;
 
-/** What tokens of an earlier release say. */
+/** Part in the tokens of an earlier release. */
 const noPart: Part = { team: "", role: "", data: {} };
 
-/** Makes a verifier. */
+/** Creates a verifier. */
 export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions): TokenVerifier {
   let known: { readonly text: string; readonly keys: ReturnType<typeof createLocalJWKSet> };
 
