@@ -62,7 +62,7 @@ export type MatchmakerEvent =
       readonly subject: string;
       readonly outcome: string;
     }
-  /** A match function threw, or proposed what cannot be. */
+  /** A match function threw, or made an impossible proposal. */
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
   /** The store could not be reached; it is tried again. */
   | { readonly kind: "store-failed"; readonly error: Error }

@@ -104,10 +104,10 @@ async function call(command: Call, options: CallersOptions, around: Surroundings
   }
 }
 
-/** How records of a kind are printed. */
+/** Columns of records of a kind. */
 interface Listing<T> {
   readonly table: Table;
-  /** The rows of a record, and the same as JSON. */
+  /** Returns the rows of a record, as cells and as JSON. */
   rows(record: T, nowMs: number): readonly { readonly cells: string[]; readonly json: unknown }[];
 }
 
@@ -323,7 +323,7 @@ function changeJson(change: WatchResponse["change"]): object {
   }
 }
 
-/** A ticket without its join tokens, which would let whoever reads the output in. */
+/** Returns a ticket without its join tokens, with which a reader of the output could join. */
 function withoutTokens(ticket: Ticket): Ticket {
   const { assignment } = ticket;
   return assignment === undefined

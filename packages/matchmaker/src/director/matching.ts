@@ -56,7 +56,7 @@ export async function makeMatches(
       const rooms = roomByRegion(context, placement, profile, ready);
       proposed = proposeByRegion(context, profile, latencyLimit, run, rooms);
     }
-    // A function of the operator's own is asked again once its matches are made.
+    // A custom function is called again once its matches are made.
     if (proposed.length > 0 && (isCustom || proposed.length >= settings.maxMatchesPerTick)) {
       isMore = true;
     }

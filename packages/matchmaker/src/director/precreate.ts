@@ -5,7 +5,10 @@ import { newWorld } from "./matching.ts";
 import type { Placement } from "./placement.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Places worlds that are kept ready ahead of their match, where there is room, and ends those that are too many. */
+/**
+ * Keeps spare worlds of profiles ready ahead of their matches, if there is room, and ends surplus
+ * ones.
+ */
 export async function precreate(
   context: DirectorContext,
   placement: Placement,
