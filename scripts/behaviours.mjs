@@ -14,7 +14,8 @@ const enforced = [
   { from: 60, to: 63, who: "server" },
   { from: 67, to: 67, who: "client" },
   { from: 68, to: 73, who: "server" },
-  { from: 75, to: 75, who: "server" },
+  { from: 74, to: 74, who: "transport" },
+  { from: 75, to: 76, who: "server" },
 ];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");

@@ -15,7 +15,7 @@ import {
 import { record } from "../testing/recorder.ts";
 import { echo } from "../testing/serving.ts";
 
-describe.each(carriers)("a stream over %s", (_name, open) => {
+describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
   test("behaviour 3: requests in flight are answered in order", async () => {
     await using pair = await open();
     const client = record(pair.client);
