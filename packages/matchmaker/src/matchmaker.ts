@@ -27,6 +27,7 @@ import { auditOperators } from "./services/audit.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./services/authorize.ts";
 import { frontendService } from "./services/frontend.ts";
 import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
+import { Positions } from "./services/positions.ts";
 import { Presence } from "./services/presence.ts";
 import { registryService } from "./services/registry.ts";
 import { TicketWatch } from "./services/ticket-watch.ts";
@@ -204,7 +205,8 @@ async function start(
     emit,
     newId,
   });
-  const watch = new TicketWatch(replica);
+  const watch = new TicketWatch(replica, time, Math.max(1, settings.positionMs));
+  const positions = new Positions(replica, matchIndex, settings.positionMs);
   const presence = new Presence(replica, settings, time, emit);
   const admission = new Admission(settings, time);
   const ended = new AbortController();
@@ -217,6 +219,7 @@ async function start(
   const end = async (): Promise<void> => {
     ended.abort();
     watch.close();
+    positions.close();
     await Promise.all([...running, presence.close()]);
     director.stop();
     await director.settled();
@@ -239,7 +242,7 @@ async function start(
           auditOperators(emit),
         ],
       });
-      const frontend = frontendService({ ...shared, matchIndex }, watch, presence);
+      const frontend = frontendService({ ...shared, matchIndex, positions }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
       // A slightly too large ticket gets our own error; a larger one is not read at all.

@@ -37,6 +37,8 @@ class SettingTable {
    * 10,000.
    */
   readonly awayMs: Limit = { default: 10_000, unit: "ms" };
+  /** Least time between two updates of a waiting ticket's position. Default 5,000. */
+  readonly positionMs: Limit = { default: 5_000, unit: "ms" };
   /** Time for which an ended ticket is still known. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
   /** Failed creates of a world through its own fault; then its tickets fail. Default 3. */

@@ -21,6 +21,7 @@ import {
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isPassing, retryAfterMs } from "../callers.ts";
+import { milliseconds } from "../durations.ts";
 import type { TicketState } from "../model.ts";
 
 /** Request of an agent, or of a party of agents, for a match. */
@@ -74,6 +75,10 @@ export interface TicketUpdate {
   readonly matchId: string | undefined;
   /** Assignment, while the state is `assigned` or `joined`. */
   readonly assignment: TicketAssignment | undefined;
+  /** Estimated place among the waiting tickets, 1 for the next one; undefined unless the ticket waits in a pool. */
+  readonly position: number | undefined;
+  /** Estimated time until its match, at the current rate; undefined if unknown. */
+  readonly estimatedWaitMs: number | undefined;
   /** Reason why the ticket failed, or returned to its pools. */
   readonly error: DmEnvRpcError | undefined;
 }
@@ -339,6 +344,8 @@ function updateOf(ticket: Ticket | undefined): TicketUpdate {
       data: assignment.data ?? {},
       expiresMs: assignment.expireTime === undefined ? 0 : timestampMs(assignment.expireTime),
     },
+    position: ticket.position === 0 ? undefined : ticket.position,
+    estimatedWaitMs: milliseconds(ticket.estimatedWait),
     error: error && unpackStatus(error),
   };
 }

@@ -105,6 +105,15 @@ export class MatchIndex {
     return isEmpty ? undefined : sorted;
   }
 
+  /** Returns the pools that a waiting ticket is in, with their profiles. */
+  ordersWith(ticketId: string): (readonly [profile: string, order: AgeOrder])[] {
+    return [...this.#pools].flatMap(([profile, pools]) =>
+      [...pools.values()]
+        .filter(({ order }) => order.has(ticketId))
+        .map(({ order }) => [profile, order] as const),
+    );
+  }
+
   /** Returns true if a ticket is in a pool of a profile. */
   isInPools(profile: string, ticketId: string): boolean {
     const pools = [...(this.#pools.get(profile)?.values() ?? [])];

@@ -21,6 +21,7 @@ import type { Change, Stored } from "../store/store.ts";
 import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { ticketMessage } from "./messages.ts";
+import type { Positions } from "./positions.ts";
 import type { Presence } from "./presence.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
@@ -43,7 +44,7 @@ export function frontendService(
   watch: TicketWatch,
   presence: Presence,
 ): ServiceImpl<typeof FrontendService> {
-  const { replica } = context;
+  const { replica, positions } = context;
   const budget = new TicketBudget(replica);
   return {
     async createTicket(request, call) {
@@ -64,7 +65,7 @@ export function frontendService(
       if (!isOperator(asker.caller)) {
         presence.read(value);
       }
-      return { ticket: ticketMessage(value) };
+      return { ticket: ticketMessage(value, positions.of(value)) };
     },
     async *watchTicket(request, call) {
       const { ticketId } = request;
@@ -74,8 +75,13 @@ export function frontendService(
       found(replica, ticketId, asker);
       const stopped = isOperator(asker.caller) ? () => {} : presence.watch(ticketId);
       try {
-        for await (const ticket of watch.follow(ticketId, signal)) {
-          yield { ticket: ticketMessage(ticket) };
+        let told: number | undefined;
+        const isNews = (ticket: Ticket): boolean =>
+          positions.isNews(positions.of(ticket)?.position, told);
+        for await (const ticket of watch.follow(ticketId, signal, isNews)) {
+          const place = positions.of(ticket);
+          told = place?.position;
+          yield { ticket: ticketMessage(ticket, place) };
           if (hasEnded(ticket)) {
             return;
           }
@@ -94,6 +100,7 @@ export function frontendService(
 /** Additional parts of the service for agents. */
 export interface FrontendContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
+  readonly positions: Positions;
 }
 
 /** Caller of a ticket's method. */

@@ -18,6 +18,7 @@ import {
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type * as model from "../model.ts";
 import type { Replica } from "../replica.ts";
+import type { QueuePosition } from "./positions.ts";
 
 /** The states of tickets on the wire. */
 export const ticketStates: Readonly<Record<model.TicketState, TicketState>> = {
@@ -37,8 +38,8 @@ const serverStates: Readonly<Record<model.ServerRecord["state"], ServerState>> =
   gone: ServerState.LOST,
 };
 
-/** A ticket on the wire. */
-export function ticketMessage(ticket: model.Ticket): Ticket {
+/** A ticket on the wire, with its place among those that wait. */
+export function ticketMessage(ticket: model.Ticket, place?: QueuePosition): Ticket {
   const { assignment, reason } = ticket;
   const message: MessageInitShape<typeof TicketSchema> = {
     id: ticket.id,
@@ -72,6 +73,12 @@ export function ticketMessage(ticket: model.Ticket): Ticket {
   }
   if (reason !== undefined) {
     message.error = { code: statusCodes[reason.code], message: reason.message };
+  }
+  if (place !== undefined) {
+    message.position = place.position;
+    if (place.estimatedWaitMs !== undefined) {
+      message.estimatedWait = duration(place.estimatedWaitMs);
+    }
   }
   return create(TicketSchema, message);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
@@ -7,9 +8,12 @@ export class TicketWatch {
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #replica: Replica;
   readonly #stop: () => void;
+  #cancelLook: () => void = () => {};
   #isClosed = false;
 
-  constructor(replica: Replica) {
+  /** @param everyMs Interval in which watches of unchanged tickets look for news. */
+  constructor(replica: Replica, time: TimeSource, everyMs: number) {
+    this.#look(time, everyMs);
     this.#replica = replica;
     this.#stop = replica.onChange(({ kind, id }) => {
       if (kind !== "ticket") {
@@ -25,6 +29,18 @@ export class TicketWatch {
   close(): void {
     this.#isClosed = true;
     this.#stop();
+    this.#cancelLook();
+    this.#wakeAll();
+  }
+
+  #look(time: TimeSource, everyMs: number): void {
+    this.#cancelLook = time.after(everyMs, () => {
+      this.#wakeAll();
+      this.#look(time, everyMs);
+    });
+  }
+
+  #wakeAll(): void {
     for (const watchers of this.#watchers.values()) {
       for (const wake of watchers) {
         wake();
@@ -35,15 +51,21 @@ export class TicketWatch {
   /**
    * Yields a ticket now and whenever it changes, until it is deleted. A slow reader misses states
    * in between and gets the latest.
+   *
+   * @param isNews Returns true to yield an unchanged ticket again; called every `everyMs`.
    */
-  async *follow(id: string, signal: AbortSignal): AsyncGenerator<Ticket, void, undefined> {
+  async *follow(
+    id: string,
+    signal: AbortSignal,
+    isNews: (ticket: Ticket) => boolean = () => false,
+  ): AsyncGenerator<Ticket, void, undefined> {
     let told: Ticket | undefined;
     while (!this.#isClosed && !signal.aborted) {
       const ticket = this.#replica.get("ticket", id)?.value;
       if (ticket === undefined) {
         return;
       }
-      if (ticket !== told) {
+      if (ticket !== told || isNews(ticket)) {
         told = ticket;
         yield ticket;
       } else {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind } from "../model.ts";
-import type { RecordKey } from "./store.ts";
+
+/** Kind and id of a record. */
+export interface RecordKey {
+  readonly kind: Kind;
+  readonly id: string;
+}
 
 /**
  * A map by the keys of records. It has a map by id for each kind: a key that joins kind and id as one string would be built, and

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Kind, Records } from "../model.ts";
-import { RecordMap } from "./record-map.ts";
+import { type RecordKey, RecordMap } from "./record-map.ts";
+
+export type { RecordKey } from "./record-map.ts";
 
 /** A record with the version that a change of it must contain. */
 export interface Stored<T> {
@@ -20,12 +22,6 @@ export type Change = {
     readonly value: Records[K] | undefined;
   };
 }[Kind];
-
-/** Kind and id of a record. */
-export interface RecordKey {
-  readonly kind: Kind;
-  readonly id: string;
-}
 
 /** The current state of a record: its version, and its value if it exists. */
 export type Entry = {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AgeOrder } from "../director/age-order.ts";
+import type { MatchIndex } from "../director/match-index.ts";
+import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
+import type { Ticket } from "../model.ts";
+import type { Replica, ReplicaChange } from "../replica.ts";
+
+/** The place of a waiting ticket among the others. */
+export interface QueuePosition {
+  /** 1 for the ticket whose turn is next. */
+  readonly position: number;
+  /** Undefined while no tickets of its profiles are matched. */
+  readonly estimatedWaitMs: number | undefined;
+}
+
+/** The tickets of a pool at a time. */
+interface Snapshot {
+  readonly list: readonly WaitingTicket[];
+  readonly madeMs: number;
+}
+
+/** Tickets of a profile that are matched. */
+interface Flow {
+  matched: number;
+  perSecond: number;
+}
+
+/** Weight of the latest interval in the rate of a profile. */
+const latestWeight = 0.3;
+/** Up to here, each change of a position is told; beyond, a drop by a fifth. */
+const exactPosition = 10;
+
+/**
+ * Estimates positions of waiting tickets. Each pool is copied at most once per `positionMs`, and a position costs O(log n)
+ * in that copy.
+ */
+export class Positions {
+  readonly #matchIndex: MatchIndex;
+  readonly #replica: Replica;
+  readonly #positionMs: number;
+  readonly #snapshots = new WeakMap<AgeOrder, Snapshot>();
+  readonly #flows = new Map<string, Flow>();
+  readonly #stop: () => void;
+  #measuredMs: number;
+
+  constructor(replica: Replica, matchIndex: MatchIndex, positionMs: number) {
+    this.#replica = replica;
+    this.#matchIndex = matchIndex;
+    this.#positionMs = positionMs;
+    this.#measuredMs = replica.now();
+    this.#stop = replica.onChange((change) => this.#count(change));
+  }
+
+  close(): void {
+    this.#stop();
+  }
+
+  /** Returns the position of a ticket; undefined unless it waits in a pool. */
+  of(ticket: Ticket): QueuePosition | undefined {
+    if (ticket.state !== "waiting") {
+      return undefined;
+    }
+    this.#measure();
+    let best: QueuePosition | undefined;
+    for (const [profile, order] of this.#matchIndex.ordersWith(ticket.id)) {
+      const position = rankIn(this.#snapshot(order), ticket) + 1;
+      if (best === undefined || position < best.position) {
+        const perSecond = this.#flows.get(profile)?.perSecond ?? 0;
+        const estimatedWaitMs = perSecond > 0 ? (position / perSecond) * 1_000 : undefined;
+        best = { position, estimatedWaitMs };
+      }
+    }
+    return best;
+  }
+
+  /** Returns true if a position differs enough from the one that was told last to tell it. */
+  isNews(position: number | undefined, told: number | undefined): boolean {
+    if (position === told || position === undefined) {
+      return false;
+    }
+    return told === undefined || position <= exactPosition || position <= 0.8 * told;
+  }
+
+  #snapshot(order: AgeOrder): readonly WaitingTicket[] {
+    const nowMs = this.#replica.now();
+    const known = this.#snapshots.get(order);
+    if (known !== undefined && nowMs - known.madeMs < this.#positionMs) {
+      return known.list;
+    }
+    const { list } = order;
+    this.#snapshots.set(order, { list, madeMs: nowMs });
+    return list;
+  }
+
+  #count({ kind, before, after }: ReplicaChange): void {
+    if (kind !== "ticket" || before?.state !== "waiting" || after?.matchId === undefined) {
+      return;
+    }
+    const profile = this.#replica.get("match", after.matchId)?.value.profile;
+    if (profile === undefined) {
+      return;
+    }
+    const flow = this.#flows.get(profile) ?? { matched: 0, perSecond: 0 };
+    flow.matched += 1;
+    this.#flows.set(profile, flow);
+  }
+
+  /** Updates the rates once per interval. */
+  #measure(): void {
+    const nowMs = this.#replica.now();
+    const passedMs = nowMs - this.#measuredMs;
+    if (passedMs < this.#positionMs) {
+      return;
+    }
+    this.#measuredMs = nowMs;
+    for (const [profile, flow] of this.#flows) {
+      const latest = (flow.matched * 1_000) / passedMs;
+      const isFirst = flow.perSecond === 0;
+      flow.perSecond += (isFirst ? 1 : latestWeight) * (latest - flow.perSecond);
+      flow.matched = 0;
+      if (flow.perSecond < 0.001) {
+        this.#flows.delete(profile);
+      }
+    }
+  }
+}
+
+/** Returns the number of tickets of a sorted list whose turn is before that of a ticket. */
+function rankIn(list: readonly WaitingTicket[], ticket: WaitingTicket): number {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = list[middle];
+    if (other !== undefined && byTurn(other, ticket) < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
