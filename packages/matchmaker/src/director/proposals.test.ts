@@ -161,6 +161,30 @@ describe("a match function of the operator's own", () => {
     expect(signals).toHaveLength(3);
   });
 
+  it("that was given up and settles later is told of if it fails, and is asked again in its place", async () => {
+    const runs: { answer(matches: readonly MatchProposal[]): void; fail(error: Error): void }[] =
+      [];
+    await using house = await open(
+      () =>
+        new Promise((resolve, reject) => {
+          runs.push({ answer: resolve, fail: reject });
+        }),
+    );
+    await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    await house.pass(120_000, 1_000);
+    expect(runs).toHaveLength(3);
+    const before = faultsOf(house).length;
+    runs[0]?.fail(new Error("far too late"));
+    await house.pass(60_000, 1_000);
+    expect(faultsOf(house).slice(before)).toContain("far too late");
+    expect(runs).toHaveLength(4);
+    runs[1]?.answer([]);
+    runs[2]?.answer([]);
+    await house.pass(120_000, 1_000);
+    expect(runs).toHaveLength(6);
+  });
+
   it("that stops in the middle has what it proposed until then", async () => {
     await using house = await open(async function* ({ pools }) {
       const [first] = inPairs(pools.get("all") ?? []);

@@ -130,3 +130,21 @@ it("no seat is filled that an agent is in by the world's own count, where agents
   await house.settle();
   expect(await house.states([third])).toEqual(["ASSIGNED"]);
 });
+
+it("a seat that an agent leaves stays open where the profile fills none, or is not there any more", async () => {
+  await using house = await House.open({ profiles: [profile()] });
+  const server = await house.serve("a");
+  const [first = "", second = "", third = ""] = await house.tickets(3);
+  await house.settle();
+  for (const id of [first, second]) {
+    await house.join(id);
+  }
+  await house.pass(1_000);
+  server.worlds.get("gridworld-1")?.tickets.delete(first);
+  await house.pass(2_000);
+  expect(await house.states([first, second, third])).toEqual(["COMPLETED", "JOINED", "WAITING"]);
+  await house.admin.deleteProfile({ name: "any" });
+  await house.pass(2_000);
+  expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
+  expect(house.events.filter(({ kind }) => kind === "step-failed")).toEqual([]);
+});

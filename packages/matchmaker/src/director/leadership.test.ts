@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { expect, it } from "vitest";
+import { House } from "../../testing/house.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import type { Store } from "../store/store.ts";
+import { Leadership } from "./leadership.ts";
+
+it("a matchmaker says that it leads from its first look until its lease has run out", async () => {
+  await using house = await House.open({ settings: { leaderLeaseMs: 6_000 } });
+  expect(house.matchmaker.isLeading).toBe(false);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.isLeading).toBe(true);
+  house.time.advance(5_999);
+  expect(house.matchmaker.isLeading).toBe(true);
+  house.time.advance(1);
+  expect(house.matchmaker.isLeading).toBe(false);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.isLeading).toBe(true);
+});
+
+it("a lease is renewed after a third of its time, and not before", async () => {
+  const time = manualTime(startMs);
+  const store = memoryStore({ time });
+  let renewals = 0;
+  const counted: Store = {
+    ...store,
+    renew(lease, ttlMs) {
+      renewals += 1;
+      return store.renew(lease, ttlMs);
+    },
+  };
+  const leadership = new Leadership(counted, time, 6_000);
+  expect(await leadership.hold()).toBe(true);
+  const { lease } = leadership;
+  time.advance(1_999);
+  expect(await leadership.hold()).toBe(true);
+  expect(renewals).toBe(0);
+  time.advance(1);
+  expect(await leadership.hold()).toBe(true);
+  expect(renewals).toBe(1);
+  expect(leadership.lease).toEqual(lease);
+  time.advance(5_999);
+  expect(leadership.isHeld).toBe(true);
+});
+
+it("a lease that is released is another one's at once, and one that ran out is acquired anew", async () => {
+  const time = manualTime(startMs);
+  const store = memoryStore({ time });
+  const [first, second] = [0, 1].map(() => new Leadership(store, time, 6_000));
+  expect(await first?.hold()).toBe(true);
+  expect(await second?.hold()).toBe(false);
+  expect(second?.isHeld).toBe(false);
+  await first?.release();
+  expect(first?.lease).toBeUndefined();
+  expect(await second?.hold()).toBe(true);
+  const before = second?.lease;
+  time.advance(6_000);
+  expect(await second?.hold()).toBe(true);
+  expect(second?.lease?.epoch).not.toBe(before?.epoch);
+  expect(second?.isHeld).toBe(true);
+  second?.lose();
+  expect(second?.isHeld).toBe(false);
+});

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+
+const goneError = () => new DmEnvRpcError("NOT_FOUND", "there is no such world");
+
+const failuresOf = ({ events }: House): string[] =>
+  events.flatMap((event) => (event.kind === "world-failed" ? [event.what] : []));
+
+/** A house whose create is under way while its server deregisters. */
+async function abandoned() {
+  const house = await House.open();
+  let create = (): void => {};
+  const created = new Promise<void>((resolve) => {
+    create = resolve;
+  });
+  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  const server = await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.matchmaker.tick();
+  await house.registry.deregisterServer({ serverId: server.id });
+  house.time.advance(1_000);
+  await house.matchmaker.tick();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
+  const finish = async (): Promise<void> => {
+    create();
+    await house.settle();
+  };
+  return { house, server, finish, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+it("a world that is created after its match was given up is destroyed", async () => {
+  await using create = await abandoned();
+  await create.finish();
+  expect(create.server.created).toBe(1);
+  expect(create.server.worlds.size).toBe(0);
+  expect(failuresOf(create.house)).toEqual([]);
+});
+
+it.each([
+  ["fails", () => new Error("not now"), ["destroy"]],
+  ["finds it gone", goneError, []],
+])("a destroy of such a world that %s is told of as what it is", async (_, error, failures) => {
+  await using create = await abandoned();
+  create.server.destroyError = error();
+  await create.finish();
+  expect(failuresOf(create.house)).toEqual(failures);
+});
+
+it("a world that nobody owns and cannot be destroyed is tried again after a while", async () => {
+  await using house = await House.open({ settings: { orphanMs: 10_000, cooldownMs: 4_000 } });
+  const server = await house.serve("a");
+  server.create("gridworld");
+  server.destroyError = new Error("not now");
+  await house.pass(9_000);
+  expect(failuresOf(house)).toEqual([]);
+  await house.pass(3_000);
+  expect(failuresOf(house)).toEqual(["destroy"]);
+  await house.pass(3_000);
+  expect(failuresOf(house)).toEqual(["destroy", "destroy"]);
+  server.destroyError = undefined;
+  await house.pass(10_000);
+  expect(server.worlds.size).toBe(0);
+  expect(house.events).toContainEqual({
+    kind: "world-destroyed",
+    serverId: "a",
+    worldName: "gridworld-1",
+  });
+});
+
+it("a world that nobody owns and that is gone at its destroy is destroyed once", async () => {
+  await using house = await House.open({ settings: { orphanMs: 1_000 } });
+  const server = await house.serve("a");
+  server.create("gridworld");
+  server.destroyError = goneError();
+  await house.pass(10_000);
+  expect(failuresOf(house)).toEqual([]);
+  const destroyed = house.events.filter(({ kind }) => kind === "world-destroyed");
+  expect(destroyed).toHaveLength(1);
+});
+
+it("worlds that were made ahead end when their profile wants fewer", async () => {
+  const ahead = (precreatedWorlds: number) => profile({ precreatedWorlds });
+  await using house = await House.open({ profiles: [ahead(3)] });
+  const server = await house.serve("a");
+  await house.pass(2_000);
+  expect(server.worlds.size).toBe(3);
+  await house.admin.putProfile({ profile: ahead(1) });
+  await house.pass(2_000);
+  expect(server.worlds.size).toBe(1);
+  expect(server.created).toBe(3);
+});
+
+it("a world that is still being made ahead is ended once it is there", async () => {
+  const ahead = (precreatedWorlds: number) => profile({ precreatedWorlds });
+  await using house = await House.open({ profiles: [ahead(1)] });
+  let create = (): void => {};
+  const created = new Promise<void>((resolve) => {
+    create = resolve;
+  });
+  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  const server = await house.serve("a");
+  await house.matchmaker.tick();
+  await house.admin.putProfile({ profile: ahead(0) });
+  await house.matchmaker.tick();
+  expect(house.matchmaker.counts().worlds).toBe(1);
+  create();
+  await house.pass(2_000);
+  expect(server.destroyed).toEqual(new Map([["gridworld-1", 1]]));
+  expect(house.matchmaker.counts().worlds).toBe(0);
+});

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import {
+  type RegisterServerRequest,
+  RegisterServerResponseSchema,
+  RegistryService,
+  type RenewServerRequest,
+  RenewServerResponseSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
+import { describe, expect, it } from "vitest";
+import { startMs } from "../../testing/start-ms.ts";
+import { tokenIssuer } from "../tokens/issuer.ts";
+import { generateSigningKey } from "../tokens/keys.ts";
+import {
+  type Registration,
+  type RegistrationEvent,
+  register,
+  type ServedWorld,
+} from "./register.ts";
+
+const leaseMs = 15_000;
+const address = "server.test:1";
+
+/** A matchmaker that answers a server as a test says, and remembers what it was asked. */
+class Registry {
+  readonly time: ManualTime = manualTime(startMs);
+  readonly asked: string[] = [];
+  readonly registrations: RegisterServerRequest[] = [];
+  readonly renewals: RenewServerRequest[] = [];
+  readonly events: RegistrationEvent[] = [];
+  readonly worlds: ServedWorld[] = [];
+  /** What the next calls of a kind fail with. */
+  readonly failures: { register: Code[]; renew: Code[] } = { register: [], renew: [] };
+  /** By how much its time is ahead of the server's; undefined: it does not say. */
+  aheadMs: number | undefined = 0;
+  lease: number | undefined = leaseMs;
+  jwks = "";
+  readonly #epoch = 7n;
+
+  open(options: { readonly token?: string } = {}): Registration {
+    return register({
+      ...options,
+      matchmakers: ["a.test:1", "b.test:1"],
+      transports: ["a", "b"].map((name) => this.#transport(name)),
+      address,
+      maxWorlds: 3,
+      maxAgents: 12,
+      worldTypes: ["gridworld"],
+      worlds: () => this.worlds,
+      time: this.time,
+      serverId: "server",
+      onEvent: (event) => this.events.push(event),
+    });
+  }
+
+  /** Lets time pass, and all that is due happen. */
+  async pass(ms: number): Promise<void> {
+    await this.settle();
+    for (let left = ms; left > 0; ) {
+      const step = Math.min(
+        left,
+        Math.max(1, (this.time.due ?? Number.POSITIVE_INFINITY) - this.time.now()),
+      );
+      this.time.advance(step);
+      left -= step;
+      await this.settle();
+    }
+  }
+
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 10; turn++) {
+      await setImmediate();
+    }
+  }
+
+  #transport(name: string) {
+    const fail = (codes: Code[]): void => {
+      const code = codes.shift();
+      if (code !== undefined) {
+        throw new ConnectError("no", code);
+      }
+    };
+    const terms = () => ({
+      jwks: this.jwks,
+      ...(this.lease === undefined ? {} : { lease: durationFromMs(this.lease) }),
+      ...(this.aheadMs === undefined
+        ? {}
+        : { serverTime: timestampFromMs(this.time.now() + this.aheadMs) }),
+    });
+    return createRouterTransport(({ service }) => {
+      service(RegistryService, {
+        registerServer: (request) => {
+          this.asked.push(`${name}: register`);
+          this.registrations.push(request);
+          fail(this.failures.register);
+          return create(RegisterServerResponseSchema, { ...terms(), epoch: this.#epoch });
+        },
+        renewServer: (request) => {
+          this.asked.push(`${name}: renew`);
+          this.renewals.push(request);
+          fail(this.failures.renew);
+          return create(RenewServerResponseSchema, terms());
+        },
+        drainServer: () => {
+          this.asked.push(`${name}: drain`);
+          return {};
+        },
+        deregisterServer: () => {
+          this.asked.push(`${name}: deregister`);
+          return {};
+        },
+      });
+    });
+  }
+}
+
+const world: ServedWorld = {
+  name: "world",
+  type: "gridworld",
+  agents: 0,
+  joins: 0,
+  sequences: 0,
+};
+
+/** A registry whose tokens a registered server takes. */
+async function issuing() {
+  const registry = new Registry();
+  const key = await generateSigningKey();
+  const issuer = await tokenIssuer(() => [key]);
+  registry.jwks = issuer.jwks;
+  const token = (ticketId: string) =>
+    issuer.joinToken({
+      ticketId,
+      matchId: "match",
+      part: { team: "", role: "", data: {} },
+      partySize: 1,
+      serverId: "server",
+      address,
+      worldName: "world",
+      seatId: `seat of ${ticketId}`,
+      nowMs: startMs,
+      expiresMs: startMs + 30_000,
+    });
+  return { registry, issuer, token };
+}
+
+describe("a registration", () => {
+  it("says what the server is, then renews its lease three times in each lease's time", async () => {
+    const registry = new Registry();
+    registry.worlds.push(world);
+    await using registration = registry.open();
+    await registration.registered;
+    expect(registry.registrations).toMatchObject([
+      {
+        serverId: "server",
+        address,
+        capacity: { maxWorlds: 3, maxAgents: 12 },
+        worldTypes: ["gridworld"],
+        joinTokens: true,
+        worlds: [{ name: "world", type: "gridworld", premade: false }],
+        reportNumber: 1n,
+      },
+    ]);
+    expect(registry.events).toEqual([{ kind: "registered", matchmaker: "a.test:1" }]);
+    await registry.pass(leaseMs / 3 + 49);
+    expect(registry.renewals).toEqual([]);
+    await registry.pass(1);
+    expect(registry.renewals).toMatchObject([{ serverId: "server", epoch: 7n, reportNumber: 2n }]);
+    expect(registry.renewals[0]?.serverSecret).toBe(registry.registrations[0]?.serverSecret);
+    await registry.pass(2 * (leaseMs / 3 + 50));
+    expect(registry.renewals).toHaveLength(3);
+  });
+
+  it("keeps the lease that it has where an answer names none", async () => {
+    const registry = new Registry();
+    await using registration = registry.open();
+    await registration.registered;
+    registry.lease = undefined;
+    await registry.pass(3 * (leaseMs / 3 + 50));
+    expect(registry.renewals).toHaveLength(3);
+  });
+
+  it("reports what has changed soon, and changes at the same time together", async () => {
+    const registry = new Registry();
+    await using registration = registry.open();
+    await registration.registered;
+    await registry.pass(1_000);
+    registration.changed();
+    await registry.settle();
+    expect(registry.renewals).toHaveLength(1);
+    registration.changed();
+    registration.changed();
+    await registry.pass(49);
+    expect(registry.renewals).toHaveLength(1);
+    await registry.pass(1);
+    expect(registry.renewals).toHaveLength(2);
+    await registry.pass(1_000);
+    expect(registry.renewals).toHaveLength(2);
+  });
+
+  it("reports an agent that has left until the matchmaker has heard it", async () => {
+    const { registry, token } = await issuing();
+    registry.worlds.push(world);
+    await using registration = registry.open();
+    await registration.registered;
+    const seat = await registration.seats.take(await token("one"), "world");
+    await registry.pass(100);
+    expect(registry.renewals.at(-1)?.worlds).toMatchObject([
+      { ticketIds: ["one"], leftTicketIds: [] },
+    ]);
+    registry.failures.renew.push(Code.Unavailable);
+    seat.leave();
+    await registry.pass(100);
+    await registry.pass(500);
+    await registry.pass(leaseMs / 3 + 50);
+    const reports = registry.renewals.map(({ worlds }) => worlds[0]?.leftTicketIds);
+    expect(reports.slice(-3)).toEqual([["one"], ["one"], []]);
+  });
+
+  it("that no matchmaker answers goes on to the next one after half a second", async () => {
+    const registry = new Registry();
+    registry.failures.register.push(Code.Unavailable, Code.Unavailable);
+    await using registration = registry.open();
+    await registry.pass(499);
+    expect(registry.asked).toEqual(["a: register"]);
+    await registry.pass(1);
+    expect(registry.asked).toEqual(["a: register", "b: register"]);
+    await registry.pass(500);
+    await registration.registered;
+    expect(registry.asked).toEqual(["a: register", "b: register", "a: register"]);
+    expect(registry.events).toMatchObject([
+      { kind: "failed", matchmaker: "a.test:1", error: { code: "UNAVAILABLE" } },
+      { kind: "failed", matchmaker: "b.test:1" },
+      { kind: "registered", matchmaker: "a.test:1" },
+    ]);
+    expect(registry.registrations.map(({ reportNumber }) => reportNumber)).toEqual([1n, 2n, 3n]);
+  });
+
+  it.each([Code.NotFound, Code.FailedPrecondition, Code.AlreadyExists])(
+    "that is refused with code %i asks the same matchmaker again, ever less often, every 5 s at last",
+    async (code) => {
+      const registry = new Registry();
+      registry.failures.register.push(code, code, code, code, code, code);
+      await using registration = registry.open();
+      let attempts = 1;
+      for (const waitMs of [500, 1_000, 2_000, 4_000, 5_000, 5_000]) {
+        await registry.pass(waitMs - 1);
+        expect(registry.asked).toHaveLength(attempts);
+        await registry.pass(1);
+        attempts += 1;
+        expect(registry.asked).toHaveLength(attempts);
+      }
+      await registration.registered;
+      expect(new Set(registry.asked)).toEqual(new Set(["a: register"]));
+    },
+  );
+
+  it("whose lease was lost registers anew at once, and waits where it was lost as soon as it was had", async () => {
+    const registry = new Registry();
+    registry.worlds.push(world);
+    await using registration = registry.open();
+    await registration.registered;
+    await registry.pass(2 * leaseMs);
+    registry.asked.length = 0;
+    registry.failures.renew.push(Code.NotFound);
+    registration.changed();
+    await registry.settle();
+    expect(registry.asked).toEqual(["a: renew", "a: register"]);
+    expect(registry.registrations.at(-1)?.worlds).toMatchObject([{ name: "world" }]);
+    registry.failures.renew.push(Code.NotFound);
+    await registry.pass(100);
+    registration.changed();
+    await registry.settle();
+    expect(registry.asked).toEqual(["a: renew", "a: register", "a: renew"]);
+    await registry.pass(499);
+    expect(registry.asked).toHaveLength(3);
+    await registry.pass(1);
+    expect(registry.asked.slice(3)).toEqual(["a: register"]);
+    // After a lease that was held the waits begin anew.
+    await registry.pass(2 * leaseMs);
+    registry.failures.renew.push(Code.NotFound);
+    registry.failures.register.push(Code.AlreadyExists);
+    registry.asked.length = 0;
+    registration.changed();
+    await registry.settle();
+    expect(registry.asked).toEqual(["a: renew", "a: register"]);
+    await registry.pass(500);
+    expect(registry.asked).toEqual(["a: renew", "a: register", "a: register"]);
+  });
+
+  it("checks tokens by the matchmaker's time and keys, the last that it was told", async () => {
+    const { registry, token } = await issuing();
+    registry.aheadMs = 25_000;
+    await using registration = registry.open();
+    await registration.registered;
+    const [first, second] = [await token("one"), await token("two")];
+    await registration.seats.take(first, "world");
+    registry.aheadMs = undefined;
+    registry.jwks = "";
+    await registry.pass(leaseMs / 3 + 50);
+    await expect(registration.seats.take(second, "world")).rejects.toMatchObject({
+      code: "UNAUTHENTICATED",
+      message: expect.stringMatching(/expired/),
+    });
+  });
+
+  it("that drains asks so at once, or as soon as it is registered", async () => {
+    const registry = new Registry();
+    registry.failures.register.push(Code.Unavailable);
+    await using registration = registry.open();
+    await registry.settle();
+    await registration.drain();
+    expect(registry.asked).toEqual(["a: register"]);
+    await registry.pass(500);
+    await registration.registered;
+    expect(registry.asked).toEqual(["a: register", "b: register", "b: drain"]);
+    await registration.drain();
+    expect(registry.asked.slice(3)).toEqual(["b: drain"]);
+  });
+
+  it("that closes reports once more and deregisters, also where its lease was lost", async () => {
+    const registry = new Registry();
+    const registration = registry.open();
+    await registration.registered;
+    registry.failures.renew.push(Code.NotFound);
+    await Promise.all([registration.close(), registration.close()]);
+    expect(registry.asked).toEqual(["a: register", "a: renew", "a: deregister"]);
+    expect(registry.renewals).toMatchObject([{ reportNumber: 2n, epoch: 7n }]);
+  });
+
+  it("that closes goes to the next matchmaker with its last report, and gives up where none answers", async () => {
+    const registry = new Registry();
+    const registration = registry.open();
+    await registration.registered;
+    registry.failures.renew.push(Code.Unavailable, Code.Unavailable);
+    await registration.close();
+    expect(registry.asked).toEqual(["a: register", "a: renew", "b: renew"]);
+  });
+
+  it("that closes before it was registered asks for nothing", async () => {
+    const registry = new Registry();
+    registry.failures.register.push(Code.Unavailable);
+    const registration = registry.open();
+    await registry.settle();
+    await registration.close();
+    await registry.pass(5_000);
+    expect(registry.asked).toEqual(["a: register"]);
+  });
+});
+
+describe("who calls a registered server", () => {
+  it.each([
+    ["the matchmaker's token", (token: string) => `Bearer ${token}`, "operator"],
+    ["it after two spaces, in lower case", (token: string) => `bearer  ${token}`, "operator"],
+    ["a word before it", (token: string) => `My Bearer ${token}`, "agent"],
+    ["a word behind it", (token: string) => `Bearer ${token} x`, "agent"],
+    ["another token", () => "Bearer x", "agent"],
+    ["nothing", () => "", "agent"],
+  ])("with %s is an %s", async (_, header, role) => {
+    const { registry, issuer } = await issuing();
+    await using registration = registry.open();
+    await registration.registered;
+    const token = await issuer.operatorToken({ id: "server", address }, startMs, startMs + 60_000);
+    const metadata = new Map([["authorization", header(token)]]);
+    expect(await registration.authorize({ metadata })).toEqual([role]);
+    expect(await registration.authorize({ metadata: new Map() })).toEqual(["agent"]);
+  });
+});

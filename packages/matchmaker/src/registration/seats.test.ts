@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { expect, it } from "vitest";
+import type { TokenVerifier } from "../tokens/verifier.ts";
+import { createSeats } from "./seats.ts";
+
+/** Seats whose tokens are `TICKET` or `TICKET/SEAT`, and are good until 30,000. */
+function open({ partySize = 1 } = {}) {
+  let nowMs = 0;
+  let changes = 0;
+  const verifier: TokenVerifier = {
+    async join(token = "", worldName, isHeld = () => false) {
+      const [ticketId = "", seatId = ticketId] = token.split("/");
+      if (nowMs >= 30_000 && !isHeld(seatId)) {
+        throw new DmEnvRpcError("UNAUTHENTICATED", "this join token expired");
+      }
+      const part = { team: "red", role: "scout", data: { map: "night" } };
+      return { ticketId, seatId, worldName, matchId: "match", part, partySize, expiresMs: 30_000 };
+    },
+    operator: async () => {},
+  };
+  const seats = createSeats(
+    verifier,
+    () => nowMs,
+    () => {
+      changes += 1;
+    },
+  );
+  return {
+    seats,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    changes: () => changes,
+  };
+}
+
+it("a seat comes with what its agent plays as", async () => {
+  const { seats } = open();
+  const { settings, key } = await seats.take("one", "world");
+  expect(settings).toEqual({ team: "red", role: "scout", map: "night", match_id: "match" });
+  expect(key).toBe("one");
+});
+
+it("a seat that its world holds is taken once more, with a token that has expired, and by nobody else", async () => {
+  const { seats, pass } = open();
+  const held = await seats.take("one", "world");
+  const other = await seats.take("two", "world");
+  held.hold();
+  pass(30_000);
+  const back = await seats.take("one", "world");
+  expect(seats.ticketsIn("world")).toEqual(["one", "two"]);
+  await expect(seats.take("one", "world")).rejects.toThrow(/expired/);
+  await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
+  back.leave();
+  other.leave();
+  other.hold();
+  expect(seats.leftFrom("world")).toEqual(["one", "two"]);
+  await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
+});
+
+it("an agent that leaves twice has left once, and each change is told of once", async () => {
+  const { seats, changes } = open();
+  const seat = await seats.take("one", "world");
+  expect(changes()).toBe(1);
+  seat.leave();
+  seat.leave();
+  seat.giveBack();
+  expect(changes()).toBe(2);
+  expect(seats.leftFrom("world")).toEqual(["one"]);
+  const refused = await seats.take("two", "world");
+  refused.giveBack();
+  refused.giveBack();
+  expect(changes()).toBe(4);
+});
+
+it("those who left after a report was made are told in the next one", async () => {
+  const { seats } = open();
+  const [first, second] = [await seats.take("one", "world"), await seats.take("two", "world")];
+  first.leave();
+  const reported = seats.leftFrom("world");
+  second.leave();
+  seats.told("world", reported);
+  expect(seats.leftFrom("world")).toEqual(["two"]);
+  seats.told("world", ["two"]);
+  expect(seats.leftFrom("world")).toEqual([]);
+});
+
+it("a party has left once its last agent has, also where the world was reported between", async () => {
+  const { seats } = open({ partySize: 2 });
+  const first = await seats.take("party/1", "world");
+  const second = await seats.take("party/2", "world");
+  expect(seats.ticketsIn("world")).toEqual(["party"]);
+  first.leave();
+  expect(seats.leftFrom("world")).toEqual([]);
+  seats.keep(new Set(["world"]));
+  second.leave();
+  expect(seats.leftFrom("world")).toEqual(["party"]);
+});
+
+it("a seat that was taken stays so until its token has expired, however many there are", async () => {
+  const { seats, pass } = open();
+  for (let count = 0; count < 100_001; count++) {
+    (await seats.take(`t${count}`, `w${count % 1_000}`)).leave();
+  }
+  await expect(seats.take("t0", "w0")).rejects.toThrow(/has been taken/);
+  pass(29_999);
+  await expect(seats.take("t1", "w1")).rejects.toThrow(/has been taken/);
+});

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code } from "@connectrpc/connect";
+import { MatchState, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
+import { expect, it } from "vitest";
+import { House, profile } from "../../testing/house.ts";
+
+it("tickets are listed by state, or all of them, as they are", async () => {
+  await using house = await House.open();
+  await house.serve("a");
+  const extension = { typeUrl: "example.org/x", value: Uint8Array.of(1, 2, 255) };
+  const [first = "", second = "", third = ""] = await house.tickets(3, {
+    profile: "any",
+    searchFields: { doubles: { skill: 7 }, strings: { map: "night" }, tags: ["new"] },
+    extensions: { x: extension },
+  });
+  await house.settle();
+  await house.frontend.cancelTicket({ ticketId: second });
+  const idsIn = async (state: TicketState): Promise<string[]> =>
+    (await house.admin.listTickets({ state })).tickets.map(({ id }) => id);
+  expect(await idsIn(TicketState.UNSPECIFIED)).toEqual([first, second, third]);
+  expect(await idsIn(TicketState.ASSIGNED)).toEqual([first]);
+  expect(await idsIn(TicketState.CANCELLED)).toEqual([second]);
+  expect(await idsIn(TicketState.WAITING)).toEqual([third]);
+  expect(await idsIn(TicketState.FAILED)).toEqual([]);
+  const { tickets } = await house.admin.listTickets({});
+  const { matches } = await house.admin.listMatches({});
+  expect(tickets[0]).toMatchObject({
+    profile: "any",
+    searchFields: { doubles: { skill: 7 }, strings: { map: "night" }, tags: ["new"] },
+    extensions: { x: extension },
+    matchId: matches[0]?.id,
+    assignment: { address: "a.test:1", worldName: "gridworld-1", team: "everyone" },
+  });
+  expect(tickets[2]).toMatchObject({ matchId: "" });
+  expect(tickets[2]?.assignment).toBeUndefined();
+  expect(tickets[2]?.error).toBeUndefined();
+});
+
+it("a ticket that failed says why", async () => {
+  await using house = await House.open({ settings: { maxWaitMs: 1_000 } });
+  await house.tickets(1);
+  await house.pass(2_000);
+  const { tickets } = await house.admin.listTickets({ state: TicketState.FAILED });
+  expect(tickets).toMatchObject([
+    { error: { code: Code.DeadlineExceeded, message: expect.stringMatching(/maxWaitMs/) } },
+  ]);
+});
+
+it("matches are listed with their world once that is there", async () => {
+  await using house = await House.open({ profiles: [profile({ data: { map: "night" } })] });
+  let create = (): void => {};
+  const created = new Promise<void>((resolve) => {
+    create = resolve;
+  });
+  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.matchmaker.tick();
+  const placed = await house.admin.listMatches({});
+  expect(placed.matches).toMatchObject([
+    { state: MatchState.PLACED, worldName: "", serverId: "a", profile: "any" },
+  ]);
+  create();
+  await house.settle();
+  expect((await house.admin.listMatches({})).matches).toMatchObject([
+    {
+      id: placed.matches[0]?.id,
+      state: MatchState.LIVE,
+      worldName: "gridworld-1",
+      teams: [{ name: "everyone", ticketIds: ids }],
+      data: {},
+    },
+  ]);
+});
+
+it("servers are listed with their state, what was placed on them and what they reported", async () => {
+  await using house = await House.open();
+  const server = await house.serve("a", { maxWorlds: 3, maxAgents: 9 });
+  const ids = await house.tickets(2);
+  await house.settle();
+  for (const id of ids) {
+    await house.join(id);
+  }
+  await house.pass(1_000);
+  expect((await house.admin.listServers({})).servers).toMatchObject([
+    {
+      id: "a",
+      address: "a.test:1",
+      capacity: { maxWorlds: 3, maxAgents: 9 },
+      worldTypes: ["gridworld"],
+      joinTokens: true,
+      state: ServerState.SERVING,
+      worlds: [{ name: "gridworld-1", type: "gridworld", agents: 2, ticketIds: ids, sequences: 1 }],
+      placedWorlds: 1,
+      placedSeats: 2,
+    },
+  ]);
+  await house.registry.drainServer({ serverId: server.id });
+  expect((await house.admin.listServers({})).servers).toMatchObject([
+    { state: ServerState.DRAINING },
+  ]);
+  server.isUp = false;
+  for (let second = 0; second < 20; second++) {
+    await house.pass(1_000);
+  }
+  expect((await house.admin.listServers({})).servers).toMatchObject([{ state: ServerState.LOST }]);
+});
+
+it("open seats are listed of matches whose profile fills them", async () => {
+  const profiles = [profile({ backfill: true }), profile({ name: "other" })];
+  await using house = await House.open({ profiles });
+  const server = await house.serve("a");
+  const [first = "", second = ""] = await house.tickets(2, { profile: "any" });
+  const others = await house.tickets(2, { profile: "other" });
+  await house.settle();
+  expect((await house.admin.listBackfills({})).backfills).toEqual([]);
+  for (const id of [first, second, ...others]) {
+    await house.join(id);
+  }
+  await house.pass(1_000);
+  for (const { tickets } of server.worlds.values()) {
+    tickets.delete(first);
+    tickets.delete(others[0] ?? "");
+  }
+  await house.pass(2_000);
+  const { matchId = "" } = await house.ticket(second);
+  expect((await house.admin.listBackfills({})).backfills).toMatchObject([
+    { id: matchId, profile: "any", openSeats: ["everyone"] },
+  ]);
+  await house.admin.deleteProfile({ name: "any" });
+  expect((await house.admin.listBackfills({})).backfills).toEqual([]);
+});
+
+it("a list of exactly a page is the last one, and pages have 100 items unless asked otherwise", async () => {
+  await using house = await House.open();
+  const ids = await house.tickets(101);
+  const whole = await house.admin.listTickets({ pageSize: 101 });
+  expect(whole.tickets.map(({ id }) => id)).toEqual(ids);
+  expect(whole.nextPageToken).toBe("");
+  const first = await house.admin.listTickets({});
+  expect(first.tickets).toHaveLength(100);
+  expect(first.nextPageToken).toBe(ids[99]);
+  const { tickets, nextPageToken } = await house.admin.listTickets({
+    pageToken: first.nextPageToken,
+  });
+  expect(tickets.map(({ id }) => id)).toEqual([ids[100]]);
+  expect(nextPageToken).toBe("");
+  expect((await house.admin.listTickets({ pageSize: 1_000 })).tickets).toHaveLength(101);
+});
+
+it("profiles are put, read, replaced and deleted, as many as there is room for", async () => {
+  await using house = await House.open({ settings: { maxProfiles: 2 } });
+  const { admin } = house;
+  await admin.putProfile({ profile: profile({ name: "second" }) });
+  await expect(admin.putProfile({ profile: profile({ name: "third" }) })).rejects.toMatchObject({
+    code: Code.ResourceExhausted,
+    message: expect.stringMatching(/limit: maxProfiles/),
+  });
+  await admin.putProfile({ profile: profile({ name: "second", count: 5 }) });
+  expect((await admin.getProfile({ name: "second" })).profile).toMatchObject({
+    matchFunction: { function: { case: "byCount", value: { count: 5 } } },
+  });
+  expect((await admin.listProfiles({})).profiles.map(({ name }) => name)).toEqual([
+    "any",
+    "second",
+  ]);
+  await admin.deleteProfile({ name: "second" });
+  for (const call of [
+    () => admin.getProfile({ name: "second" }),
+    () => admin.deleteProfile({ name: "second" }),
+  ]) {
+    await expect(call()).rejects.toMatchObject({ code: Code.NotFound });
+  }
+  await expect(admin.putProfile({})).rejects.toMatchObject({ code: Code.InvalidArgument });
+});
+
+it("an operator who watches sees a server with each report, and a match with its end", async () => {
+  await using house = await House.open();
+  const server = await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.settle();
+  const ended = new AbortController();
+  const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
+  const next = async () => (await watch.next()).value?.change;
+  const cases: (string | undefined)[] = [];
+  for (let count = 0; count < 5; count++) {
+    cases.push((await next())?.case);
+  }
+  expect(cases).toEqual(["profile", "server", "match", "ticket", "ticket"]);
+  await house.join(ids[0] ?? "");
+  await house.report(server);
+  expect(await next()).toMatchObject({
+    case: "server",
+    value: { worlds: [{ agents: 1, ticketIds: [ids[0]] }], placedSeats: 2 },
+  });
+  for (const ticketId of ids) {
+    await house.frontend.cancelTicket({ ticketId });
+  }
+  server.worlds.get("gridworld-1")?.tickets.clear();
+  await house.pass(60_000);
+  const changes: string[] = [];
+  while (!changes.includes("removed")) {
+    const change = await next();
+    changes.push(change?.case === "removed" ? `removed` : `${change?.case}`);
+  }
+  expect(changes).toContain("ticket");
+  ended.abort();
+});
+
+it("an operator who reads too slowly is told so, and not before", async () => {
+  await using house = await House.open({ settings: { maxWatchQueue: 3 } });
+  const watch = house.admin.watch({})[Symbol.asyncIterator]();
+  expect((await watch.next()).value?.change?.case).toBe("profile");
+  await house.tickets(3);
+  for (let count = 0; count < 3; count++) {
+    expect((await watch.next()).value?.change?.case).toBe("ticket");
+  }
+  await house.tickets(5);
+  await expect(
+    (async () => {
+      for (let count = 0; count < 5; count++) {
+        await watch.next();
+      }
+    })(),
+  ).rejects.toMatchObject({ code: Code.ResourceExhausted });
+});
+
+it("no more servers are registered than there is room for, and one that is known registers again", async () => {
+  await using house = await House.open({ settings: { maxServers: 1 } });
+  const server = await house.serve("a");
+  await expect(house.serve("b")).rejects.toMatchObject({
+    code: Code.ResourceExhausted,
+    message: expect.stringMatching(/limit: maxServers/),
+  });
+  await house.register(server);
+  expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a"]);
+});
