@@ -25,6 +25,8 @@ export class SimulatedServer {
   /** True if it answers. */
   isUp = true;
   created = 0;
+  /** World types that the creates named. */
+  readonly namedTypes: (string | undefined)[] = [];
   /** Number of destroys of each world. */
   readonly destroyed: Map<string, number> = new Map();
   /** Errors of the next creates. */
@@ -103,6 +105,7 @@ export class SimulatedServers implements WorldServers {
     if (error !== undefined) {
       throw error;
     }
+    server.namedTypes.push(worldType);
     const name = server.create(worldType ?? server.worldTypes[0] ?? "");
     await this.pace("created");
     this.#reach(address);
