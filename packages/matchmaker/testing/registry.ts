@@ -38,18 +38,18 @@ export class Registry {
   readonly renewals: RenewServerRequest[] = [];
   readonly events: RegistrationEvent[] = [];
   readonly worlds: ServedWorld[] = [];
-  /** What the next calls of a kind fail with. */
+  /** Codes that the next calls of a kind fail with. */
   readonly failures: { readonly register: Code[]; readonly renew: Code[] } = {
     register: [],
     renew: [],
   };
-  /** By how much its time is ahead of the server's; undefined: it does not say. */
+  /** Milliseconds that its time is ahead of the server's; undefined: its answers name no time. */
   aheadMs: number | undefined = 0;
   lease: number | undefined = leaseMs;
   jwks = "";
   readonly #epoch = 7n;
 
-  /** How a server registers here. */
+  /** Options of a server that registers here. */
   get options(): Omit<RegistrationOptions, "worlds"> {
     return {
       matchmakers: ["a.test:1", "b.test:1"],
