@@ -18,7 +18,10 @@ export interface Certificates {
   readonly operator: Pair;
 }
 
-/** Why there are none, where `openssl` is not installed; tests that need them are skipped. */
+/**
+ * Returns why certificates cannot be created, if `openssl` is not installed; tests that need them
+ * are skipped.
+ */
 export function opensslMissing(): string | undefined {
   try {
     execFileSync("openssl", ["version"], { stdio: "ignore" });
@@ -28,7 +31,7 @@ export function opensslMissing(): string | undefined {
   }
 }
 
-/** Makes certificates for localhost, valid for a day. */
+/** Creates certificates for localhost, valid for a day. */
 export function makeCertificates(): Certificates {
   const folder = mkdtempSync(join(tmpdir(), "dm-env-rpc-"));
   const at = (file: string): string => join(folder, file);

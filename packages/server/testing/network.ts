@@ -3,7 +3,7 @@ import { type OpenOptions, openStream } from "@dm-env-rpc/transport";
 import { type ServeOptions, type Server, serve } from "../src/host/serve.ts";
 import { Peer } from "./peer.ts";
 
-/** A server on a free port; its disposal fails when it leaves a stream. */
+/** A server on a free port; disposing fails if a stream leaked. */
 export async function serving(options: ServeOptions): Promise<Server> {
   const server = await serve(options);
   return {

@@ -4,10 +4,10 @@ import type { UntypedWorld, UntypedWorldDefinition } from "../src/definition/wor
 /** The functions of a world's author that may answer with a promise. */
 export type PatientCall = "create" | "join" | "start" | "step";
 
-/** What becomes of a call of the author's code. */
+/** Outcome of an author call. */
 export type Fate = "succeeds" | "throws" | "rejects" | "hangs";
 
-/** Says what becomes of each call of one world, before it is made. */
+/** Decides the outcome of each author call of one world, before it is made. */
 export type Oracle = (call: PatientCall) => Fate;
 
 /** The calls that go wrong: of each world the one of this kind with this number, counted from 1. */
@@ -18,8 +18,8 @@ export interface Mishap {
 }
 
 /**
- * Returns a function that makes the oracle of one more world. Each counts its own calls, since those of two worlds
- * at one moment have no order; creations, which have, are counted together.
+ * Returns a function that creates the oracle of another world. Each counts its own calls, because
+ * those of two worlds at one moment have no order; creations have one, and are counted together.
  */
 export function oraclesOf(mishap: Mishap | undefined): () => Oracle {
   let created = 0;
@@ -35,7 +35,9 @@ export function oraclesOf(mishap: Mishap | undefined): () => Oracle {
   };
 }
 
-/** The same world, but each function that may answer with a promise does, and not all go well. */
+/**
+ * Returns the same world whose functions all return a promise if they may, and some of them fail.
+ */
 export function patient(
   definition: UntypedWorldDefinition,
   openOracle: () => Oracle,

@@ -27,13 +27,13 @@ const stateNames: Record<number, string> = Object.fromEntries(
   Object.entries(EnvironmentStateType).map(([name, state]) => [state, name]),
 );
 
-/** What a step was answered with: the state's name, and observations by name. */
+/** Result of a step: the state's name, and observations by name. */
 export interface StepResult {
   readonly state: string;
   readonly observations: Readonly<Record<string, unknown>>;
 }
 
-/** A client that says what a test tells it to, right or wrong, message by message. */
+/** A client that sends the messages of a test, valid or not. */
 export class Peer {
   readonly stream: ClientStream;
   readonly closed: Promise<Error | undefined>;
@@ -109,7 +109,7 @@ export class Peer {
     this.observations = observations;
   }
 
-  /** Steps with actions by name and asks for observations by name; all of them by default. */
+  /** Steps with actions by name and requests observations by name; all of them by default. */
   async step(actions: Record<string, PackValue> = {}, requested?: string[]): Promise<StepResult> {
     const { observations } = this;
     if (this.actions === undefined || observations === undefined) {
@@ -188,14 +188,14 @@ export async function joinedPeers(
   return peers;
 }
 
-/** Lets everything happen that can happen without time passing. */
+/** Runs everything that can run without time passing. */
 export async function quiet(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) {
     await setImmediate();
   }
 }
 
-/** Whether a promise is still open when everything that can happen has happened. */
+/** Returns true if a promise is still pending after everything that can run has run. */
 export async function isBlocked(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const settle = (): void => {

@@ -4,13 +4,13 @@ import { connect, createServer, type Socket } from "node:net";
 
 /** A line to a server that can be cut, as when a machine dies or a cable is pulled. */
 export interface Line extends AsyncDisposable {
-  /** Where clients connect to. */
+  /** Address for clients. */
   readonly url: string;
   /** Bytes that went to the server. */
   readonly sentBytes: number;
-  /** Destroys every socket, whatever is under way. */
+  /** Destroys every socket, with any data in flight. */
   cut(): void;
-  /** Lets so many bytes more reach the server, then cuts. */
+  /** Lets this many more bytes reach the server, then cuts. */
   cutAfter(bytes: number): void;
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../src/definition/clock.ts";
 import { optional, withDefault } from "../src/definition/settings.ts";
 import { defineWorld, type WorldDefinition } from "../src/definition/world.ts";
 
-/** What happened in a tally world, in order. */
+/** Event of a tally world. */
 export type TallyEvent =
   | `create ${string}`
   | `join ${number}`
@@ -39,9 +39,9 @@ export type TallyOptions = Partial<
 };
 
 /**
- * A world that a test can foretell: each agent adds to a total that all share.
- * A sequence is TERMINATED after `length` ticks, or INTERRUPTED with `cut`; an
- * agent that adds 100 is TERMINATED alone. The world refuses 366 while the total is odd.
+ * A world with predictable results: each agent adds to a shared total. A sequence is TERMINATED
+ * after `length` ticks, or INTERRUPTED with `cut`; an agent that adds 100 is TERMINATED alone. The
+ * world refuses 366 while the total is odd.
  */
 export function tally({
   log: all = [],

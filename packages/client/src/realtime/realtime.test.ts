@@ -129,6 +129,22 @@ test("behaviour 54: the rewards of a sequence, and their lag, do not outlast a r
   await env.close();
 });
 
+test("behaviour 54: the lag of rewards is that of the oldest one that was not taken", async () => {
+  const { time, env } = await worlds(1);
+  await blockingReset(env).reset();
+  env.take();
+  for (const at of [1, 2]) {
+    time.advance(10);
+    await tick(env, 0, at);
+  }
+  time.advance(2);
+  expect(env.take()).toMatchObject({
+    rewardN: [2],
+    info: { n: [{ rewardLagMs: 12, observationLagMs: 2 }] },
+  });
+  await env.close();
+});
+
 describe("behaviour 55: reset", () => {
   test("returns at once, and observations are null until there is a valid one", async () => {
     const { env } = await worlds(2);

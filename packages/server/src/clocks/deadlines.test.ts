@@ -151,6 +151,28 @@ describe("turns", () => {
     },
   );
 
+  it("behaviour 37: a turn that a missed deadline skipped does not swallow the next move of an agent that has moved before", async () => {
+    const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
+    const { one, two, time, log } = await setUp(2, { clock });
+    const begun = two.step();
+    await one.step();
+    const first = one.step({ add: 1 });
+    await begun;
+    const second = two.step({ add: 2 });
+    await first;
+    const third = one.step({ add: 3 });
+    await second;
+    await quiet();
+    time.advance(50);
+    await third;
+    const late = two.step({ add: 4 });
+    await quiet();
+    await one.step({ add: 5 });
+    expect(log.slice(-3)).toEqual(["tick ", "tick 1:5", "tick 2:4"]);
+    void one.step();
+    expect((await late).observations["total"]).toBe(15);
+  });
+
   it("behaviour 37: nobody is late for whom nobody waits", async () => {
     const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const { one, two, time, log } = await setUp(2, { clock });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import type { Clock, MissedDeadlinePolicy } from "../definition/clock.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
@@ -47,10 +47,10 @@ async function setUp(clock: Clock) {
 describe.each(clocks)("behaviour 37: on the clock %s, a slow agent", (_name, make) => {
   it("misses the deadline of the beginning once, however long it is waited for", async () => {
     const { late, two, three, pass } = await setUp(make("wait"));
-    void two.step();
-    void three.step();
+    const begun = Promise.race([two.step(), three.step()]);
     await pass(5);
     expect(late).toEqual([1]);
+    expect(await isBlocked(begun)).toBe(true);
   });
 
   it("misses the deadline of a step once, whoever steps meanwhile, and that of its next step again", async () => {

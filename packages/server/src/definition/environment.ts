@@ -200,7 +200,7 @@ function worldOf(
     },
     start() {
       const settings = changed;
-      // A seed is for one sequence: the others go on with the numbers that follow.
+      // A seed applies to one sequence: later ones continue with the random source.
       const { [seedSetting]: _seed, ...others } = changed;
       changed = others;
       return andThen(made().reset(settings), (observation) => keep({ observation }));

@@ -152,8 +152,8 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   status?(agent: AgentId): SequenceState;
   /**
    * Draws the world after the last tick for spectators: pixels of shape [height, width, 3] or
-   * [height, width, 4] and dtype uint8, or the text of an SVG. Called only while a viewer watches,
-   * 30 times a second at most, and not before the first sequence. If it throws, the spectators get
+   * [height, width, 4] and dtype uint8, or the text of an SVG. Called at most 30 times a second,
+   * while a viewer watches and after the first sequence has begun. If it throws, the spectators get
    * the error and the world continues. Default: the observations of an agent.
    */
   picture?(): Picture;

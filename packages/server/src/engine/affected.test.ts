@@ -7,7 +7,7 @@ import type { AgentId } from "../definition/agent.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** Each agent's `hit` concerns itself and the agent that it names, who is out after three. */
+/** Each agent's `hit` affects itself and the agent that it names, which is out after three hits. */
 function duel(log: string[]) {
   return defineWorld({
     name: "duel",

@@ -6,7 +6,7 @@ import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
 import type { Turnstile } from "./turnstile.ts";
 
-/** How long author calls may take, in milliseconds. */
+/** Time limits of author calls, in milliseconds. */
 export interface CallLimitsMs {
   readonly createMs: number;
   readonly joinMs: number;
@@ -22,14 +22,14 @@ const limitOf: Readonly<Record<LimitedCall, keyof CallLimitsMs>> = {
   properties: "stepMs",
 };
 
-/** What author calls are made with. */
+/** Options of AuthorCalls. */
 export interface AuthorCallsOptions {
   /** Serializes the world's transitions; a pending call holds it. */
   readonly turnstile: Turnstile;
   readonly time: TimeSource;
   readonly limits: CallLimitsMs;
   readonly emit: (event: WorldEvent) => void;
-  /** Takes what a transition throws, and the fault of a pending call. */
+  /** Receives the error of a transition, and the fault of a pending call. */
   readonly onFault: (fault: unknown) => void;
 }
 
@@ -50,12 +50,15 @@ export class AuthorCalls implements Outside {
     this.emit = emit;
   }
 
-  /** Runs a transition, now or after the one in progress; what it throws is the world's fault. */
+  /**
+   * Runs a transition, now or after the one in progress; an error that it throws is the world's
+   * fault.
+   */
   operate(transition: () => void): void {
     this.#turnstile.enter(() => this.guard(transition));
   }
 
-  /** Runs part of a transition; what it throws is the world's fault. */
+  /** Runs part of a transition; an error that it throws is the world's fault. */
   guard(part: () => void): void {
     try {
       part();
@@ -180,7 +183,7 @@ function settleFailed(name: string, error: unknown, refused?: (error: Error) => 
 }
 
 /**
- * The result of an author's function that must not return a promise.
+ * Returns the result of an author's function that must be synchronous.
  *
  * @throws Error for a promise.
  */
@@ -192,7 +195,10 @@ export function atOnce<T>(result: T): T {
   return result;
 }
 
-/** The error for a promise where none is allowed. Its rejection is ignored: it could not be reported in time. */
+/**
+ * Returns the error for a promise where none is allowed. Its rejection is ignored: it could not be
+ * reported in time.
+ */
 export function promised(result: unknown): Error | undefined {
   if (!isPromiseLike(result)) {
     return undefined;
@@ -221,7 +227,7 @@ export class WorldFault extends Error {
   }
 }
 
-/** The error that agents get when their world failed. */
+/** Creates the error that agents receive when their world failed. */
 export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
   const first = fault instanceof AggregateError ? fault.errors[0] : fault;
   const overdue = first instanceof WorldFault && first.cause instanceof OverdueError;
@@ -233,8 +239,8 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 }
 
 /**
- * True if the request is to blame. An error that the world received on a connection of its own blames the world,
- * whatever its type.
+ * Returns true if the request is to blame. An error that the world received on a connection of its
+ * own blames the world, regardless of its type.
  */
 export function isRefusal(error: unknown): error is Error {
   const isAnswer = isDmEnvRpcError(error) && error.origin === "server";

@@ -8,7 +8,7 @@ import { WorldFault, worldFailure } from "./author-calls.ts";
 import type { Outside } from "./outside.ts";
 import type { WorldSettings } from "./world-settings.ts";
 
-/** What an author's world is made with. */
+/** Options of AuthorsWorld. */
 export interface AuthorsWorldOptions {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
@@ -48,7 +48,7 @@ export class AuthorsWorld {
     );
   }
 
-  /** Destroys a world that is made after its server gave up on it. */
+  /** Destroys a world that is created after its server stopped waiting for it. */
   #inTime(world: UntypedWorld): UntypedWorld {
     if (!this.#isOver) {
       return world;
@@ -104,7 +104,7 @@ export class AuthorsWorld {
   }
 }
 
-/** @throws WorldFault if what `create` returned is not a world. */
+/** @throws WorldFault if the result of `create` is not a world. */
 function checked(world: UntypedWorld | undefined): UntypedWorld {
   try {
     const made = checkWorld(world);

@@ -25,7 +25,7 @@ export function mayDestroyNow(
   );
 }
 
-/** The error of requests to a world that was destroyed. */
+/** Creates the error of requests to a world that was destroyed. */
 export function destroyedWorld(name: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "NOT_FOUND",

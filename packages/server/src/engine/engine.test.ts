@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lockstep } from "../clocks/lockstep.ts";
 import { turns } from "../clocks/turns.ts";
+import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { defaultLimits } from "../host/limits.ts";
 import type { WorldEvent } from "./outside.ts";
@@ -15,13 +16,13 @@ import { WorldHost } from "./world-host.ts";
 const empty: StepRequest = { actions: [], requestedObservations: [] };
 const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
 
-/** A world that is played without sessions, and the answers that it gave. */
+/** A world that is played without sessions, with its responses. */
 class Table {
   readonly time: ManualTime = manualTime();
   readonly events: WorldEvent[] = [];
   readonly world: WorldHost;
   readonly seats: Readonly<Seat>[] = [];
-  /** How many times `onLeft` was called for each agent. */
+  /** Number of calls of `onLeft` for each agent. */
   readonly left = new Map<number, number>();
   /** The answers to each request, in the order of the requests. */
   readonly answers: unknown[][] = [];
@@ -40,7 +41,7 @@ class Table {
     this.world.create(this.request());
   }
 
-  /** Takes the answers of one request. */
+  /** Returns the receiver of one request's answers. */
   request(): (answer: unknown) => void {
     const answers: unknown[] = [];
     this.answers.push(answers);
@@ -220,7 +221,9 @@ describe("the engine", () => {
         const table = tableOf(3, definition);
         const busy = new Set<number>();
         for (const { kind, agent } of played) {
+          const { moves } = table.world.state;
           play(table, kind, agent, busy);
+          expect(table.world.state.moves).toBeGreaterThanOrEqual(moves);
           checkCounters(table.world.state);
           for (const answers of table.answers) {
             expect(answers.length).toBeLessThanOrEqual(1);
@@ -269,6 +272,38 @@ describe("the engine", () => {
     expect(statesOf(table.reset(0))).toEqual([9]);
     table.world.leave(table.seat(0), (result) => expect(result).toBeUndefined());
     expect(table.left.get(1)).toBe(1);
+  });
+
+  it("counts the sequences that agents ended, and adds up their rewards", () => {
+    const table = tableOf(2);
+    for (const index of [0, 1, 0, 1]) {
+      table.step(index, all);
+    }
+    expect(table.world.state).toMatchObject({ ticks: 1, returns: 1, returnSum: 1 });
+    table.step(1, all);
+    expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
+  });
+
+  it("ticks as long as the clock asks for it", () => {
+    let ticks = 0;
+    const table = tableOf(1, {
+      clock: wakeUp({ action: "sleep" }),
+      actions: { sleep: t.int32() },
+      create: () => ({
+        step() {
+          ticks += 1;
+        },
+        observe: { tick: () => ticks, reward: () => 0 },
+      }),
+    } as never);
+    table.step(0);
+    const sleep = pack(20_000, { dtype: "int32" });
+    const slept = table.step(0, {
+      actions: [{ uid: 1, tensor: sleep }],
+      requestedObservations: [],
+    });
+    expect(statesOf(slept)).toEqual(["step"]);
+    expect(ticks).toBe(20_000);
   });
 
   it("behaviour 42: resets the world for a caller whose agent has left", () => {
@@ -333,6 +368,7 @@ describe("the engine", () => {
     table.world.reset(table.seat(1), settings, answer);
     expect(statesOf(table.answers.at(-1) ?? [])).toEqual([13]);
     expect(statesOf(step)).toEqual([13]);
+    expect(table.world.state.gone?.message).toMatch(/"reset" failed: no such map/);
   });
 
   it("behaviour 37: counts no missed deadline after the world has failed in the same one", () => {

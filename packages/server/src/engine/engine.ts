@@ -44,7 +44,7 @@ const { RUNNING, TERMINATED, INTERRUPTED } = EnvironmentStateType;
 const idle: Idle = { kind: "idle", excused: false };
 const excusedIdle: Idle = { kind: "idle", excused: true };
 
-/** What an engine is made with. */
+/** Options of an engine. */
 export interface EngineOptions {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
@@ -54,7 +54,7 @@ export interface EngineOptions {
   readonly outside: Outside;
 }
 
-/** The author's side of a world that has been made. */
+/** The author's side of a created world. */
 interface Play {
   readonly world: UntypedWorld;
   readonly observing: Observing;
@@ -81,7 +81,7 @@ export class Engine {
   readonly #state: WorldState = emptyWorld();
   /** Limits the wait for first steps. */
   readonly #openingDeadline: Deadline;
-  /** Undefined until the author's `create` is over. */
+  /** Undefined until the author's `create` has finished. */
   #play: Play | undefined;
 
   constructor(options: EngineOptions) {
@@ -101,7 +101,7 @@ export class Engine {
     return this.#state;
   }
 
-  /** @throws Error before the author's world is made. */
+  /** @throws Error before the author's world is created. */
   get world(): UntypedWorld {
     return made(this.#play).world;
   }
@@ -130,7 +130,7 @@ export class Engine {
     }
   }
 
-  /** Makes the author's world (behaviours 21, 24). */
+  /** Creates the author's world (behaviours 21, 24). */
   create(done: Done<undefined>): void {
     this.#request(done, (finish) =>
       this.#author.create(
@@ -236,7 +236,8 @@ export class Engine {
   // ——— An agent's stream is lost, and it comes back (behaviour 77).
 
   /**
-   * Holds the seat of an agent whose stream was lost, if the world's policy says so; else the agent leaves.
+   * Holds the seat of an agent whose stream was lost, if the world has such a policy; otherwise the
+   * agent leaves.
    *
    * @param onHeld Called if the seat is held.
    */
@@ -466,9 +467,9 @@ export class Engine {
   }
 
   /**
-   * Takes a step of several agents, in order; each is checked before any is taken.
+   * Processes a step of several agents, in order; all are checked before the first is made.
    *
-   * @param refuse Takes the error of the first that is refused, and its index; then no step is taken.
+   * @param refuse Receives the error and index of the first refused step; then no step is made.
    */
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void {
     for (const [index, { seat, request }] of steps.entries()) {
@@ -522,7 +523,7 @@ export class Engine {
     }
   }
 
-  /** The world's refusal of actions, as it stands now. */
+  /** Returns the world's current refusal of actions. */
   #validate(agent: AgentId, actions: ActionValues): Error | undefined {
     const { world } = made(this.#play);
     if (world.validate === undefined) {
@@ -678,7 +679,7 @@ export class Engine {
 
   // ——— The clock ticks (behaviours 37, 63).
 
-  /** What the clock decides. */
+  /** Returns the decisions of the clock. */
   #clockDecisions(): ClockDecisions {
     return {
       nextTurn: (previous) => this.#nextTurn(previous),
@@ -800,7 +801,10 @@ export class Engine {
 
   readonly #stepped = (): void => this.#afterStep(() => this.#settleTick());
 
-  /** `step` refused: nothing has changed if it says so and the tick was for one step (behaviour 68). */
+  /**
+   * `step` refused: nothing has changed if the error is a StepRefusal and the tick was for one step
+   * (behaviour 68).
+   */
   readonly #stepRefused = (error: Error): void => {
     this.#afterStep(() => {
       const [agent] = this.#tickActions.keys();
@@ -946,7 +950,7 @@ export class Engine {
     this.#finishResetIfTold();
   }
 
-  /** Saves what undelivered ends show, before the world moves on from it. */
+  /** Saves the observations of undelivered ends, before the world advances. */
   #saveEnds(): void {
     const { unsaved } = this.#state;
     if (unsaved.size === 0) {
@@ -1187,7 +1191,7 @@ export class Engine {
     });
   }
 
-  /** Destroys the world as its policy for joined agents says. */
+  /** Destroys the world according to its policy for joined agents. */
   destroy(done: Done<undefined>): void {
     this.#request(done, (finish) => {
       const { seats } = this.#state;
@@ -1251,7 +1255,9 @@ export class Engine {
     reply(errorResponse(this.#state.gone));
   }
 
-  /** Takes every agent out and gives every request its outcome; those who asked for the end come last. */
+  /**
+   * Removes every agent and answers every request; the callers that requested the end come last.
+   */
   #end(reason: DmEnvRpcError, end: WorldEnd): void {
     const state = this.#state;
     if (state.gone !== undefined) {
@@ -1290,7 +1296,10 @@ export class Engine {
 
   // ——— Seats and counters.
 
-  /** The sequence of an agent is over and it need not be told: its next step is the first of a sequence. */
+  /**
+   * Ends the sequence of an agent without an undelivered end: its next step is the first of a
+   * sequence.
+   */
   #startAnew(seat: Seat): void {
     const { state } = seat;
     if (state.kind === "ended" && state.excused) {

@@ -2,9 +2,9 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /**
- * The error of a join, if the world has no room for it (behaviour 27).
+ * Returns the error of a join if the world has no room for it (behaviour 27).
  *
- * @param agents Those in the world already, and all but one of those that join.
+ * @param agents Agents in the world, and all but one of those that join.
  */
 export function fullWorld(
   name: string,

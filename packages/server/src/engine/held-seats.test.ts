@@ -33,7 +33,7 @@ async function setUp(options: TallyOptions, settings = {}) {
   return { log, time, server, host, world, one, two, back };
 }
 
-/** Two agents that take turns: it is the first one's, and the second one waits for its own. */
+/** Two agents on the clock `turns`: it is the first one's turn, and the second one waits. */
 async function setUpTurns() {
   const log: TallyEvent[] = [];
   const worlds = [tally({ log, clock: turns(), onDrop: block })];
@@ -71,7 +71,8 @@ describe("behaviour 77: an agent whose stream is lost", () => {
       expect(await isBlocked(waiting)).toBe(true);
       const again = await back();
       const first = await again.step({ add: 100 });
-      // It is told what there is; its actions are those of a first step, which are ignored.
+      // It receives the current observations; its actions are those of a first step, which are
+      // ignored.
       expect(first.state).toBe("RUNNING");
       expect(first.observations["row"]).toEqual([1, 1]);
       await again.step({ add: 8 });

@@ -12,13 +12,16 @@ import type { Done, PackedSettings, Reply } from "./requests.ts";
 import type { RowStep, Seat, WorldState } from "./state.ts";
 import type { WorldSettingsOptions } from "./world-settings.ts";
 
-/** An agent's place, and the world that it is in. */
+/** An agent's place and its world. */
 export interface Joined {
   readonly world: JoinedWorld;
   readonly seat: Readonly<Seat>;
 }
 
-/** What has happened in a world; the numbers only grow. With `perAgent`, in all worlds of its agents, those that left included. */
+/**
+ * Counts of a world, which only grow. With `perAgent`, those of all its agents' worlds, including
+ * agents that left.
+ */
 export interface WorldCounts {
   readonly ticks: number;
   readonly steps: number;
@@ -27,18 +30,18 @@ export interface WorldCounts {
   readonly returnSum: number;
   readonly missedDeadlines: number;
   readonly missedTicks: number;
-  /** Grows with whatever a spectator can see. */
+  /** Grows with every change that a spectator can see. */
   readonly changes: number;
 }
 
 /** An agent as spectators see it. */
 export interface SpectatedAgent {
-  /** Its number in events. */
+  /** Number of the agent in events. */
   readonly agent: AgentId;
   readonly seat: Readonly<Seat>;
 }
 
-/** What spectators read of a world, at any time and without a seat. */
+/** A world as spectators read it, at any time and without a seat. */
 export interface SpectatedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
@@ -49,8 +52,8 @@ export interface SpectatedWorld {
   /** The agents in the order of joining. */
   agents(): Iterable<SpectatedAgent>;
   /**
-   * Shows the author's world when no transition is in progress; with `perAgent`, the world of one agent. Undefined if it
-   * is gone, or before its first sequence.
+   * Shows the author's world when no transition is in progress; with `perAgent`, the world of one
+   * agent. Undefined if it is gone, or before its first sequence.
    *
    * @param see Must not throw.
    */
@@ -59,11 +62,12 @@ export interface SpectatedWorld {
 
 /** A world on a server: one that agents share, or one for each agent. */
 export interface HostedWorld extends SpectatedWorld {
-  /** Makes the author's world; called once, before everything else. */
+  /** Creates the author's world; called once, before all other methods. */
   create(done: Done<undefined>): void;
   /**
-   * @param onLeft Called once, when the agent is out of the world; with the reason unless it left by itself.
-   * @param key A join with the key of a seat takes that seat again.
+   * @param onLeft Called once, when the agent has left the world; with the reason unless it left by
+   *   itself.
+   * @param key A join with the key of a seat resumes that seat.
    */
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void;
   /** @param callers The seats of the caller, if it has joined this world. */
@@ -72,16 +76,16 @@ export interface HostedWorld extends SpectatedWorld {
     settings: PackedSettings,
     done: Done<undefined>,
   ): void;
-  /** Destroys the world as its policy for joined agents says. */
+  /** Destroys the world according to its policy for joined agents. */
   destroy(done: Done<undefined>): void;
-  /** Destroys the world unless agents are in it by the time that no other transition is in progress. */
+  /** Destroys the world unless it has agents when no other transition is in progress. */
   destroyIfEmpty(): void;
   /**
-   * Takes no more agents, begins no more sequences and cuts the present one short; requests for
-   * them are answered with the reason. `done` when the sequence is over.
+   * Refuses joins, begins no more sequences and cuts the current one short; requests for them are
+   * answered with the reason. `done` is called when the sequence is over.
    */
   drain(reason: DmEnvRpcError, done: () => void): void;
-  /** Destroys the world, agents or none, even while an author call is pending. */
+  /** Destroys the world, with or without agents, even while an author call is pending. */
   destroyNow(): void;
 }
 
@@ -89,27 +93,32 @@ export interface HostedWorld extends SpectatedWorld {
 export interface JoinedWorld extends HostedWorld {
   readonly author: UntypedWorld;
   readonly state: Readonly<WorldState>;
-  /** Takes a step; the world's clock says when it is answered. */
+  /** Processes a step; the world's clock decides when it is answered. */
   step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void;
   /**
-   * Takes a step of several agents, in order; each is checked before any is taken.
+   * Processes a step of several agents, in order; all are checked before the first is made.
    *
-   * @param refuse Takes the error of the first that is refused, and its index; then no step is taken.
+   * @param refuse Receives the error and index of the first refused step; then no step is made.
    */
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
   /** Calls back when no transition is in progress, and none that was requested before is left. */
   whenIdle(callback: () => void): void;
   reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
   leave(seat: Readonly<Seat>, done: Done<undefined>): void;
-  /** The agent's stream was lost: its seat is held, which `onHeld` is told, or it leaves. */
+  /**
+   * Handles the loss of the agent's stream: its seat is held, which `onHeld` reports, or it leaves.
+   */
   drop(seat: Readonly<Seat>, onHeld: () => void): void;
-  /** Takes an agent out whose request waits for other agents, and answers that request with an error (behaviour 67). */
+  /**
+   * Removes an agent whose request waits for other agents, and answers that request with an error
+   * (behaviour 67).
+   */
   leaveIfWaiting(seat: Readonly<Seat>): void;
   /** Calls an author's function for one request, when no other transition is in progress. */
   call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
 }
 
-/** What a world on a server is made with. */
+/** Options of a world on a server. */
 export interface HostOptions extends WorldSettingsOptions {
   readonly name: string;
   readonly time: TimeSource;

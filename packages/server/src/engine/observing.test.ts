@@ -7,7 +7,7 @@ import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** A world whose observations are what `make` says, step by step. */
+/** A world whose observations `make` computes, step by step. */
 async function play(
   make: (step: number) => unknown,
   steps: number,
@@ -69,7 +69,7 @@ describe("observations", () => {
 });
 
 describe("the memory of observations", () => {
-  /** Counts ticks in tensors that it uses again and again. */
+  /** Counts ticks in tensors that it reuses. */
   const thrifty = defineWorld({
     name: "thrifty",
     actions: { out: t.int32() },

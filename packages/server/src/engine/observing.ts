@@ -18,7 +18,7 @@ import type { SeatSpecs } from "./seat-specs.ts";
 
 type Observe = (agent: AgentId) => unknown;
 
-/** How one observation is made. */
+/** Function and spec of one observation. */
 interface HowMade {
   readonly entry: SpecEntry;
   readonly observe: Observe;
@@ -26,10 +26,10 @@ interface HowMade {
   readonly scalar: ScalarTensor | undefined;
 }
 
-/** How one requested observation is answered. */
+/** Function, spec and response of one requested observation. */
 interface Recipe extends HowMade {
   readonly isReward: boolean;
-  /** The answer that holds `scalar`. */
+  /** The response that holds `scalar`. */
   readonly scalarAnswer: UidTensor | undefined;
 }
 
@@ -100,7 +100,8 @@ export class Observing {
   }
 
   /**
-   * Packs the present observations of an agent; its reward is the sum since the last response, which starts anew.
+   * Packs the current observations of an agent; its reward is the sum since the last response,
+   * which is reset.
    *
    * @param requested A list that does not change.
    * @returns Borrowed tensors, valid until the next call.
@@ -137,7 +138,7 @@ export class Observing {
     }
   }
 
-  /** The spec that an observation is checked against this time: with its bounds or without. */
+  /** Returns the spec for the next check of an observation: with its bounds or without. */
   #checked(spec: TensorSpec): TensorSpec {
     if (this.#checks === "always" || (spec.min === undefined && spec.max === undefined)) {
       return spec;
@@ -173,7 +174,7 @@ export class Observing {
   }
 
   /**
-   * Packs one observation of an agent, other than its reward, for somebody who is not the agent.
+   * Packs one observation of an agent, other than its reward, for a spectator.
    *
    * @throws WorldFault as `observe` does.
    */
@@ -206,7 +207,7 @@ export class Observing {
     }
   }
 
-  /** Copies all observations of an agent, before the world moves on from them. */
+  /** Copies all observations of an agent, before the world advances. */
   save(
     agent: AgentId,
     reward: RewardSum,

@@ -4,7 +4,9 @@ import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { SlotFailures } from "../definition/batch/request.ts";
 
-/** Why a world is gone: it was destroyed, it failed, or its `create` refused the settings. */
+/**
+ * Reason why a world is gone: it was destroyed, it failed, or its `create` refused the settings.
+ */
 export type WorldEnd = "destroyed" | "failed" | "refused";
 
 /** An event of one world. */
@@ -33,8 +35,8 @@ export type LimitedCall = "create" | "join" | "start" | "step" | "properties";
 export type Cancel = () => void;
 
 /**
- * Everything that the engine causes outside itself, replies excepted: each request brings its own.
- * It serializes transitions and knows nothing of seats or sequences.
+ * All effects of the engine outside itself, except replies, which are part of each request. It
+ * serializes transitions and has no notion of seats or sequences.
  */
 export interface Outside {
   /**
@@ -42,10 +44,12 @@ export interface Outside {
    * transition runs until the promise settles.
    *
    * @param then Continues the transition with the result.
-   * @param refused Takes a DmEnvRpcError or a TensorError that the function throws; without it they are faults.
+   * @param refused Receives a DmEnvRpcError or a TensorError that the function throws; without it
+   *   they are faults.
    * @param name Name of the function in errors. Default: `kind`.
    * @returns True if the call is over, false while its promise is pending.
-   * @throws WorldFault if the function throws; a promise that rejects or is overdue is reported as the world's fault.
+   * @throws WorldFault if the function throws; a promise that rejects or is overdue is reported as
+   *   the world's fault.
    */
   call<T>(
     kind: LimitedCall,
@@ -55,7 +59,7 @@ export interface Outside {
     name?: string,
   ): boolean;
   /**
-   * Calls an author's function that must not return a promise.
+   * Calls an author's function that must be synchronous.
    *
    * @throws WorldFault if it throws or returns a promise.
    */
@@ -64,7 +68,7 @@ export interface Outside {
    * Calls an author's function that may refuse by throwing a DmEnvRpcError or a TensorError.
    *
    * @returns The refusal, if any.
-   * @throws WorldFault for all else that it throws, and for a promise.
+   * @throws WorldFault for any other error, and for a promise.
    */
   refusal(name: string, run: () => unknown): Error | undefined;
   /** Abandons the pending author call, if any. */
@@ -73,7 +77,7 @@ export interface Outside {
   now(): number;
   /** Runs a transition `delayMs` from now. */
   after(delayMs: number, transition: () => void): Cancel;
-  /** Runs a transition after other worlds and streams had their turn. */
+  /** Runs a transition after other worlds and streams have run. */
   rest(transition: () => void): Cancel;
   /** Reports an event; it does not throw. */
   emit(event: WorldEvent): void;

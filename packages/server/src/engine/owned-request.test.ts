@@ -7,7 +7,7 @@ import type { Peer } from "../../testing/peer.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import { defineWorld } from "../definition/world.ts";
 
-/** What the world's agents did, in its order. */
+/** Moves of the world's agents, in its order. */
 type Moves = [agent: number, move: number][];
 
 function slowWorld(moves: Moves) {
@@ -29,7 +29,7 @@ function slowWorld(moves: Moves) {
   });
 }
 
-/** A step that gives a move, and whose answer need not come before the next. */
+/** A step with a move, whose response need not arrive before the next step. */
 const move = (peer: Peer, value: number): Promise<unknown> =>
   peer.step({ move: pack(value, { dtype: "int8" }) });
 

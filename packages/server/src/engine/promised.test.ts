@@ -2,6 +2,9 @@
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { lockstep } from "../clocks/lockstep.ts";
+import { turns } from "../clocks/turns.ts";
+import type { Clock } from "../definition/clock.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { ServerEvent } from "../host/events.ts";
@@ -9,7 +12,7 @@ import type { ServerEvent } from "../host/events.ts";
 const broken = (): Promise<never> => Promise.reject(new Error("the engine is gone"));
 
 /** A world with a function that must answer at once, and does not. */
-async function setUp(functions: object) {
+async function setUp(functions: object, clock: Clock = lockstep()) {
   const rejections: unknown[] = [];
   const onRejection = (reason: unknown): unknown => rejections.push(reason);
   process.on("unhandledRejection", onRejection);
@@ -22,6 +25,7 @@ async function setUp(functions: object) {
     actions: {},
     observations: { seen: t.int32() },
     onDestroy: "force",
+    clock,
     create: () => Object.assign({ step() {}, observe: { seen: () => 1 } }, functions),
   });
   const server = createEnvironmentServer({
@@ -46,7 +50,7 @@ const play = async (one: Peer, two: Peer): Promise<void> => {
 };
 
 describe("behaviour 24: a function of a world that must be done when it returns", () => {
-  it.each(["leave", "enter", "exit", "status"])(
+  it.each(["leave", "enter", "exit", "status", "affected"])(
     "%s: a promise from it ends the world, and no more than that",
     async (name) => {
       const { server, one, two, faults, rejections } = await setUp({ [name]: broken });
@@ -58,6 +62,13 @@ describe("behaviour 24: a function of a world that must be done when it returns"
       expect(rejections).toEqual([]);
     },
   );
+
+  it("turn: a promise from it ends the world, too", async () => {
+    const { one, two, faults } = await setUp({ turn: broken }, turns());
+    const begun = [one.step(), two.step()];
+    await Promise.all(begun.map((step) => expect(step).rejects.toThrow(/^13: .*"turn" failed/)));
+    expect(faults()[0]).toMatch(/done when it returns, received a promise/);
+  });
 
   it("observe: a promise from it ends the world, and no more than that", async () => {
     const { one, two, rejections } = await setUp({ observe: { seen: broken } });

@@ -18,12 +18,12 @@ const taken = (field: number) =>
 
 interface FieldsOptions {
   readonly clock: Clock;
-  /** Where fields are looked at: before a step, or in it. */
+  /** When fields are checked: before a step, or in it. */
   readonly checks: "validate" | "step" | "late step" | "unmarked step";
   readonly log?: string[] | undefined;
 }
 
-/** Agents take fields of a board; no field can be taken twice. */
+/** Agents claim fields of a board; no field can be claimed twice. */
 function fields({ clock, checks, log = [] }: FieldsOptions) {
   return defineWorld({
     name: "fields",
@@ -163,7 +163,7 @@ describe("behaviour 68: validate refuses a step", () => {
     const firstMove = one.step({ field: 1 });
     await second;
     await quiet();
-    // Two misses its turn, and then moves while it is one's.
+    // Agent two misses its turn, and then moves in agent one's.
     time.advance(50);
     await firstMove;
     const early = two.step({ field: 2 });
@@ -261,17 +261,31 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     const moved = one.step({ field: 1 });
     void second.then(() => two.step({ field: 1 })).catch(() => {});
     await expect(moved.then(() => one.step({ field: 1 }))).rejects.toThrow(
-      /^13: .*field 1 is taken/,
+      /^13: .*"step" failed: field 1 is taken/,
     );
+  });
+
+  it("but one that refuses what a missed deadline repeated ends the world", async () => {
+    const clock = turns({ deadlineMs: 50, onMissedDeadline: "repeat-last" });
+    const { one, two, time } = await setUp(fields({ clock, checks: "step" }));
+    const second = two.step();
+    await one.step();
+    const moved = one.step({ field: 1 });
+    await second;
+    void two.step({ field: 2 }).catch(() => {});
+    await moved;
+    await quiet();
+    time.advance(50);
+    await expect(one.step()).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
   });
 });
 
 describe("behaviour 68: validate on a real-time clock", () => {
   /** A ship that cannot fire while it moves, nor without ammunition: one round, loaded again by every third tick. */
-  function ships(log: string[]) {
+  function ships(log: string[], answer: "next" | "newest") {
     return defineWorld({
       name: "ships",
-      clock: realtime({ ticksPerSecond: 10, answer: "newest" }),
+      clock: realtime({ ticksPerSecond: 10, answer }),
       actions: { thrust: t.int32(), fire: t.int32() },
       observations: { at: t.int32(), shots: t.int32() },
       create() {
@@ -301,9 +315,9 @@ describe("behaviour 68: validate on a real-time clock", () => {
     });
   }
 
-  async function launched() {
+  async function launched(answer: "next" | "newest" = "newest") {
     const log: string[] = [];
-    const { one, two, time } = await setUp(ships(log));
+    const { one, two, time } = await setUp(ships(log, answer));
     await one.step();
     const tick = async (): Promise<void> => {
       time.advance(100);
@@ -339,5 +353,16 @@ describe("behaviour 68: validate on a real-time clock", () => {
     await one.step({ fire: 0, thrust: 1 });
     await tick();
     expect((await one.step({})).observations).toEqual({ at: 1, shots: 2 });
+  });
+
+  it("and answers the step that waits for a tick from which they are left out", async () => {
+    const { one, tick, log } = await launched("next");
+    for (const actions of [{ fire: 1 }, {}]) {
+      const stepped = one.step(actions);
+      await quiet();
+      await tick();
+      expect(await stepped).toEqual({ state: "RUNNING", observations: { at: 0, shots: 1 } });
+    }
+    expect(log).toEqual(['[{"fire":1}]', "[]"]);
   });
 });

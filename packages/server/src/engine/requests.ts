@@ -2,10 +2,10 @@
 import type { DmEnvRpcError, PackedTensor } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
-/** Takes the one answer to an outstanding request of an agent. */
+/** Receives the one response to an outstanding request of an agent. */
 export type Reply = (response: ProcessResponse) => void;
 
-/** Takes the one outcome of an outstanding request about a world. */
+/** Receives the one outcome of an outstanding request about a world. */
 export type Done<T> = (result: T | DmEnvRpcError) => void;
 
 /** Settings of a request by name, not yet checked against their specs. */

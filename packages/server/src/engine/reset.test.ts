@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import { realtime } from "../clocks/realtime.ts";
+import { optional, withDefault } from "../definition/settings.ts";
+import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
 async function running(count: number, options: TallyOptions = {}) {
@@ -35,6 +39,26 @@ describe("a reset", () => {
     await one.reset();
     await one.reset();
     expect((await one.step()).observations).toMatchObject({ total: 0, sequence: 2 });
+  });
+
+  it("behaviour 38: leaves an agent in the sequence of which it has not been told yet", async () => {
+    const log: TallyEvent[] = [];
+    const time = manualTime();
+    const worlds = [tally({ log, clock: realtime({ ticksPerSecond: 10 }) })];
+    const server = createEnvironmentServer({ worlds, time });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld({ length: 2 }));
+    await peer.step();
+    for (let tick = 0; tick < 3; tick++) {
+      time.advance(100);
+      await quiet();
+    }
+    await peer.reset();
+    expect(await peer.step()).toMatchObject({
+      state: "RUNNING",
+      observations: { sequence: 2, tick: 1 },
+    });
+    expect(log.slice(2)).toEqual(["start 1", "tick ", "tick ", "start 1", "tick "]);
   });
 
   it("behaviour 38: waits for the sequence of the others, where the world says so", async () => {
@@ -75,6 +99,47 @@ describe("a reset", () => {
     await one.reset({ width: 5 });
     expect(log.at(-1)).toBe("reset 1");
     expect((await one.step()).observations["row"]).toHaveLength(5);
+  });
+
+  it("behaviour 39: keeps the settings of earlier resets, whatever their defaults", async () => {
+    const world = defineWorld({
+      name: "resized",
+      joinSettings: { width: optional(t.int32()), height: optional(t.int32()) },
+      resetSettings: { width: withDefault(t.int32(), 9), height: withDefault(t.int32(), 9) },
+      actions: {},
+      observations: ({ join }) => ({ area: t.int32([join.width ?? 1, join.height ?? 1]) }),
+      create: (_context) => ({ step() {}, observe: { area: () => 0 } }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld(), { height: 4 });
+    await peer.reset({ width: 2 });
+    expect(peer.observations?.byName.get("area")?.spec.shape).toEqual([2, 4]);
+    await peer.reset({ height: 3 });
+    expect(peer.observations?.byName.get("area")?.spec.shape).toEqual([2, 3]);
+  });
+
+  it("behaviour 39: does not seed the random numbers that agents share", async () => {
+    const reseeded: boolean[] = [];
+    const world = defineWorld({
+      name: "shared",
+      resetSettings: { seed: optional(t.uint64()) },
+      actions: {},
+      observations: { one: t.int32() },
+      create: () => ({
+        start: ({ isReseeded }) => void reseeded.push(isReseeded),
+        step() {},
+        observe: { one: () => 1 },
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peer = connectPeer(server);
+    const name = await peer.createWorld();
+    await peer.join(name);
+    await peer.step();
+    await peer.reset({ seed: 4n });
+    await peer.step();
+    expect(reseeded).toEqual([false, false]);
   });
 
   it("behaviour 40: always answers with the specs", async () => {
@@ -217,6 +282,38 @@ describe("a reset of the world", () => {
     expect((await step).state).toBe("INTERRUPTED");
     await three.step();
     await world2;
+  });
+
+  it("behaviour 42: keeps the settings that it leaves out", async () => {
+    const world = defineWorld({
+      name: "placed",
+      settings: { at: t.int32() },
+      resetWorldSettings: { at: withDefault(t.int32(), 0), by: t.int32() },
+      actions: {},
+      observations: { at: t.int32() },
+      create() {
+        let at = 0;
+        return {
+          start({ settings }) {
+            at = settings.at;
+          },
+          step() {},
+          observe: { at: () => at },
+        };
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peer = connectPeer(server);
+    const name = await peer.createWorld({ at: 7 });
+    await peer.join(name);
+    for (const [settings, at] of [
+      [{}, 7],
+      [{ at: 3 }, 3],
+      [{ by: 1 }, 3],
+    ] as const) {
+      await peer.resetWorld(name, settings);
+      expect((await peer.step()).observations).toEqual({ at });
+    }
   });
 
   it("behaviour 43: ends with an error when the world fails meanwhile", async () => {

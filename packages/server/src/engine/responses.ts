@@ -5,7 +5,9 @@ import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import { isStepRefusal } from "../definition/refuse.ts";
 
-/** The error that a client receives: a refusal keeps its code, all else is INTERNAL. */
+/**
+ * Returns the error that a client receives: a refusal keeps its code, any other error is INTERNAL.
+ */
 export function clientError(error: unknown): DmEnvRpcError {
   if (isDmEnvRpcError(error)) {
     return error;
@@ -21,8 +23,8 @@ export function clientError(error: unknown): DmEnvRpcError {
 }
 
 /**
- * A copy of an error that can be kept for long: it references neither the cause nor the objects whose
- * methods were on the stack, as V8 does until a stack is read.
+ * Returns a copy of an error that may be stored for long: it references neither the cause nor the
+ * objects whose methods were on the stack, as V8 does until a stack is read.
  */
 export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   const bare = new DmEnvRpcError(code, message);
@@ -30,12 +32,12 @@ export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   return bare;
 }
 
-/** The response to a request that failed. */
+/** Creates the response to a request that failed. */
 export function errorResponse(error: unknown): ProcessResponse {
   return { case: "error", value: packStatus(clientError(error)) };
 }
 
-/** Answers a request with an error, or with the response made of the result. */
+/** Answers a request with an error, or with the response to a result. */
 export function answer<T>(
   reply: (response: ProcessResponse) => void,
   result: T | DmEnvRpcError,

@@ -11,13 +11,13 @@ type Sum = Float64Array | bigint[];
 export class RewardSum {
   /** The rewards of at least two ticks, added up. */
   #sum: Sum | undefined;
-  /** The reward of one tick, as it stands. */
+  /** The reward of a single tick. */
   #only: Tensor | undefined;
-  /** Whether the last tick has a reward that is not in the sum yet. */
+  /** True if the last tick has a reward that is not in the sum yet. */
   isDue = false;
   /** The reward that was read last; 0 unless it is a number. */
   last = 0;
-  /** The rewards that were read since the sequence began, added up. */
+  /** Sum of all rewards of the sequence. */
   total = 0;
 
   /** Counts a reward as it is read from the world. */
@@ -35,7 +35,7 @@ export class RewardSum {
 
   add(reward: Tensor): void {
     if (this.#only === undefined) {
-      // The world may use its own array again for the next tick.
+      // The world may reuse its own array for the next tick.
       this.#only = { ...reward, data: reward.data.slice() } as Tensor;
       return;
     }
@@ -43,7 +43,7 @@ export class RewardSum {
     addTo(this.#sum, reward);
   }
 
-  /** The sum as a tensor like the rewards that were added; undefined when none was. Starts anew. */
+  /** Returns the sum as a tensor like the added rewards, and resets it; undefined without any. */
   take(): Tensor | undefined {
     const [only, sum] = [this.#only, this.#sum];
     this.#only = undefined;
@@ -51,7 +51,7 @@ export class RewardSum {
     return only === undefined || sum === undefined ? only : narrow(only, sum);
   }
 
-  /** Forgets the sum since the last response, and the reward that is due. */
+  /** Resets the sum since the last response, and the reward that is due. */
   clear(): void {
     this.isDue = false;
     this.#only = undefined;

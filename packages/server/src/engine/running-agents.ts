@@ -7,7 +7,7 @@ export class RunningAgents<T extends { readonly agent: number }> {
   #highest = 0;
   #isOrdered = true;
 
-  /** Iterable in order of joining. A new set after an agent re-entered at its old place. */
+  /** The agents in the order of joining. A new set after an agent re-entered at its old place. */
   get agents(): ReadonlySet<T> {
     if (!this.#isOrdered) {
       this.#agents = new Set([...this.#agents].sort((a, b) => a.agent - b.agent));

@@ -2,8 +2,7 @@
 import { type DType, dtypes, type Tensor, type TensorSpec } from "@dm-env-rpc/tensor-codec";
 
 /**
- * A tensor of one number, used again for each. Valid until the next `pack`: what it
- * holds has been sent by then.
+ * A reusable tensor of one number. Valid until the next `pack`: its value has been sent by then.
  */
 export class ScalarTensor {
   readonly tensor: Tensor;
@@ -12,7 +11,7 @@ export class ScalarTensor {
   readonly #least: number;
   readonly #most: number;
 
-  /** One for specs of a number without bounds; undefined for all others. */
+  /** Creates one for specs of a number without bounds; undefined for all others. */
   static for(spec: TensorSpec): ScalarTensor | undefined {
     const { dtype, shape, min, max } = spec;
     const { kind } = dtypes[dtype];
@@ -33,7 +32,7 @@ export class ScalarTensor {
     this.#most = Number(max);
   }
 
-  /** The value as a tensor; undefined for a value that is none of the dtype's numbers. */
+  /** Returns the value as a tensor; undefined for a value that the dtype cannot represent. */
   pack(value: unknown): Tensor | undefined {
     if (typeof value !== "number") {
       return undefined;
@@ -45,7 +44,7 @@ export class ScalarTensor {
       return undefined;
     }
     this.#data[0] = value;
-    // What rounds to infinity does not fit either.
+    // A value that rounds to infinity does not fit either.
     if (Number.isFinite(value) && !Number.isFinite(this.#data[0])) {
       return undefined;
     }

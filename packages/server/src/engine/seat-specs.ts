@@ -127,7 +127,7 @@ function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
   return true;
 }
 
-/** The error of a UID that is in no specs. */
+/** Creates the error of a UID that is in no specs. */
 export function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {
   const known = table.entries
     .slice(0, 32)

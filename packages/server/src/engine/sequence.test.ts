@@ -131,6 +131,19 @@ describe("a sequence that agents share", () => {
     expect(log).toContain("enter 2");
   });
 
+  it("behaviour 60: begins at the deadline without those that were in the last one and did not step", async () => {
+    const clock = lockstep({ deadlineMs: 100, onMissedDeadline: "default-action" });
+    const { one, two, time, log } = await setUp(2, { clock }, { length: 1 });
+    await Promise.all([one.step(), two.step()]);
+    await Promise.all([one.step(), two.step()]);
+    const first = one.step();
+    await quiet();
+    time.advance(100);
+    await first;
+    expect(await isBlocked(one.step())).toBe(false);
+    expect(log.filter((event) => event.startsWith("start"))).toEqual(["start 1,2", "start 1"]);
+  });
+
   it("behaviour 61: an agent without a step outstanding learns the end at its next step, as it was", async () => {
     const clock = lockstep({ deadlineMs: 10, onMissedDeadline: "default-action" });
     const { one, two, time } = await setUp(2, { clock }, { length: 2 });
@@ -168,6 +181,26 @@ describe("a sequence that agents share", () => {
     await late.step({ add: 5 });
     expect((await waiting).observations["total"]).toBe(7);
     expect(log).toContain("enter 2");
+  });
+
+  it("behaviour 63: a late joiner has no reward of the ticks before it entered", async () => {
+    const paid = defineWorld({
+      name: "paid",
+      actions: {},
+      observations: { reward: t.float32() },
+      create: () => ({ step() {}, observe: { reward: () => 1 } }),
+    });
+    const server = createEnvironmentServer({ worlds: [paid] });
+    const world = await connectPeer(server).createWorld();
+    const [one] = (await joinedPeers(server, world, 1)) as [Peer];
+    for (const reward of [0, 1, 1]) {
+      expect((await one.step()).observations).toEqual({ reward });
+    }
+    const [late] = (await joinedPeers(server, world, 1)) as [Peer];
+    expect((await late.step()).observations).toEqual({ reward: 0 });
+    for (const { observations } of await Promise.all([one.step(), late.step()])) {
+      expect(observations).toEqual({ reward: 1 });
+    }
   });
 
   it("behaviour 62: a late joiner enters with the next sequence, where the world says so", async () => {

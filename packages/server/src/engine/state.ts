@@ -54,7 +54,7 @@ export interface Running extends ClockSeat {
    * sequence: only on a continuous clock does one begin without its step.
    */
   entered: boolean;
-  /** The end of an earlier sequence, which the agent learns first. Only on a continuous clock. */
+  /** The end of an earlier sequence, which the agent receives first. Only on a continuous clock. */
   undelivered: Ended | undefined;
   /** Reward since the last response. */
   readonly reward: RewardSum;
@@ -64,17 +64,20 @@ export interface Running extends ClockSeat {
 export interface Resetting {
   readonly kind: "resetting";
   readonly reply: Reply;
-  /** In force once the reset is answered. */
+  /** Specs that apply once the reset is answered. */
   readonly specs: SeatSpecs;
 }
 
-/** An undelivered end: the sequence is over, and the agent learns it at its next step (behaviours 41, 61). */
+/**
+ * An undelivered end: the sequence is over, and the agent learns it at its next step (behaviours
+ * 41, 61).
+ */
 export interface Ended {
   readonly kind: "ended";
   readonly seat: Seat;
   readonly state: EnvironmentStateType;
   readonly reward: RewardSum;
-  /** The final observations, once the world has moved on from them. */
+  /** The final observations, saved before the world advances. */
   saved: ReadonlyMap<Uid, UidTensor> | undefined;
   /** True if the next sequence does not wait for this agent. */
   excused: boolean;
@@ -87,25 +90,28 @@ export interface Gone {
   readonly reason: DmEnvRpcError | undefined;
 }
 
-/** Where an agent stands. Each case holds what exists in that case alone. */
+/** State of an agent. Each case has only the properties that exist in it. */
 export type SeatState = Idle | Opening | Running | Resetting | Ended | Gone;
 
 /** The place of an agent in a world. */
 export interface Seat {
   readonly agent: AgentId;
   specs: SeatSpecs;
-  /** The settings of the join, with those of later resets. */
+  /** The settings of the join, with the changes of later resets. */
   settings: Readonly<Record<string, unknown>>;
   state: SeatState;
   /** True once the agent has been in a sequence: on a continuous clock the next one begins with it. */
   takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
-  /** A join with the same key takes this seat again; undefined if the agent cannot come back. */
+  /** A join with the same key resumes this seat; undefined if the agent cannot come back. */
   readonly key: string | undefined;
   /** Set while the seat is held for an agent whose stream was lost. */
   held: Held | undefined;
-  /** Called once, when the agent is out of the world for whatever reason, or another connection has its seat. */
+  /**
+   * Called once, when the agent has left the world for any reason, or another connection has its
+   * seat.
+   */
   readonly onLeft: (reason: DmEnvRpcError | undefined) => void;
 }
 
@@ -132,22 +138,22 @@ export interface Draining {
   cancelDeadline: Cancel | undefined;
 }
 
-/** Where a world stands. */
+/** State of a world. */
 export interface WorldState {
   /** Joined agents, in the order of joining. */
   readonly seats: Map<AgentId, Seat>;
-  /** The last agent that was given a number; a refused join uses one up. */
+  /** Number of the last agent; a refused join uses one up. */
   lastAgent: number;
   readonly running: RunningAgents<Running>;
   /** Number of RUNNING agents with a step outstanding. */
   waiting: number;
-  /** Number of seats that are `opening`. */
+  /** Number of `opening` seats. */
   opening: number;
   /** Number of excused seats. */
   excused: number;
   /** Undelivered ends whose final observations the world still shows. */
   readonly unsaved: Set<Ended>;
-  /** Agents that left and that another has to join for. */
+  /** Number of agents that left and that others must replace. */
   vacancies: number;
   /** Number of held seats that the world waits for. */
   blockingSeats: number;
@@ -165,15 +171,15 @@ export interface WorldState {
   /** Counts each time that a sequence begins, ticks or ends. While it is the same, the world has not moved. */
   moves: number;
   missedDeadlines: number;
-  /** Ticks that the clock could not keep. */
+  /** Ticks that the clock missed. */
   missedTicks: number;
   reset: WorldReset | undefined;
   draining: Draining | undefined;
-  /** Why no sequence begins and joins are refused: the server shuts down. */
+  /** The error of joins and sequences while the server shuts down. */
   closing: DmEnvRpcError | undefined;
-  /** Why the world is gone. */
+  /** The error once the world is gone. */
   gone: DmEnvRpcError | undefined;
-  /** Requests without an outcome yet, those of seats excepted. */
+  /** Requests without an outcome yet, except those of seats. */
   readonly unanswered: Set<Done<never>>;
 }
 

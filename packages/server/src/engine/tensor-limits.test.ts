@@ -13,7 +13,7 @@ import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { serve } from "../host/serve.ts";
 
-/** A world whose actions can be as large as an agent likes. */
+/** A world whose actions can have any size. */
 const wide = defineWorld({
   name: "wide",
   actions: { row: t.int32([-1]), text: t.string(), any: t.proto([-1]) },
@@ -21,7 +21,7 @@ const wide = defineWorld({
   create: () => ({ step() {}, observe: {} }),
 });
 
-/** What an action is answered with: "code: message", or the kind of the answer. */
+/** Result of an action: "code: message", or the kind of the response. */
 async function answerTo(peer: Peer, name: string, tensor: UidTensor["tensor"]): Promise<string> {
   const uid = peer.actions?.byName.get(name)?.uid ?? 0;
   const value = { actions: [{ uid, tensor }], requestedObservations: [] };

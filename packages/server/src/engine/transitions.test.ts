@@ -5,16 +5,18 @@ import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.t
 import { tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId } from "../definition/agent.ts";
+import { optional } from "../definition/settings.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** A world that shows what it was told last; an agent that goes up ends its own sequence. */
+/** A world that shows its last call; an agent that goes up ends its own sequence. */
 function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
   return defineWorld({
     name: "heard",
     clock: freeRunning(),
     actions: { up: t.bool() },
     observations: { last: t.string() },
+    resetSettings: { size: optional(t.int32()) },
     create() {
       let last = "nothing";
       const over = new Set<AgentId>();
@@ -24,6 +26,15 @@ function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
         },
         leave: (agent) => {
           last = `leave ${agent}`;
+        },
+        enter: (agent) => {
+          last = `enter ${agent}`;
+        },
+        exit: (agent) => {
+          last = `exit ${agent}`;
+        },
+        reset: (agent) => {
+          last = `reset ${agent}`;
         },
         step: (actions) => {
           for (const [agent, { up }] of actions) {
@@ -47,29 +58,24 @@ async function playing(world = heard()) {
   const server = createEnvironmentServer({ worlds: [world] });
   const host = connectPeer(server);
   const name = await host.createWorld();
-  const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
-  await Promise.all([one.step(), two.step()]);
-  return { server, host, name, one, two };
+  const [one, two, three] = (await joinedPeers(server, name, 3)) as [Peer, Peer, Peer];
+  await Promise.all([one.step(), two.step(), three.step()]);
+  return { server, host, name, one, two, three };
 }
 
 describe("behaviour 61: an end that its agent has not received shows the world as it was then", () => {
-  it.each([
-    [
-      "joins",
-      async (server: Parameters<typeof joinedPeers>[0], name: string) => {
-        await joinedPeers(server, name, 1);
-      },
-    ],
-    [
-      "leaves",
-      async (_server: unknown, _name: string, one: Peer) => {
-        await one.leave();
-      },
-    ],
-  ] as const)("although another agent %s meanwhile", async (_what, change) => {
-    const { server, name, one, two } = await playing();
+  it.each<[string, (scene: Awaited<ReturnType<typeof playing>>) => Promise<unknown>]>([
+    ["joins", ({ server, name }) => joinedPeers(server, name, 1)],
+    ["leaves", ({ one }) => one.leave()],
+    ["enters", ({ one }) => one.step()],
+    ["steps", ({ three }) => three.step()],
+    ["is reset", ({ three }) => three.reset()],
+    ["changes its settings", ({ one }) => one.reset({ size: 3 })],
+  ])("although another agent %s meanwhile", async (_what, change) => {
+    const scene = await playing();
+    const { one, two } = scene;
     expect((await one.step({ up: true })).state).toBe("TERMINATED");
-    await change(server, name, one);
+    await change(scene);
     expect(await two.step()).toEqual({ state: "TERMINATED", observations: { last: "step 1" } });
   });
 });

@@ -28,8 +28,8 @@ function countsOf(state: Readonly<WorldState>): WorldCounts {
 }
 
 /**
- * A world that agents share: its engine behind a turnstile, which lets one transition run at a time.
- * A fault in a transition ends this world alone (behaviour 24).
+ * A world that agents share: its engine behind a turnstile, which lets one transition run at a
+ * time. A fault in a transition ends only this world (behaviour 24).
  */
 export class WorldHost implements JoinedWorld {
   readonly name: string;
@@ -102,7 +102,7 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.join(settings, onLeft, joined, key));
   }
 
-  /** True if an agent has the seat of a key, or may come back to it. */
+  /** Returns true if an agent has the seat of a key, or may come back to it. */
   hasSeat(key: string): boolean {
     return this.#engine.hasSeat(key);
   }
@@ -119,7 +119,7 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.leaveIfWaiting(seat));
   }
 
-  /** Without a closure where the turnstile is free: most steps are. */
+  /** Without a closure if the turnstile is free, as it is for most steps. */
   step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void {
     if (!this.#turnstile.tryEnter()) {
       const owned = ownedStep(request);

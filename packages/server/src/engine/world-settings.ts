@@ -9,29 +9,32 @@ import { SeatSpecs } from "./seat-specs.ts";
 /** The values of settings, by name. */
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** What the settings of a world are made with. */
+/** Options of WorldSettings. */
 export interface WorldSettingsOptions {
   readonly definition: UntypedWorldDefinition;
   /** Settings of the create. */
   readonly settings: PackedSettings;
-  /** Makes the seed of a world without a setting `seed`. */
+  /** Returns the seed of a world without a setting `seed`. */
   readonly randomSeed: () => bigint;
   /** Takes precedence over the setting `seed`. */
   readonly seed?: bigint | undefined;
   readonly limits: { readonly maxElements: number };
 }
 
-/** The settings of a world's create, with the changes by its resets, and what is made of them. */
+/**
+ * The settings of a world's create with the changes of its resets, and the values derived from
+ * them.
+ */
 export class WorldSettings {
   values: Settings;
   readonly #source: Reseedable;
   readonly counts: { readonly min: number; readonly max: number };
-  /** The author's `agents.max`; undefined where the default holds. */
+  /** The author's `agents.max`; undefined if the default applies. */
   readonly declaredMax: number | undefined;
   readonly #definition: UntypedWorldDefinition;
   readonly #maxElements: number;
   #fixedSpecs: SeatSpecs | undefined;
-  /** True if the random source has been seeded anew since a sequence last began. */
+  /** True if the random source was reseeded since a sequence last began. */
   isReseeded = false;
 
   /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */

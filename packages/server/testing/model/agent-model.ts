@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Answer, type ObservationName, observationNames, type Request } from "./requests.ts";
 
-/** Who asked, and is told. */
+/** The sender of a request, which receives its answer. */
 export interface Asker {
   answer(answer: Answer): void;
 }
 
-/** What an agent does in one tick. */
+/** Actions of an agent in one tick. */
 export interface Actions {
   readonly add?: number;
   readonly sleep?: number;
@@ -18,39 +18,39 @@ export interface OutstandingStep {
   readonly requested: readonly ObservationName[];
 }
 
-/** What an agent saw, or must still see, at some moment. */
+/** Observations of an agent at some moment, delivered or not. */
 export type Observations = Extract<Answer, { kind: "step" }>["observations"];
 
-/** The end of a sequence that an agent must still be told. */
+/** The undelivered end of a sequence. */
 export interface UntoldEnd {
   readonly state: "TERMINATED" | "INTERRUPTED";
   readonly observations: Observations;
 }
 
-/** One agent in a world, as the promises speak of it. */
+/** One agent in a world, as the behaviours describe it. */
 export class AgentModel {
   readonly id: number;
   asker: Asker;
-  /** A join with the same key takes its seat again. */
+  /** A join with the same key resumes its seat. */
   readonly key: string | undefined;
-  /** Ends the time for which its seat is held; set while it is. */
+  /** Cancels the timer of its held seat; set while it is held. */
   cancelHold: (() => void) | undefined;
   width: number;
-  /** Whether it was told RUNNING last. */
+  /** True if its last response was RUNNING. */
   running = false;
-  /** Whether it takes part in the sequence that the world is in. */
+  /** True while it takes part in the world's sequence. */
   playing = false;
   /** True once its first step in this sequence has arrived. */
   entered = false;
   /** True once it has been in a sequence: in real time the next one begins with it. */
   takesPart = false;
   step: OutstandingStep | undefined;
-  /** Whether its reset is outstanding. */
+  /** True while its reset is outstanding. */
   resetting = false;
   untold: UntoldEnd | undefined;
-  /** Whether the others do not wait for it. */
+  /** True if the others do not wait for it. */
   outside = false;
-  /** What was rewarded since it was last answered. */
+  /** Sum of rewards since its last response. */
   reward = 0;
   last: Actions | undefined;
 
@@ -61,17 +61,17 @@ export class AgentModel {
     this.width = width;
   }
 
-  /** Whether its first step is outstanding and waits for a sequence. */
+  /** True while its first step is outstanding and waits for a sequence. */
   get opening(): boolean {
     return this.step !== undefined && !this.playing;
   }
 
-  /** Whether nothing is outstanding, and it is in no sequence. */
+  /** True if it is in no sequence and has no outstanding request. */
   get idle(): boolean {
     return this.step === undefined && !this.playing && !this.resetting;
   }
 
-  /** It is answered, which starts a new sum of rewards. */
+  /** Answers its step, and resets the sum of rewards. */
   answerStep(state: "RUNNING" | "TERMINATED" | "INTERRUPTED", all: Observations): void {
     const requested = this.step?.requested ?? [];
     this.step = undefined;
@@ -85,7 +85,7 @@ export class AgentModel {
     this.asker.answer({ kind: "reset", width: this.width });
   }
 
-  /** Whatever it was in or owed is behind it: its next step is a first one. */
+  /** Discards its sequence and any undelivered end: its next step is a first one. */
   startAnew(): void {
     this.playing = false;
     this.running = false;
@@ -100,7 +100,7 @@ function pick(all: Observations, requested: readonly ObservationName[]): Observa
   );
 }
 
-/** What a step is, when nothing is wrong with it. */
+/** Returns the outstanding step of a valid request. */
 export function outstanding(request: Extract<Request, { kind: "step" }>): OutstandingStep {
   const { action, sleep, requested } = request;
   const add = typeof action === "number" ? { add: action } : {};

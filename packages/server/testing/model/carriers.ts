@@ -9,17 +9,20 @@ import {
 } from "@dm-env-rpc/transport";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
 
-/** What carries the streams of a model's run. */
+/** Carrier of the streams in a model's run. */
 export interface Carrier extends AsyncDisposable {
   connect(): Promise<ClientStream>;
-  /** Lets everything happen that can happen without time passing; `done` says when all that must has. */
+  /**
+   * Runs everything that can run without time passing; `done` returns true once all required work
+   * has finished.
+   */
   settle(done: () => boolean): Promise<void>;
 }
 
 /**
- * Streams in memory whose every task runs when it is told to.
+ * Streams in memory whose tasks run on demand.
  *
- * @param patient Whether promises are given their turns, as worlds need that answer with promises.
+ * @param patient True if promises also get their turns, as worlds that return promises require.
  */
 export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carrier {
   const tasks: (() => void)[] = [];
@@ -52,7 +55,7 @@ export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carr
   };
 }
 
-/** What was done at the client's side of a stream, and what the server has seen of it. */
+/** Events at the client's side of a stream, and those that the server has seen. */
 interface Progress {
   accepted: boolean;
   sent: number;
@@ -63,12 +66,12 @@ interface Progress {
   seenClose: boolean;
 }
 
-/** Whether the server has seen everything. */
+/** Returns true if the server has seen everything. */
 function upToDate({ sent, seen, ended, seenEnd, aborted, seenClose }: Progress): boolean {
   return seenClose || (!aborted && sent === seen && ended === seenEnd);
 }
 
-/** How long the network may take, in milliseconds. */
+/** Time limit of the network, in milliseconds. */
 const networkMs = 5000;
 
 /** Streams over HTTP/2, each on a connection of its own. */
@@ -98,7 +101,7 @@ export async function http2Carrier(server: EnvironmentServer): Promise<Carrier> 
       all.push(progress);
       const metadata = { place: String(all.length - 1) };
       const stream = await openStream(listener.url, { metadata });
-      // A stream that is dropped before the server has heard of it never was.
+      // A stream that is dropped before the server has seen it never existed.
       while (!progress.accepted) {
         await setImmediate();
       }

@@ -3,38 +3,44 @@ import type { MissedDeadlinePolicy } from "../../src/definition/clock.ts";
 import type { Actions, AgentModel } from "./agent-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 
-/** What a clock's model sees of the world. */
+/** The world as a clock's model sees it. */
 export interface Sequenced {
   readonly alarm: Alarm;
   readonly open: boolean;
   readonly blocked: boolean;
   /** The agents of the sequence in the order in which they joined. */
   readonly playing: readonly AgentModel[];
-  /** What the world refuses now is left out. */
+  /** Advances the world by a tick, without actions that it now refuses. */
   tick(actions: ReadonlyMap<AgentModel, Actions>): void;
-  /** Answers the step of an agent with an error if the world refuses it now; whether it does. */
+  /**
+   * Answers the step of an agent with an error if the world now refuses it; returns true if it
+   * does.
+   */
   refused(agent: AgentModel): boolean;
   answer(agent: AgentModel): void;
   evict(agent: AgentModel): void;
-  /** Does whatever is due now. */
+  /** Does everything that is due now. */
   progress(): void;
 }
 
-/** When a world advances and who is answered, told simply. */
+/** A simple model of when a world advances and which steps are answered. */
 export interface ClockModel {
-  /** Whether the world runs on without its agents. */
+  /** True if the world advances without its agents. */
   readonly isContinuous: boolean;
-  /** What would be in force after a step; undefined if it changes nothing. Only in real time more than the step's own. */
+  /**
+   * Returns the actions in force after a step; undefined if it changes none. Only in real time more
+   * than the step's own.
+   */
   inForceWith?(agent: AgentModel, given: Actions): Actions | undefined;
   opened(): void;
   entered(agent: AgentModel): void;
   stepped(agent: AgentModel): void;
-  /** The step of an agent was taken back. */
+  /** Called when the step of an agent was withdrawn. */
   withdrawn?(agent: AgentModel): void;
   ticked(): void;
-  /** Does one thing that is due; whether there was one. */
+  /** Does one thing that is due; returns true if there was one. */
   progress(): boolean;
-  /** Everything that is due was done. */
+  /** Called when everything that was due is done. */
   settled(): void;
   closed(): void;
 }
@@ -82,7 +88,7 @@ function answerWaiting(world: Sequenced): void {
   }
 }
 
-/** The step that it gave; else, where the policy says so, the last one over again. */
+/** Adds the agent's step; without one, if the policy is to repeat, its last one. */
 function take(agent: AgentModel, repeat: boolean, actions: Map<AgentModel, Actions>): void {
   if (agent.step !== undefined) {
     agent.last = agent.step.actions;
@@ -202,7 +208,7 @@ function turnsModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel 
 }
 
 function wakeUpModel({ deadlineMs, policy }: Slow, world: Sequenced): ClockModel {
-  /** How many ticks each sleeping agent sleeps on. */
+  /** Remaining ticks of each sleeping agent. */
   const asleep = new Map<AgentModel, number>();
   const fresh = new Set<AgentModel>();
   const sleep = (agent: AgentModel, actions: Actions | undefined): void => {

@@ -84,7 +84,7 @@ function stepFields({ action, sleep, requested }: Extract<Request, { kind: "step
   return { actions, requestedObservations };
 }
 
-/** A response as the model speaks of it. */
+/** Converts a response to the model's terms. */
 export function toAnswer(response: ProcessResponse): Answer {
   switch (response.case) {
     case "error":

@@ -14,7 +14,10 @@ type WithPlace<R> = R extends { readonly world: unknown }
   ? Omit<R, "world"> & { readonly world: number }
   : R;
 
-/** A request that names its world by its place among those that were created; one past the last is none. */
+/**
+ * A request that refers to its world by an index of the created ones; an index past the last refers
+ * to no world.
+ */
 export type Draft = WithPlace<Request>;
 
 /** One thing that happens to a server. */
@@ -23,21 +26,21 @@ export type Operation =
   | { readonly do: "drop" | "half-close"; readonly connection: number }
   | { readonly do: "pass"; readonly ms: number };
 
-/** A run of a server: what its worlds are like, and what happens. */
+/** A run of a server: the options of its worlds, and the operations. */
 export interface Scenario {
   readonly policies: Policies;
   readonly settings: CreateSettings;
-  /** How many agents join the first world before anything else happens. */
+  /** Agents that join the first world before the operations. */
   readonly agents: number;
   readonly operations: readonly Operation[];
-  /** What goes wrong in the author's code, if anything. */
+  /** Failure of the author's code, if any. */
   readonly mishap?: Mishap;
 }
 
-/** How many connections there are at a time. */
+/** Number of connections at a time. */
 export const connectionCount = 4;
 
-/** Keys of seats; the agents that join before everything else have one each. */
+/** Keys of seats; the agents that join before the operations have one each. */
 export const seatKeys = ["key-of-the-first-seat", "key-of-the-second-seat"] as const;
 
 const settings: fc.Arbitrary<CreateSettings> = fc.record({
@@ -189,7 +192,7 @@ export function scenarios(kind: ClockOptions["kind"], maxLength = 60): fc.Arbitr
   });
 }
 
-/** What may go wrong in the author's code. */
+/** Failures of the author's code. */
 export const mishaps: fc.Arbitrary<Mishap> = fc.record({
   call: fc.constantFrom("create" as const, "join" as const, "start" as const, "step" as const),
   number: fc.integer({ min: 1, max: 6 }),

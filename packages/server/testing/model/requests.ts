@@ -3,7 +3,7 @@
 /** The observations of the world under test, and what they are. */
 export const observationNames = ["total", "tick", "sequence", "row", "reward"] as const;
 
-/** What an agent may see, by name. */
+/** Name of an observation. */
 export type ObservationName = (typeof observationNames)[number];
 
 /** A world as a request names it. */
@@ -21,17 +21,19 @@ export interface CreateSettings {
   readonly max_agents: number;
 }
 
-/** What a step does: an amount to add, nothing, or something that is wrong. */
+/** Action of a step: an amount to add, nothing, or an invalid one. */
 export type StepAction = number | "none" | "out-of-range" | "unknown";
 
-/** A request of one connection, right or wrong; `world` is undefined for one that was never created. */
+/**
+ * A request of one connection, valid or not; `world` is undefined for one that was never created.
+ */
 export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "create"; readonly settings: CreateSettings | "bad" }
   | {
       readonly kind: "join";
       readonly world: W | undefined;
       readonly width: number | "bad";
-      /** Of the seat, which a join with the same key takes again. */
+      /** Key of the seat, which a join with the same key resumes. */
       readonly key: string | undefined;
     }
   | {
@@ -50,7 +52,7 @@ export type Request<W extends NamedWorld = NamedWorld> =
   | { readonly kind: "destroy"; readonly world: W | undefined }
   | { readonly kind: "nothing" };
 
-/** The codes of google.rpc.Status that the model speaks of. */
+/** The codes of google.rpc.Status that the model uses. */
 export const codes = {
   cancelled: 1,
   invalidArgument: 3,
@@ -62,7 +64,7 @@ export const codes = {
   internal: 13,
 } as const;
 
-/** What a request must be answered with. */
+/** Expected answer to a request. */
 export type Answer =
   | { readonly kind: "error"; readonly code: number }
   | { readonly kind: "createWorld" | "resetWorld" | "leaveWorld" | "destroyWorld" }

@@ -61,21 +61,21 @@ interface Link {
   readonly model: ConnectionModel;
   readonly stream: ClientStream;
   readonly received: ProcessResponse[];
-  /** How many answers were compared. */
+  /** Number of compared answers. */
   compared: number;
   closed: boolean;
 }
 
-/** What a model is run against. */
+/** System under test. */
 export interface Subject {
   readonly server: EnvironmentServer;
   readonly carrier: Carrier;
   readonly time: ManualTime;
-  /** What the author's code was called with, world by world. */
+  /** Calls of the author's code, world by world. */
   readonly logs: readonly (readonly string[])[];
   /**
-   * Whether a connection asks nothing more while it waits for an answer. What else it asks
-   * is taken in an order that depends on how long the calls of the author's code take.
+   * True if a connection sends one request at a time. The order in which several are processed
+   * would depend on the duration of author calls.
    */
   readonly oneByOne: boolean;
 }
@@ -134,7 +134,7 @@ class Run {
     }
   }
 
-  /** Everybody steps for a while, then all go, and nothing is left. */
+  /** All agents step for a while, then leave, and nothing remains. */
   async finish(): Promise<void> {
     for (let round = 0; round < 8; round++) {
       await this.#everybodySteps();

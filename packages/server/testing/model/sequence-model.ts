@@ -17,10 +17,12 @@ export interface SequenceHost {
   progress(): void;
 }
 
-/** One sequence after another: who is in it, what the clock makes of it, and how it ends for each agent. */
+/**
+ * Successive sequences of a world: the agents in them, the clock's decisions, and each agent's end.
+ */
 export class SequenceModel implements Sequenced {
   open = false;
-  /** Whether there has been one. */
+  /** True once a sequence has begun. */
   everOpened = false;
   readonly clock: ClockModel;
   readonly #host: SequenceHost;
@@ -52,12 +54,12 @@ export class SequenceModel implements Sequenced {
     this.#host.progress();
   }
 
-  /** The total with which the next one begins. */
+  /** Sets the total with which the next sequence begins. */
   startAt(total: number): void {
     this.#tally.startAt = total;
   }
 
-  /** The agents that the next one begins with: in real time also those that go on. */
+  /** The agents that the next sequence begins with: in real time also those that continue. */
   get members(): readonly AgentModel[] {
     const goesOn = (agent: AgentModel): boolean =>
       this.clock.isContinuous && agent.takesPart && agent.idle;
@@ -78,7 +80,7 @@ export class SequenceModel implements Sequenced {
     this.clock.opened();
   }
 
-  /** An agent comes while it runs. */
+  /** An agent enters a running sequence. */
   enter(agent: AgentModel): void {
     this.#host.log(`enter ${agent.id}`);
     this.#tally.enter(agent);
@@ -86,7 +88,7 @@ export class SequenceModel implements Sequenced {
     this.clock.entered(agent);
   }
 
-  /** Whether the author's code refuses a step that arrives. */
+  /** Returns true if the author's code refuses an arriving step. */
   refusesStep(agent: AgentModel, given: Actions): boolean {
     const { clock } = this;
     const actions = clock.inForceWith ? clock.inForceWith(agent, given) : given;
@@ -145,7 +147,7 @@ export class SequenceModel implements Sequenced {
     agent.untold = { state, observations: this.#tally.observe(agent) };
   }
 
-  /** Cuts it short; who waits to be told RUNNING waits on, for the next one. */
+  /** Cuts the sequence short; agents that wait for RUNNING keep waiting for the next one. */
   interrupt(): void {
     for (const agent of this.playing) {
       if (agent.running) {
@@ -159,7 +161,7 @@ export class SequenceModel implements Sequenced {
     }
   }
 
-  /** It is over; resets that waited for that are answered. */
+  /** Ends the sequence, and answers resets that waited for it. */
   close(): void {
     this.vanish();
     for (const agent of this.#host.agents) {
@@ -169,7 +171,7 @@ export class SequenceModel implements Sequenced {
     }
   }
 
-  /** It is gone with its world. */
+  /** Drops the sequence, because its world is gone. */
   vanish(): void {
     this.open = false;
     this.clock.closed();

@@ -16,11 +16,11 @@ export class ConnectionModel implements Asker {
   /** Requests that came and were not taken. */
   readonly queue: ModelRequest[] = [];
   busy = false;
-  /** Whether requests are being taken just now. */
+  /** True while requests are being processed. */
   taking = false;
-  /** Whether the peer has ended its side. */
+  /** True if the peer has ended its side. */
   ended = false;
-  /** Whether the stream is gone. */
+  /** True if the stream is gone. */
   closed = false;
   world: WorldModel | undefined;
   agent: AgentModel | undefined;
@@ -53,11 +53,11 @@ export class ConnectionModel implements Asker {
   }
 }
 
-/** What the promises say about a server with several connections. */
+/** A model of the promised behaviours of a server with several connections. */
 export class ServerModel {
   readonly timers: Timers = new Timers();
   readonly worlds: WorldModel[] = [];
-  /** What each world was told. */
+  /** Calls of each world. */
   readonly logs: string[][] = [];
   readonly #policies: Policies;
   readonly #surroundings: Surroundings;

@@ -2,7 +2,7 @@
 import type { Actions, AgentModel, Observations } from "./agent-model.ts";
 import type { CreateSettings } from "./requests.ts";
 
-/** What the author's code under test does, which is next to nothing. */
+/** A model of the author's code under test, which does little. */
 export class TallyModel {
   /** The total with which the next sequence begins. */
   startAt: number;
@@ -28,7 +28,7 @@ export class TallyModel {
     this.#finished.delete(agent);
   }
 
-  /** Whether the author's code refuses what an agent would do now. */
+  /** Returns true if the author's code refuses an agent's actions now. */
   refuses({ add }: Actions): boolean {
     return add === 366 && this.#total % 2 !== 0;
   }

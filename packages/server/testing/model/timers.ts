@@ -5,15 +5,19 @@ interface Timer {
   readonly due: () => void;
 }
 
-/** Something that calls back later. */
+/** A timer. */
 export interface Alarm {
   /** Milliseconds since the model began. */
   readonly now: number;
-  /** Calls back once, `delayMs` from now; the result cancels it. */
+  /**
+   * Calls back once, `delayMs` from now.
+   *
+   * @returns A function that cancels it.
+   */
   after(delayMs: number, due: () => void): () => void;
 }
 
-/** The moments that the model waits for. */
+/** The pending timers of the model. */
 export class Timers implements Alarm {
   now = 0;
   #timers: Timer[] = [];
@@ -22,7 +26,7 @@ export class Timers implements Alarm {
     return this.#timers.length;
   }
 
-  /** When the next one comes. */
+  /** Time of the next timer. */
   get due(): number | undefined {
     return this.count === 0 ? undefined : Math.min(...this.#timers.map(({ at }) => at));
   }
@@ -35,7 +39,7 @@ export class Timers implements Alarm {
     };
   }
 
-  /** Moves on to the next moment, `end` at the latest; whether there was one. */
+  /** Advances to the next timer, at most to `end`; returns true if there was one. */
   next(end: number): boolean {
     const [first] = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
     if (first === undefined) {
@@ -49,7 +53,7 @@ export class Timers implements Alarm {
   }
 }
 
-/** A deadline that runs for as long as a condition holds, from the moment that it came to hold. */
+/** A deadline that runs while a condition holds, from the moment it starts to hold. */
 export class Deadline {
   readonly #alarm: Alarm;
   readonly #delayMs: number | undefined;

@@ -3,10 +3,10 @@ import type { Fate, Oracle, PatientCall } from "../patient.ts";
 import { codes } from "./requests.ts";
 import type { Alarm } from "./timers.ts";
 
-/** How long a call of the author's code may take, in milliseconds. */
+/** Time limit of an author call, in milliseconds. */
 export const callMs = 2017;
 
-/** A call of the author's code went wrong, or never comes back. */
+/** An author call failed, or never settles. */
 class Broken {
   readonly fate: Fate;
 
@@ -17,18 +17,18 @@ class Broken {
 
 interface Turn {
   operation: () => void;
-  /** Answers whoever asked when the world ends before the turn is over. */
+  /** Answers the caller if the world ends before the turn is over. */
   ended: ((code: number) => void) | undefined;
 }
 
-/** What is asked of a world is done one thing at a time, in the order in which it was asked. */
+/** Runs the operations of a world one at a time, in the order of the calls. */
 export class Turns implements Alarm {
   readonly #alarm: Alarm;
   readonly #oracle: Oracle;
   readonly #fail: (code: number) => void;
   readonly #waiting: Turn[] = [];
 
-  /** @param fail Told that the world is broken, and the code of the reason. */
+  /** @param fail Called when the world fails, with the code of the error. */
   constructor(alarm: Alarm, oracle: Oracle, fail: (code: number) => void) {
     this.#alarm = alarm;
     this.#oracle = oracle;
@@ -39,7 +39,7 @@ export class Turns implements Alarm {
     return this.#alarm.now;
   }
 
-  /** @param ended Answers whoever asked when the world ends first; without it the turn still comes. */
+  /** @param ended Answers the caller if the world ends first; without it the turn still runs. */
   take(operation: () => void, ended?: (code: number) => void): void {
     this.#waiting.push({ operation, ended });
     if (this.#waiting.length === 1) {
@@ -47,7 +47,7 @@ export class Turns implements Alarm {
     }
   }
 
-  /** The world has ended: those who wait for a turn are told at once. */
+  /** Ends the world: waiting callers are answered at once. */
   abandon(code: number): void {
     for (const turn of this.#waiting.slice(1)) {
       this.#abandon(turn, code);
@@ -93,7 +93,7 @@ export class Turns implements Alarm {
     }
   }
 
-  /** The author's code is called; what comes after it in a turn comes only if that goes well. */
+  /** Makes an author call; the turn continues only if that succeeds. */
   call(call: PatientCall): void {
     const fate = this.#oracle(call);
     if (fate !== "succeeds") {
@@ -101,7 +101,7 @@ export class Turns implements Alarm {
     }
   }
 
-  /** Calls back in a turn of its own, unless that was cancelled before the turn came. */
+  /** Calls back in a turn of its own, unless it was cancelled before. */
   after(delayMs: number, due: () => void): () => void {
     let cancelled = false;
     const cancel = this.#alarm.after(delayMs, () =>

@@ -11,22 +11,22 @@ import { WorldResetModel } from "./world-reset-model.ts";
 type Step = Extract<Request, { kind: "step" }>;
 type WorldStart = number | "none" | "bad";
 
-/** What a world shares with the others on its server. */
+/** Shared state of the worlds of a server. */
 export interface Surroundings {
   readonly alarm: Alarm;
-  /** Makes the oracle of one more world. */
+  /** Creates the oracle of another world. */
   readonly openOracle: () => Oracle;
-  /** Where a world notes what it is told. */
+  /** Opens the log of a world's calls. */
   readonly openLog: () => (event: string) => void;
-  /** Told that an agent has no place any more, and the code of the reason. */
+  /** Called when an agent is removed, with the code of the error. */
   readonly onDismissed: (agent: AgentModel, code: number) => void;
 }
 
-/** What the promises say about one world, told as simply as can be. */
+/** The simplest model of the promised behaviours of one world. */
 export class WorldModel implements SequenceHost {
-  /** As the server called it; learnt from its answer. */
+  /** Name from the server's response. */
   name: string | undefined;
-  /** Why it is there no more. */
+  /** Code of the error once the world is gone. */
   gone: number | undefined;
   readonly policies: Policies;
   readonly settings: CreateSettings;
@@ -72,23 +72,23 @@ export class WorldModel implements SequenceHost {
     return this.#vacancies > 0 || (waits && this.agents.some(({ cancelHold }) => cancelHold));
   }
 
-  /** Whether its agents must wait for somebody who is not there. */
+  /** True while its agents must wait for an agent that is absent. */
   get stuck(): boolean {
     const enough = this.#sequence.everOpened || this.agents.length >= this.settings.min_agents;
     return this.blocked || !enough;
   }
 
-  /** Does one thing at a time, in the order in which they were asked. */
+  /** Runs one operation at a time, in the order of the calls. */
   turn(operation: () => void, ended?: (code: number) => void): void {
     this.#turns.take(operation, ended);
   }
 
-  /** The author's code is called. */
+  /** Makes an author call. */
   call(operation: "start" | "step"): void {
     this.#turns.call(operation);
   }
 
-  /** The author's world is made; whoever asked is told. */
+  /** Creates the author's world, and answers the caller. */
   create(asker: Asker): void {
     const make = (): void => {
       this.#turns.call("create");
@@ -252,7 +252,7 @@ export class WorldModel implements SequenceHost {
     this.progress();
   }
 
-  /** What was outstanding is undone: its next step is a first one. */
+  /** Withdraws the outstanding step: the agent's next step is a first one. */
   #withdraw(agent: AgentModel): void {
     if (agent.step !== undefined && agent.playing) {
       agent.step = undefined;
@@ -288,7 +288,10 @@ export class WorldModel implements SequenceHost {
     }
   }
 
-  /** An agent leaves; `done` once that is over, but for the end of a world which waits for it. */
+  /**
+   * An agent leaves; `done` is called once that is over, except for the end of a world that waits
+   * for it.
+   */
   leave(agent: AgentModel, done: () => void): void {
     if (!this.agents.includes(agent)) {
       done();
@@ -316,7 +319,9 @@ export class WorldModel implements SequenceHost {
     }
   }
 
-  /** Lets out an agent whose request waits for others, `left` before anything that follows from it. */
+  /**
+   * Removes an agent whose request waits for others; `left` is called before anything that follows.
+   */
   letOut(agent: AgentModel, left: () => void): void {
     if (agent.step === undefined && !agent.resetting) {
       return;
@@ -330,7 +335,7 @@ export class WorldModel implements SequenceHost {
     agent.asker.answer({ kind: "error", code: codes.cancelled });
   }
 
-  /** Takes out an agent that was too slow. */
+  /** Removes an agent that was too slow. */
   evict(agent: AgentModel): void {
     this.#dismiss(agent, codes.deadlineExceeded);
     this.leave(agent, () => {});

@@ -2,9 +2,12 @@
 import type { AgentModel, Asker } from "./agent-model.ts";
 import { type Alarm, Deadline } from "./timers.ts";
 
-/** A reset of the world, which waits until its agents were told that their sequence is over, or for a time. */
+/**
+ * A reset of the world, which waits until its agents have received the end of their sequence, or
+ * for its deadline.
+ */
 export class WorldResetModel {
-  /** The total with which the next sequence begins, where a caller asked for one. */
+  /** The total with which the next sequence begins, if a caller set one. */
   start: number | undefined;
   readonly #untold: Set<AgentModel>;
   readonly #callers: Asker[] = [];
@@ -22,23 +25,23 @@ export class WorldResetModel {
     this.#deadline.holds(true);
   }
 
-  /** Whether it waits for nobody any more. */
+  /** True once it waits for no agent. */
   get due(): boolean {
     return this.#untold.size === 0;
   }
 
-  /** Somebody asks for it, or for the same once more. */
+  /** A caller requests the reset, or the same one again. */
   ask(caller: Asker, start: number | undefined): void {
     this.#callers.push(caller);
     this.start = start ?? this.start;
   }
 
-  /** It need not wait for this agent any more. */
+  /** Stops waiting for an agent. */
   told(agent: AgentModel): void {
     this.#untold.delete(agent);
   }
 
-  /** It is done, or the world is gone: whoever asked is told. */
+  /** Answers all callers: the reset is done, or the world is gone. */
   end(answer: Parameters<Asker["answer"]>[0]): void {
     this.#deadline.stop();
     for (const caller of this.#callers) {

@@ -17,7 +17,7 @@ import type { SlotSettings } from "./slot-settings.ts";
 
 type Values = SettingValues<SettingSpecs>;
 
-/** What a batch that is simulated in arrays is made from. */
+/** Options of a batch that is simulated in arrays. */
 export interface ArrayBatchOptions {
   readonly size: number;
   readonly actions: Specs;
