@@ -5,6 +5,7 @@ import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lockstep } from "../clocks/lockstep.ts";
+import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
@@ -221,9 +222,10 @@ describe("the engine", () => {
         const table = tableOf(3, definition);
         const busy = new Set<number>();
         for (const { kind, agent } of played) {
-          const { moves } = table.world.state;
+          const { moves, missedDeadlines } = table.world.state;
           play(table, kind, agent, busy);
           expect(table.world.state.moves).toBeGreaterThanOrEqual(moves);
+          expect(table.world.state.missedDeadlines).toBeGreaterThanOrEqual(missedDeadlines);
           checkCounters(table.world.state);
           for (const answers of table.answers) {
             expect(answers.length).toBeLessThanOrEqual(1);
@@ -304,6 +306,28 @@ describe("the engine", () => {
     });
     expect(statesOf(slept)).toEqual(["step"]);
     expect(ticks).toBe(20_000);
+  });
+
+  it("behaviour 66: counts the ticks that it could not keep, until it is destroyed, which stops its clock", () => {
+    const destroyed: string[] = [];
+    const table: Table = tableOf(1, {
+      clock: realtime({ ticksPerSecond: 10 }),
+      create: () => ({
+        step: () => table.time.advance(250),
+        observe: { tick: () => 0, reward: () => 0 },
+        destroy: () => void destroyed.push("destroyed"),
+      }),
+    } as never);
+    table.step(0);
+    table.time.advance(100);
+    expect(table.world.state).toMatchObject({ ticks: 1, missedTicks: 1 });
+    table.world.destroyNow();
+    table.world.destroyNow();
+    expect(table.time.timers).toBe(0);
+    expect(table.events.filter(({ kind }) => kind === "gone")).toEqual([
+      { kind: "gone", end: "destroyed" },
+    ]);
+    expect(destroyed).toEqual(["destroyed"]);
   });
 
   it("behaviour 42: resets the world for a caller whose agent has left", () => {

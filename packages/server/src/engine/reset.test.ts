@@ -272,6 +272,29 @@ describe("a reset of the world", () => {
     await waiting;
   });
 
+  it("behaviour 43: begins at its deadline with those whose first steps have waited for it", async () => {
+    const { one, two, host, world, time } = await running(3);
+    const reset = host.resetWorld(world, { start: 30 });
+    await Promise.all([one.step(), two.step()]);
+    const begun = Promise.all([one.step(), two.step()]);
+    expect(await isBlocked(begun)).toBe(true);
+    time.advance(10_000);
+    await reset;
+    expect((await begun).map(({ observations }) => observations["total"])).toEqual([30, 30]);
+  });
+
+  it("behaviour 43: no later sequence waits for a straggler that has learned of it and not stepped since", async () => {
+    const { one, two, host, world, time } = await running(2);
+    const reset = host.resetWorld(world);
+    await one.step();
+    time.advance(10_000);
+    await reset;
+    await one.step();
+    expect((await two.step()).state).toBe("INTERRUPTED");
+    expect((await one.step({ add: 100 })).state).toBe("TERMINATED");
+    expect((await one.step()).observations["sequence"]).toBe(3);
+  });
+
   it("behaviour 44: releases resets that wait, and steps that are blocked", async () => {
     const { one, two, three, host, world } = await running(3, { onReset: "wait" });
     const reset = one.reset();

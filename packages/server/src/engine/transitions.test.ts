@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
+import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId } from "../definition/agent.ts";
@@ -141,6 +142,22 @@ describe("behaviour 17: an observation without a function", () => {
 });
 
 describe("behaviour 30: a world that is drained", () => {
+  it("is destroyed at its deadline, whoever is still there", async () => {
+    const time = manualTime();
+    const worlds = [tally({ onDestroy: "drain", drainDeadlineMs: 1_000 })];
+    const server = createEnvironmentServer({ worlds, time });
+    const host = connectPeer(server);
+    const world = await host.createWorld();
+    const [one] = (await joinedPeers(server, world, 1)) as [Peer];
+    const destroyed = [host.destroyWorld(world), connectPeer(server).destroyWorld(world)];
+    await quiet();
+    time.advance(999);
+    expect(await isBlocked(Promise.race(destroyed))).toBe(true);
+    time.advance(1);
+    await Promise.all(destroyed);
+    await expect(one.step()).rejects.toThrow(/destroyed/);
+  });
+
   it("is destroyed when its last agent leaves, also from a step that waits for another", async () => {
     const server = createEnvironmentServer({ worlds: [tally({ onDestroy: "drain" })] });
     const host = connectPeer(server);
