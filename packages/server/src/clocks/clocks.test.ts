@@ -280,7 +280,21 @@ describe("realtime", () => {
     time.advance(300);
     await one.reset();
     expect(await one.step()).toMatchObject({ state: "RUNNING", observations: { sequence: 2 } });
-    expect(log).not.toContain("exit 1");
+    expect(log.filter((event) => /^(enter|exit)/.test(event))).toEqual([]);
+  });
+
+  it("behaviour 61: later sequences do not overwrite the end that an agent has not received", async () => {
+    const { one, time } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) }, 2);
+    await one.step();
+    time.advance(750);
+    expect(await one.step()).toMatchObject({
+      state: "TERMINATED",
+      observations: { sequence: 1, tick: 2 },
+    });
+    expect(await one.step()).toMatchObject({
+      state: "RUNNING",
+      observations: { sequence: 4, tick: 1 },
+    });
   });
 
   it("behaviour 65: an agent that does not know of a sequence is not told its end", async () => {

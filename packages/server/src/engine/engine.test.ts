@@ -162,6 +162,7 @@ const definitions = fc.record({
     lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" }),
     lockstep({ deadlineMs: 50, onMissedDeadline: "leave" }),
     turns({ deadlineMs: 50 }),
+    realtime({ ticksPerSecond: 30 }),
   ),
   onLeave: fc.constantFrom("continue" as const, "block" as const, "terminate" as const),
   onReset: fc.constantFrom("respawn" as const, "wait" as const),
@@ -306,6 +307,22 @@ describe("the engine", () => {
     });
     expect(statesOf(slept)).toEqual(["step"]);
     expect(ticks).toBe(20_000);
+  });
+
+  it("behaviour 37: an agent that is not waited for is not late again for the next sequence", () => {
+    const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" });
+    const table = tableOf(3, { clock });
+    const late = (): unknown[] =>
+      table.events.flatMap((event) => (event.kind === "deadline-missed" ? [event.agent] : []));
+    table.step(1);
+    table.time.advance(50);
+    expect(late()).toEqual([1, 3]);
+    table.step(2);
+    table.reset(1);
+    table.reset(2);
+    table.step(1);
+    table.time.advance(50);
+    expect(late()).toEqual([1, 3, 3]);
   });
 
   it("behaviour 66: counts the ticks that it could not keep, until it is destroyed, which stops its clock", () => {
