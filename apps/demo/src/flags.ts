@@ -17,7 +17,7 @@ export interface Flags extends Pace {
 /** The text that `--help` prints. */
 export const help = `A matchmaker, two gridworld servers and eight agents, four greedy and four random, that
 play over dm_env_rpc in this terminal and on a page, whose address is the first line.
-While the page is open, the agents play on.
+In a terminal, and while the page is open, the agents play on.
 
 usage: npm start -- [options]
 

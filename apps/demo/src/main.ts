@@ -80,10 +80,15 @@ async function main(): Promise<void> {
     const playing = play(matchmaker.address, flags, screen, ended.signal);
     const summary = await Promise.race([playing, lost]);
     process.stdout.write(`\n${summaryText(summary)}${returnsText(summary)}\n${next}`);
-    if (page.open && !ended.signal.aborted) {
-      screen.say("\nthe page is open: the agents play on until it is closed, or Ctrl-C");
+    const isTerminal = process.stdin.isTTY;
+    if ((isTerminal || page.open) && !ended.signal.aborted) {
+      screen.say(
+        isTerminal
+          ? `\nthe agents play on at ${page.url} until Ctrl-C`
+          : "\nthe page is open: the agents play on until it is closed, or Ctrl-C",
+      );
       const closed = new AbortController();
-      using _polling = poll(() => page.open || closed.abort());
+      using _polling = poll(() => isTerminal || page.open || closed.abort());
       const signal = AbortSignal.any([ended.signal, closed.signal]);
       await Promise.race([play(matchmaker.address, endless, screen, signal), lost]);
     }

@@ -5,7 +5,7 @@ import {
   type WatchWorldResponse,
   type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatNumber, nameOf } from "./format.ts";
 import { History } from "./history.ts";
 import { PlayPanel } from "./play/play-panel.tsx";
@@ -13,6 +13,7 @@ import { useSeat } from "./play/use-seat.ts";
 import { Plot } from "./plot.tsx";
 import type { Spectator } from "./spectator.ts";
 import { Status } from "./status.tsx";
+import { useSeries } from "./use-series.ts";
 import { useStream } from "./use-stream.ts";
 import { OwnObservations, View } from "./view.tsx";
 import { Fact, totalsOf } from "./worlds-page.tsx";
@@ -48,15 +49,7 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
   useEffect(() => {
     document.title = nameOf(name);
   }, [name]);
-  const { samples } = history.current;
-  const [times, steps, returns] = useMemo(
-    () => [
-      samples.map(({ timeMs }) => timeMs),
-      samples.map(({ stepsPerSecond }) => stepsPerSecond),
-      samples.map(({ meanReturn }) => meanReturn),
-    ],
-    [samples],
-  );
+  const { times, steps, returns } = useSeries(history.current);
   return (
     <>
       <header>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { WatchWorldsResponse, WorldSummary } from "@dm-env-rpc/protocol/spectator";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { addressOf, replayAddress } from "./app.tsx";
 import { formatNumber, nameOf } from "./format.ts";
 import { History, SharedTotals, type Totals } from "./history.ts";
 import { Plot } from "./plot.tsx";
 import type { Spectator } from "./spectator.ts";
 import { Status } from "./status.tsx";
+import { useSeries } from "./use-series.ts";
 import { useStream } from "./use-stream.ts";
 
 /** All worlds of a server. */
@@ -37,15 +38,7 @@ export function WorldsPage({ spectator }: { readonly spectator: Spectator }) {
   }, []);
   const worlds = latest?.worlds ?? [];
   const agents = worlds.reduce((sum, world) => sum + world.agents, 0);
-  const { samples } = all.current;
-  const [times, steps, returns] = useMemo(
-    () => [
-      samples.map(({ timeMs }) => timeMs),
-      samples.map(({ stepsPerSecond }) => stepsPerSecond),
-      samples.map(({ meanReturn }) => meanReturn),
-    ],
-    [samples],
-  );
+  const { times, steps, returns } = useSeries(all.current);
   return (
     <>
       <header>

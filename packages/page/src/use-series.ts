@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useMemo } from "preact/hooks";
+import type { History } from "./history.ts";
+
+/** Returns the series that plots of a history show: times, steps a second and mean returns. */
+export function useSeries({ samples }: History) {
+  return useMemo(
+    () => ({
+      times: samples.map(({ timeMs }) => timeMs),
+      steps: samples.map(({ stepsPerSecond }) => stepsPerSecond),
+      returns: samples.map(({ meanReturn }) => meanReturn),
+    }),
+    [samples],
+  );
+}
