@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { connectPeer, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { lockstep } from "../clocks/lockstep.ts";
@@ -77,6 +78,14 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     expect(rejections).toEqual([]);
   });
 
+  it("start: what goes wrong in it is told by its name, also an error that would refuse a request", async () => {
+    const start = () => Promise.reject(new DmEnvRpcError("UNAVAILABLE", "no map is free"));
+    const { one, two, faults } = await setUp({ start });
+    const begun = [one.step(), two.step()];
+    await Promise.all(begun.map((step) => expect(step).rejects.toThrow(/^13: .*"start" failed/)));
+    expect(faults()).toEqual([expect.stringMatching(/"start" failed: no map is free/)]);
+  });
+
   it("destroy: may take its time; what goes wrong in it the operator is told", async () => {
     const { host, world, faults, rejections } = await setUp({ destroy: broken });
     await host.destroyWorld(world);
@@ -84,4 +93,35 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     expect(faults()).toEqual([expect.stringMatching(/"destroy" failed: the engine is gone/)]);
     expect(rejections).toEqual([]);
   });
+});
+
+it("behaviour 24: a promise that settles after its limit changes nothing", async () => {
+  let join = (): void => {};
+  const world = defineWorld({
+    name: "late",
+    actions: {},
+    observations: {},
+    create: () => ({
+      join: () =>
+        new Promise<void>((resolve) => {
+          join = resolve;
+        }),
+      step() {},
+      observe: {},
+    }),
+  });
+  const events: ServerEvent[] = [];
+  const time = manualTime();
+  const onEvent = (event: ServerEvent): void => void events.push(event);
+  const limits = { joinMs: 100, idleStreamMs: 0 };
+  const server = createEnvironmentServer({ worlds: [world], time, limits, onEvent });
+  const peer = connectPeer(server);
+  const joined = peer.join(await peer.createWorld());
+  await quiet();
+  time.advance(100);
+  await expect(joined).rejects.toThrow(/^4: .*"join" failed.*100 ms/);
+  const before = events.length;
+  join();
+  await quiet();
+  expect(events.slice(before)).toEqual([]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Tensor, tensor } from "@dm-env-rpc/tensor-codec";
+import { pack, type Tensor, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { RewardSum } from "./rewards.ts";
 
@@ -10,6 +10,33 @@ function sumOf(...rewards: readonly Tensor[]): Tensor | undefined {
   }
   return sum.take();
 }
+
+describe("behaviour 63: a sum of rewards", () => {
+  const float32 = (...values: number[]) =>
+    tensor("float32", [values.length], Float32Array.from(values));
+
+  it("adds up each element", () => {
+    expect(sumOf(float32(1, 2), float32(3, 4), float32(5, 6))).toEqual(float32(9, 12));
+  });
+
+  it("is refused where the number of elements changes, and for what is no number", () => {
+    expect(() => sumOf(float32(1), float32(1, 2))).toThrow(
+      /"reward": expected 1 elements, as in the ticks before, received 2 elements/,
+    );
+    const text = tensor("string", [], ["won"]);
+    expect(() => sumOf(text, text)).toThrow(/"reward": expected a numeric dtype.*received string/);
+  });
+
+  it("counts scalars for the return of a sequence, 64-bit ones too", () => {
+    const sum = new RewardSum();
+    sum.count(pack(2.5, { dtype: "float64" }));
+    sum.count(pack(3n, { dtype: "int64" }));
+    expect([sum.total, sum.last]).toEqual([5.5, 3]);
+    sum.count(pack([7, 8], { dtype: "float32" }));
+    sum.count(pack("won", { dtype: "string" }));
+    expect([sum.total, sum.last]).toEqual([5.5, 3]);
+  });
+});
 
 describe("behaviour 63: a sum of rewards of 64-bit integers", () => {
   const int64 = (value: bigint) => tensor("int64", [], BigInt64Array.of(value));

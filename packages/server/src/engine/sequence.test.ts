@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { lockstep } from "../clocks/lockstep.ts";
-import { defineWorld } from "../definition/world.ts";
+import { defineWorld, required } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
 async function setUp(count: number, options: TallyOptions = {}, settings = {}) {
@@ -80,10 +80,36 @@ describe("a step", () => {
     expect(log.slice(-2)).toEqual(["tick 1:-", "tick 1:2"]);
   });
 
+  it("behaviour 34: must have the actions that the world requires, except for the first", async () => {
+    const driven: unknown[] = [];
+    const world = defineWorld({
+      name: "driven",
+      actions: { go: required(t.int32()), turn: t.int32() },
+      observations: {},
+      create: (_context) => ({
+        step: (actions) => void driven.push(...actions.values()),
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [world] });
+    const peer = connectPeer(server);
+    await peer.join(await peer.createWorld());
+    expect((await peer.step()).state).toBe("RUNNING");
+    const missing = /^3: the action "go" \(UID \d+\) is required in every step/;
+    await expect(peer.step()).rejects.toThrow(missing);
+    await expect(peer.step({ turn: 1 })).rejects.toThrow(missing);
+    expect(driven).toEqual([]);
+    await peer.step({ turn: 2, go: 1 });
+    await peer.step({ go: 3 });
+    expect(driven).toEqual([{ go: 1, turn: 2 }, { go: 3 }]);
+  });
+
   it("behaviour 35: an unknown requested UID is an error that names it; a repeated one is redundant", async () => {
     const { one } = await setUp(1);
     await expect(one.step({}, ["nonsense"])).rejects.toThrow(/UID 999/);
     expect((await one.step({}, ["tick", "tick"])).observations).toEqual({ tick: 0 });
+    expect((await one.step({}, ["tick"])).observations).toEqual({ tick: 1 });
+    expect((await one.step({}, ["sequence"])).observations).toEqual({ sequence: 1 });
   });
 
   it("behaviour 36: an observation that does not fit its spec is the world's fault", async () => {

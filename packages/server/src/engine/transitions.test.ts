@@ -137,7 +137,7 @@ describe("behaviour 17: an observation without a function", () => {
     const server = createEnvironmentServer({ worlds: [world] });
     const host = connectPeer(server);
     const outcome = host.createWorld().then((name) => connectPeer(server).join(name));
-    await expect(outcome).rejects.toThrow(/"seen" but its "observe" has no function/);
+    await expect(outcome).rejects.toThrow(/^13: .*"seen" but its "observe" has no function/);
   });
 });
 
