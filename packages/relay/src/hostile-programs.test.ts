@@ -152,3 +152,42 @@ it("refuses a page of another origin", async () => {
   expect(await closeOf("https://elsewhere.example.org")).toBe(4007);
   expect(await closeOf("https://play.example.org")).toBe(invalid);
 });
+
+it("closes a program that does not read, whatever agents send it", async () => {
+  await using served = await serving({ limits: { maxUnsentBytesPerProgram: 300_000 } });
+  const socket = new NodeWebSocket(served.dial + relayPath, relaySubprotocol);
+  socket.on("error", () => {}); // The relay cuts it.
+  await once(socket, "open");
+  const value = { token: gameToken, instance: new Uint8Array(16), windowBytes: 256 * 1024 };
+  socket.send(toBinary(FrameSchema, create(FrameSchema, { kind: { case: "hello", value } })));
+  await once(socket, "message");
+  socket.pause();
+  const address = served.relay.programs()[0]?.address ?? "";
+  const lost = (): boolean => served.events.some(({ kind }) => kind === "program-lost");
+  const data = new Uint8Array(200_000);
+  let sent = 0;
+  while (!lost()) {
+    await using agent = await openStream(address);
+    agent.start({ onMessage() {}, onEnd() {}, onDrain() {}, onClose() {} });
+    agent.send({
+      case: "step",
+      value: {
+        actions: [{ uid: 1, tensor: { dtype: "uint8", shape: [data.length], data } }],
+        requestedObservations: [],
+      },
+    });
+    sent += data.length;
+    await expect.poll(() => lost() || served.relay.programs()[0]?.streams).toBeTruthy();
+  }
+  // The sockets of the machine hold some megabytes, too.
+  expect(sent).toBeLessThan(100_000_000);
+  expect(served.events).toContainEqual(
+    expect.objectContaining({
+      kind: "program-lost",
+      error: expect.objectContaining({
+        code: "RESOURCE_EXHAUSTED",
+        message: expect.stringContaining("does not read"),
+      }),
+    }),
+  );
+});
