@@ -9,7 +9,7 @@ export class ListenLimitTable {
    */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /**
-   * Open HTTP/2 connections from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
+   * Open HTTP/2 connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
    * refused with an error. Default 10,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 10_000, unit: "count" };

@@ -5,6 +5,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type WebSocket, WebSocketServer } from "ws";
 import { toError } from "../internal/index.ts";
 import type { BufferedBytes } from "../limits/buffered-bytes.ts";
+import type { NetworkCounts } from "../limits/network-counts.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
@@ -41,7 +42,9 @@ export interface WebSocketOptions {
   /** Decides if a page of that origin may connect. */
   readonly isAllowed: OriginCheck;
   /** Returns the error for a connection past the limits; undefined if there is room. */
-  readonly refusal: () => DmEnvRpcError | undefined;
+  readonly refusal: (address: string) => DmEnvRpcError | undefined;
+  /** Counts of all connections of the listener. */
+  readonly byNetwork: NetworkCounts;
   readonly onStream: (stream: ServerStream) => void;
   /** Other protocols over WebSockets, by path. */
   readonly routes: ReadonlyMap<string, WebSocketRoute>;
@@ -161,7 +164,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
         `the sub-protocol is missing: expected "${subprotocol}" in Sec-WebSocket-Protocol; offer it`,
       );
     }
-    const full = options.refusal();
+    const full = options.refusal(from.address);
     if (full !== undefined) {
       throw full;
     }
@@ -198,8 +201,10 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     webSocket.on("error", (error) => {
       life.isDeaf = isTooLarge(error);
     });
+    const uncount = options.byNetwork.add(from.address);
     webSocket.once("close", () => {
       open.delete(webSocket);
+      uncount();
     });
     route.accept(wsSocket(webSocket, network, "server"), peer, webSocket);
   };

@@ -9,6 +9,7 @@ import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { listenLimits } from "../limits/listen-limits.ts";
+import { NetworkCounts } from "../limits/network-counts.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { acceptWebSockets } from "./accept-web-sockets.ts";
@@ -59,10 +60,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
   const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
+  const byNetwork = new NetworkCounts();
   const connections: ServerConnections = new ServerConnections({
     maxConnections,
     maxConnectionsPerAddress,
     others: () => webSockets.size,
+    byNetwork,
     pingIntervalMs,
     idleConnectionMs,
     onError,
@@ -83,13 +86,19 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     pingIntervalMs,
     buffered,
     isAllowed,
-    refusal: () =>
-      connections.count + webSockets.size < maxConnections
+    refusal: (address) => {
+      const full = (what: string): DmEnvRpcError =>
+        new DmEnvRpcError("RESOURCE_EXHAUSTED", `this server takes ${what}; try again later`);
+      if (connections.count + webSockets.size >= maxConnections) {
+        return full(`${maxConnections} connections at a time and has them (limit: maxConnections)`);
+      }
+      return byNetwork.of(address) < maxConnectionsPerAddress
         ? undefined
-        : new DmEnvRpcError(
-            "RESOURCE_EXHAUSTED",
-            `this server takes ${maxConnections} connections at a time and has them; try again later (limit: maxConnections)`,
-          ),
+        : full(
+            `${maxConnectionsPerAddress} connections at a time from one address and has them (limit: maxConnectionsPerAddress)`,
+          );
+    },
+    byNetwork,
     onStream: options.onStream,
     routes: options.webSockets ?? new Map(),
     count: countStream,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { networkOf } from "../internal/network-of.ts";
 import type { ConnectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
+import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
 /** Time for a refused connection to read the error. */
@@ -36,6 +36,8 @@ export interface ConnectionLimits {
   readonly maxConnectionsPerAddress: number;
   /** Returns the number of connections that are not HTTP/2 but count as well. */
   readonly others: () => number;
+  /** Counts of all connections, also of those that are not HTTP/2. */
+  readonly byNetwork: NetworkCounts;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
   /** Called with the error of a connection that was lost or refused. */
@@ -53,8 +55,6 @@ interface Entry extends ServerConnection {
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
-  /** Number of connections by the network of the peer. */
-  readonly #from = new Map<string, number>();
   readonly #timers: NodeJS.Timeout[] = [];
 
   constructor(limits: ConnectionLimits) {
@@ -80,9 +80,7 @@ export class ServerConnections {
   /** Adds an accepted connection. */
   add(session: ServerHttp2Session): void {
     const { address, certificate } = peerOfSocket(session.socket);
-    const network = networkOf(address);
-    const fromThere = this.#from.get(network) ?? 0;
-    const limit = this.#limitMet(fromThere);
+    const limit = this.#limitMet(address);
     const refused = limit !== undefined;
     const entry: Entry = {
       session,
@@ -104,15 +102,10 @@ export class ServerConnections {
       },
     };
     this.#entries.set(session, entry);
-    this.#from.set(network, fromThere + 1);
+    const uncount = this.#limits.byNetwork.add(address);
     session.once("close", () => {
       this.#entries.delete(session);
-      const left = (this.#from.get(network) ?? 1) - 1;
-      if (left === 0) {
-        this.#from.delete(network);
-      } else {
-        this.#from.set(network, left);
-      }
+      uncount();
     });
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
@@ -135,12 +128,14 @@ export class ServerConnections {
   }
 
   /** Returns the limit that refuses one more connection; undefined if there is room. */
-  #limitMet(fromThere: number): "maxConnections" | "maxConnectionsPerAddress" | undefined {
-    const { maxConnections, maxConnectionsPerAddress, others } = this.#limits;
+  #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
+    const { maxConnections, maxConnectionsPerAddress, others, byNetwork } = this.#limits;
     if (this.#entries.size + others() >= maxConnections) {
       return "maxConnections";
     }
-    return fromThere >= maxConnectionsPerAddress ? "maxConnectionsPerAddress" : undefined;
+    return byNetwork.of(address) >= maxConnectionsPerAddress
+      ? "maxConnectionsPerAddress"
+      : undefined;
   }
 
   /** Sends every peer a GOAWAY; each connection closes with its last stream. */

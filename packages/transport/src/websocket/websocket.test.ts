@@ -325,17 +325,36 @@ describe("hostile WebSockets", () => {
     socket.terminate();
   });
 
-  test("HTTP/2 connections and WebSockets share maxConnections", async () => {
-    await using server = await serving({ maxConnections: 1 });
-    const { open } = bare(server);
-    record(await server.next());
-    await open;
-    await expect(
-      openStream(server.address).then(async (stream) => {
-        throw (await record(stream).closed) ?? new Error("accepted");
-      }),
-    ).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
-  });
+  test.each(["maxConnections", "maxConnectionsPerAddress"])(
+    "HTTP/2 connections and WebSockets share %s",
+    async (limit) => {
+      await using server = await serving({ [limit]: 1 });
+      const { socket, open } = bare(server);
+      const served = record(await server.next());
+      await open;
+      await expect(
+        openStream(server.address).then(async (stream) => {
+          throw (await record(stream).closed) ?? new Error("accepted");
+        }),
+      ).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+      await using second = await openStream(`ws://${server.address}`);
+      const error = await record(second).closed;
+      expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "server" });
+      expect(error?.message).toContain(`(limit: ${limit})`);
+      // What has closed makes room.
+      socket.terminate();
+      await served.closed;
+      let isAccepted = false;
+      const accepted = server.next().then(() => {
+        isAccepted = true;
+      });
+      const retry = async (): Promise<boolean> => {
+        await Promise.race([bare(server).closed, accepted]);
+        return isAccepted;
+      };
+      await expect.poll(retry, { timeout: 60_000 }).toBe(true);
+    },
+  );
 
   test("an idle connection of HTTP/1.1 does not hold up a close", async () => {
     await using server = await serving();
