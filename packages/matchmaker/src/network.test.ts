@@ -58,7 +58,7 @@ describe("on the network", () => {
     expect(events.filter(({ kind }) => kind.endsWith("failed"))).toEqual([]);
   });
 
-  it("nobody but the matchmaker creates worlds on its servers", async () => {
+  it("only the matchmaker creates worlds on its servers", async () => {
     await using served = await serveMatchmaker();
     await using registered = await serveCounting(served.url);
     await registered.registration.registered;
@@ -171,7 +171,7 @@ describe("on the network", () => {
     expect(watches.map((signal) => signal?.aborted)).toEqual([true, true]);
   });
 
-  it("a ticket that nobody follows any more is cancelled, unless it is assigned", async () => {
+  it("a ticket without a follower is cancelled, unless it is assigned", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const matchmaker = matchmakerClient(served.url, { timeoutMs: 60_000 });
     let ticketId = "";
@@ -207,7 +207,7 @@ describe("on the network", () => {
   });
 
   it.each(["nothing", "HTTP/2"] as const)(
-    "an address whose server speaks %s and never answers is refused in time, and nobody else notices",
+    "an address whose server speaks %s and never answers is refused in time, without other effects",
     async (speaks) => {
       await using silent = await serveSilence(speaks);
       await using served = await serveMatchmaker({
@@ -231,7 +231,7 @@ describe("on the network", () => {
     },
   );
 
-  it("a ticket of a megabyte is refused, and nobody else notices", async () => {
+  it("a ticket of a megabyte is refused, without other effects", async () => {
     await using served = await serveMatchmaker();
     const frontend = createClient(FrontendService, createGrpcTransport({ baseUrl: served.url }));
     const value = new Uint8Array(1_000_000);

@@ -134,7 +134,7 @@ describe("the seats of a party", () => {
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("are held for a party that cancelled until all tokens have expired and nobody is inside", async () => {
+  it("are held for a party that cancelled until all tokens have expired and no agent is inside", async () => {
     await using house = await House.open({ profiles: [four] });
     await house.serve("a");
     const [party = ""] = await house.tickets(1, { partySize: 2 });

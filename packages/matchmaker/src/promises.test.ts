@@ -139,7 +139,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("a reservation that nobody takes expires, and its seat is given to the next", async () => {
+  it("an unused reservation expires, and its seat is given to the next", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
     await house.serve("a");

@@ -57,7 +57,7 @@ export async function serveMatchmaker(
   const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
   if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
     throw new Error(
-      `expected a loopback address to listen on in plain text, received "${host}"; give it a certificate, or allowInsecure if everybody who reaches the port may use it`,
+      `expected a loopback address to listen on in plain text, received "${host}"; give it a certificate, or allowInsecure if every client that reaches the port may use it`,
     );
   }
   const matchmaker = await createMatchmaker(options);

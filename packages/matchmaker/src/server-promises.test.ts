@@ -64,7 +64,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     },
   );
 
-  it("a server that agents give up their seats on gets nobody until it has answered", async () => {
+  it("a server on which agents cancel their seats gets no agents until it has answered", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
     const server = await house.serve("a");
@@ -144,7 +144,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     );
   });
 
-  it("a world that nobody owns is adopted where the server came with it, else destroyed, once", async () => {
+  it("a world without a record is adopted if the server started with it, else destroyed, once", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = house.servers.add(new SimulatedServer("a"));

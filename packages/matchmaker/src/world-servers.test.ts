@@ -69,7 +69,7 @@ it("a server that registers with another address is called there", async () => {
   expect([before.worldNames(), after.worldNames()].map(({ length }) => length)).toEqual([1, 2]);
 });
 
-it("a server that is looked for is shown no token: whose address it is nobody knows yet", async () => {
+it("a server that is checked gets no token, because the owner of its address is not known yet", async () => {
   const shown: (string | undefined)[] = [];
   await using server = await serve({
     worlds: [drained],

@@ -57,7 +57,7 @@ export class Peer {
         }
         const waiting = this.#waiting.shift();
         if (waiting === undefined) {
-          throw new Error("a response that nobody asked for");
+          throw new Error("expected no response without a request, received one");
         }
         waiting(message);
       },

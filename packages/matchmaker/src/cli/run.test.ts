@@ -159,7 +159,11 @@ describe("npx @dm-env-rpc/matchmaker", () => {
   });
 
   it.each([
-    ["nobody listens", "127.0.0.1:1", /no matchmaker answered at 127\.0\.0\.1:1: .*--matchmaker/],
+    [
+      "no server listens",
+      "127.0.0.1:1",
+      /no matchmaker answered at 127\.0\.0\.1:1: .*--matchmaker/,
+    ],
     [
       "no token is given",
       undefined,

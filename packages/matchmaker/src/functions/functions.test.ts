@@ -58,7 +58,7 @@ describe("teams", () => {
 describe("skillWindow", () => {
   const options = { count: 2, double: "skill", window: 10, widenPerSecond: 1 };
 
-  it("matches neighbours, and nobody who is too far apart", () => {
+  it("matches only neighbours that are close enough", () => {
     const pool = [0, 100, 8, 109].map((skill) => ticket(`s${skill}`, { skill }));
     expect(matches(skillWindow(options), { pool })).toEqual([[["s0", "s8"]], [["s100", "s109"]]]);
     const apart = [0, 50].map((skill) => ticket(`s${skill}`, { skill }));
@@ -84,7 +84,7 @@ describe("parties", () => {
     expect(matches(byCount(4), { pool })).toEqual([[["trio", "solo"]], [["pair", "other pair"]]]);
   });
 
-  it("do not keep others waiting where nobody completes them", () => {
+  it("do not keep others waiting if no ticket completes them", () => {
     expect(matches(byCount(4), { pool: pool.slice(0, 3) })).toEqual([[["pair", "other pair"]]]);
   });
 

@@ -130,7 +130,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   });
   afterAll(() => redis?.[Symbol.asyncDispose]());
 
-  it("a store that nobody answers for says so, in its time", async () => {
+  it("a store without an answer fails within its time limit", async () => {
     const opening = redisStore({ url: "redis://user:secret@127.0.0.1:1", connectMs: 300 });
     await expect(opening).rejects.toSatisfy(
       (error) =>
@@ -150,7 +150,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     ["restarted", () => redis.kill(), () => redis.start()],
     ["unreachable", async () => redis.freeze(), async () => redis.thaw()],
   ] as const)(
-    "a Redis that is %s crashes nobody and loses nothing, and all goes on",
+    "a Redis that is %s crashes no process and loses nothing, and matching continues",
     async (_, fail, heal) => {
       const servers = new SimulatedServers();
       const prefix = randomUUID();
@@ -293,7 +293,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     },
   );
 
-  it("a lease of before a flush is nobody's, whoever has the lease now", async () => {
+  it("a lease from before a flush is void, regardless of the present holder", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using one = await insist(() => redisStore({ url: redis.url, prefix }));
     await using two = await insist(() => redisStore({ url: redis.url, prefix }));
@@ -336,7 +336,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(await one.changes(page.position, 100)).toMatchObject({ reset: false, entries: [] });
   });
 
-  it("a Redis that is restarted with all that it had has nobody start over", async () => {
+  it("after a restart of Redis with all of its data no matchmaker starts over", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using store = await insist(() => redisStore({ url: redis.url, prefix }));
     await store.commit([writeSecret("a", 0)]);

@@ -85,7 +85,7 @@ describe("what a registered server hears of its worlds", () => {
 });
 
 describe("a server that starts", () => {
-  it("lets nobody in who shows a token before it registers, and loses no event", async () => {
+  it("refuses agents with a token before it registers, and loses no event", async () => {
     const registry = new Registry();
     const server = scripted();
     await using registered = await serveRegistered(async ({ authorize, joinToken, onEvent }) => {
@@ -120,7 +120,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("with a grace asks for nobody more, and reports worlds that ended without agents", async () => {
+  it("with a grace period requests no more agents, and reports worlds that ended without agents", async () => {
     const { registry, server, registered } = await open();
     const closing = registered.close({ graceMs: 10_000 });
     await registry.settle();

@@ -42,7 +42,7 @@ it("a seat comes with what its agent plays as", async () => {
   expect(key).toBe("one");
 });
 
-it("a seat that its world holds is taken once more, with a token that has expired, and by nobody else", async () => {
+it("a seat that its world holds is taken once more, with an expired token, and only by its own agent", async () => {
   const { seats, pass } = open();
   const held = await seats.take("one", "world");
   const other = await seats.take("two", "world");

@@ -19,7 +19,7 @@ import type { ServeHooks } from "./serve-registered.ts";
 const patient = { timeoutMs: 60_000 };
 
 describe("a server that is registered", () => {
-  it("lets in the agents that were assigned, each once and into its own world, and nobody else", async () => {
+  it("admits only assigned agents, each once and into its own world", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     await registered.registration.registered;
@@ -82,7 +82,7 @@ describe("a server that is registered", () => {
     await registered.registration.registered;
   });
 
-  it("that closes is sent nobody more, and the tickets of its agents end as they leave", async () => {
+  it("that closes gets no more agents, and the tickets of its agents end as they leave", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);

@@ -59,7 +59,7 @@ describe("bad input", () => {
       { matchFunction: match({}) },
       /match_function: expected one of by_count, teams, skill_window, custom,/,
     ],
-    ["a match of nobody", { count: 0 }, /by_count.count: expected a number from 1/],
+    ["a match of no agents", { count: 0 }, /by_count.count: expected a number from 1/],
     ["fewer seats than agents", { count: 4, seats: 3 }, /seats: expected at least the 4/],
     [
       "a team without a pool",
@@ -71,7 +71,7 @@ describe("bad input", () => {
       /pool of team "a": expected one of "all", received "none"/,
     ],
     [
-      "a function that nobody knows",
+      "an unknown function",
       { matchFunction: match({ function: { case: "custom", value: { name: "mine" } } }), seats: 2 },
       /custom match function.*received "mine"/,
     ],
@@ -98,7 +98,7 @@ describe("bad input", () => {
     );
   });
 
-  it("a ticket that nobody knows is not found", async () => {
+  it("an unknown ticket is not found", async () => {
     await using house = await House.open();
     const call = { ticketId: "nobody" };
     for (const asked of [

@@ -17,7 +17,7 @@ const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridwo
 const denied = /\[permission_denied\] server_secret: expected the one that server "a" registered/;
 
 describe("the id of a server", () => {
-  it("is that of the process which registered it: nobody else takes it, or speaks for it", async () => {
+  it("is that of the process which registered it: no other process takes it, or acts for it", async () => {
     await using house = await House.open({ authorize: () => ["agent", "server"] });
     const [mine, thief] = [new SimulatedServer("a"), new SimulatedServer("thief")];
     for (const server of [mine, thief]) {
@@ -125,7 +125,7 @@ it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
   },
 );
 
-it("tells nobody what is open on the matchmaker's network: one error for a closed port, a web server and silence", async () => {
+it("hides what is open on the matchmaker's network: one error for a closed port, a web server and silence", async () => {
   const web = createServer((_, response) => response.writeHead(418).end());
   const mute = createTcpServer((socket) => socket.on("error", () => {}));
   const portOf = async (server: typeof web | typeof mute): Promise<number> => {

@@ -58,7 +58,7 @@ describe("a ticket", () => {
     }
   });
 
-  it("without a secret is there for who knows its id, where nobody is asked who they are", async () => {
+  it("without a secret is visible to any caller with its id, if authorize is not configured", async () => {
     await using house = await House.open();
     await house.frontend.createTicket({ ticketId: "open" });
     for (const call of callsOf(house, "open", "", "anybody")) {

@@ -95,7 +95,7 @@ describe("a ticket whose watch has ended", () => {
 });
 
 describe("a ticket without a watch", () => {
-  it("fails when nobody has read it for its lease, and goes on while its creator does", async () => {
+  it("fails when it was not read within its lease, and waits while its creator reads it", async () => {
     await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
     const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
     // Two tickets would be matched.

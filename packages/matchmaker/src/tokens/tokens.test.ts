@@ -103,7 +103,7 @@ describe("a join token", () => {
     );
   });
 
-  it("is refused for another world, another server, and when somebody else signed it", async () => {
+  it("is refused for another world, another server, and with another signer", async () => {
     const { verifier, token } = await setup();
     const stranger = await setup();
     await expect(verifier.join(await token(), "other")).rejects.toSatisfy(
@@ -121,7 +121,7 @@ describe("a join token", () => {
     ["none", undefined],
     ["an empty one", ""],
     ["no token at all", "let me in"],
-    ["one that nobody signed", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
+    ["one without a signature", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
   ])("is needed: %s is refused", async (_, token) => {
     const { verifier } = await setup();
     const message = token ? /no token of the matchmaker's/ : /expected a join token, received none/;
@@ -161,7 +161,7 @@ describe("a join token", () => {
     });
   });
 
-  it("that has expired is good for the agent that had its seat before, and for nobody else", async () => {
+  it("that has expired is valid only for the agent that had its seat before", async () => {
     const { verifier, token, pass } = await setup();
     const [mine, other] = [await token(), await token()];
     pass(30_001);

@@ -25,7 +25,7 @@ async function setUp(count: number, options: TallyOptions, length = 100) {
 const ticks = (log: readonly TallyEvent[]) => log.filter((event) => event.startsWith("tick"));
 
 describe("freeRunning", () => {
-  it("behaviour 37: advances with each step of each agent, which waits for nobody", async () => {
+  it("behaviour 37: advances with each step of each agent, which waits for no other agent", async () => {
     const { one, two, log } = await setUp(2, { clock: freeRunning() });
     await Promise.all([one.step(), two.step()]);
     await one.step({ add: 1 });

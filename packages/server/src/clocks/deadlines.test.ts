@@ -24,7 +24,7 @@ async function setUp(count: number, options: TallyOptions, settings = {}) {
 }
 
 describe("the deadline of first steps", () => {
-  it("behaviour 60: takes out those who are late and nobody who waited, whoever joined first", async () => {
+  it("behaviour 60: removes only late agents, none that waited, in any order of joining", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, time, log } = await setUp(3, { clock });
     const first = [two.step(), three.step()];
@@ -49,7 +49,7 @@ describe("the deadline of first steps", () => {
     expect((await first).state).toBe("RUNNING");
   });
 
-  it("behaviour 43: makes nobody late who cannot begin because the world is being reset", async () => {
+  it("behaviour 43: makes no agent late that cannot begin because the world is being reset", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, host, world, time } = await setUp(3, { clock });
     await Promise.all([one.step(), two.step(), three.step()]);
@@ -84,7 +84,7 @@ describe("the deadline of lockstep", () => {
     await waiting;
   });
 
-  it("behaviour 29: takes nobody for late while the world waits for another to join", async () => {
+  it("behaviour 29: counts no agent as late while the world waits for another to join", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, time, server, world } = await setUp(3, { clock, onLeave: "block" });
     await Promise.all([one.step(), two.step(), three.step()]);
@@ -173,7 +173,7 @@ describe("turns", () => {
     expect((await late).observations["total"]).toBe(15);
   });
 
-  it("behaviour 37: nobody is late for whom nobody waits", async () => {
+  it("behaviour 37: an agent that no other waits for is not late", async () => {
     const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const { one, two, time, log } = await setUp(2, { clock });
     const second = two.step();
@@ -230,7 +230,7 @@ describe("realtime", () => {
 });
 
 describe("wakeUp", () => {
-  it("behaviour 24: a long sleep in a slow world holds up nobody else for long", async () => {
+  it("behaviour 24: a long sleep in a slow world does not delay other worlds for long", async () => {
     let ticks = 0;
     const laborious = defineWorld({
       name: "laborious",
@@ -257,7 +257,7 @@ describe("wakeUp", () => {
     sleeper.drop();
   });
 
-  it("behaviour 24: an agent that sleeps for ever holds up nobody else on the server", async () => {
+  it("behaviour 24: an agent that sleeps forever does not delay other worlds", async () => {
     const dreamless = defineWorld({
       name: "dreamless",
       actions: { sleep: t.float32() },

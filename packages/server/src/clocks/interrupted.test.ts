@@ -134,7 +134,7 @@ describe("turns", () => {
     await expect(one.step()).rejects.toThrow(/^13: .*chose agent 7, which is not RUNNING/);
   });
 
-  it("behaviour 37: nobody is late any more when the agent that waited has left", async () => {
+  it("behaviour 37: no agent is late any more when the agent that waited has left", async () => {
     const { one, two, pass, missed } = await setUp(2, { clock: turns(slow) });
     const second = two.step();
     await one.step();
@@ -148,7 +148,7 @@ describe("turns", () => {
     expect((await two.step({ add: 1 })).state).toBe("RUNNING");
   });
 
-  it("behaviour 29: a blocked world makes nobody late, and takes no move until another has joined", async () => {
+  it("behaviour 29: a blocked world makes no agent late, and does not advance until another has joined", async () => {
     const { one, two, three, server, world, log, pass, missed } = await setUp(3, {
       clock: turns(slow),
       onLeave: "block",
@@ -204,7 +204,7 @@ describe("wakeUp", () => {
     expect((await waiting).state).toBe("RUNNING");
   });
 
-  it("behaviour 29: makes nobody late while the world is blocked", async () => {
+  it("behaviour 29: makes no agent late while the world is blocked", async () => {
     const { one, two, three, server, world, pass, missed } = await setUp(3, {
       clock: wakeUp(slow),
       onLeave: "block",

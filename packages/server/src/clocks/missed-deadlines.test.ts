@@ -53,7 +53,7 @@ describe.each(clocks)("behaviour 37: on the clock %s, a slow agent", (_name, mak
     expect(await isBlocked(begun)).toBe(true);
   });
 
-  it("misses the deadline of a step once, whoever steps meanwhile, and that of its next step again", async () => {
+  it("misses the deadline of a step once, even if others step, and that of its next step again", async () => {
     const { late, slow, two, three, pass } = await setUp(make("wait"));
     for (const peer of [slow, two, three]) {
       void peer.step();

@@ -57,7 +57,7 @@ it("behaviour 69: an option that no definition has is refused, with the nearest 
   );
 });
 
-describe("behaviour 24: before anybody can come, a server refuses", () => {
+describe("behaviour 24: before it accepts clients, a server refuses", () => {
   it.each(cases)("%s", (_what, worlds, why) => {
     expect(() => createEnvironmentServer({ worlds })).toThrow(why);
   });

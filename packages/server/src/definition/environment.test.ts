@@ -70,7 +70,7 @@ describe("defineEnvironment", () => {
     ]);
   });
 
-  it("gives each agent an instance of its own, which waits for nobody", async () => {
+  it("gives each agent an instance of its own, which waits for no other agent", async () => {
     const { one, two } = await setUp(2);
     const first = await one.step();
     expect(first).toMatchObject({ state: "RUNNING", observations: { "body.x": 0, reward: 0 } });
@@ -106,7 +106,7 @@ describe("defineEnvironment", () => {
     await connectPeer(server).join(world);
   });
 
-  it("behaviour 24: an instance that throws is nobody else's concern", async () => {
+  it("behaviour 24: an instance that throws affects no other agent", async () => {
     const { server, world, one, two } = await setUp(2);
     await one.step();
     await two.step();
@@ -191,7 +191,7 @@ describe("defineEnvironment", () => {
     expect((await one.step()).state).toBe("RUNNING");
   });
 
-  it("behaviour 30: is destroyed when nobody has joined", async () => {
+  it("behaviour 30: is destroyed when no agent has joined", async () => {
     const { server, world, one, two } = await setUp(2);
     const host = connectPeer(server);
     await expect(host.destroyWorld(world)).rejects.toThrow(/^9: .*2 agents/);
@@ -202,7 +202,7 @@ describe("defineEnvironment", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
-  it("behaviour 30: answers everybody who asks for its end while it drains", async () => {
+  it("behaviour 30: answers every destroy while it drains", async () => {
     const still = defineEnvironment({
       name: "still",
       actions: {},

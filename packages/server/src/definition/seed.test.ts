@@ -64,7 +64,7 @@ describe("a seed that the author did not declare", () => {
     expect(await faces(first.peer)).not.toEqual(first.seen);
   });
 
-  it("is a different one in each world that nobody seeds", async () => {
+  it("differs between worlds that are created without a seed", async () => {
     const server = serverOf(die);
     const seen = [];
     for (let i = 0; i < 3; i++) {
@@ -92,7 +92,7 @@ describe("a seed that the author did not declare", () => {
     );
   });
 
-  it("seeds an agent's own environment at its join, whoever joined before", async () => {
+  it("seeds an agent's own environment at its join, regardless of earlier agents", async () => {
     const server = serverOf(ownDie);
     const world = await connectPeer(server).createWorld({ seed: 5n });
     const [one, other, another] = [1, 2, 3].map(() => connectPeer(server)) as [Peer, Peer, Peer];

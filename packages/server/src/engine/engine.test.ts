@@ -390,7 +390,7 @@ describe("the engine", () => {
     expect(table.world.state.gone?.message).toMatch(/"observe.view" failed: nothing to see/);
   });
 
-  it("behaviour 24: answers a reset whose hook fails, and everybody else", () => {
+  it("behaviour 24: answers a reset whose hook fails, and all other requests", () => {
     const table = tableOf(2, {
       resetSettings: { size: t.int32() },
       create: () => ({

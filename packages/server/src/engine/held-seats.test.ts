@@ -344,7 +344,7 @@ it("behaviour 77: with perAgent, the world of an agent is held for it", async ()
 });
 
 it.each([
-  ["short", /expected 16 to 200 characters that nobody guesses, received 5/],
+  ["short", /expected 16 to 200 characters that cannot be guessed, received 5/],
   ["x".repeat(201), /received 201/],
 ])("a seat_key cannot be %s", async (key, message) => {
   const server = createEnvironmentServer({ worlds: [tally()] });

@@ -84,7 +84,7 @@ async function setUp(definition: UntypedWorldDefinition, count = 2) {
 }
 
 describe("behaviour 68: validate refuses a step", () => {
-  it("with the error, and nobody else notices", async () => {
+  it("with the error, and no other agent notices", async () => {
     const log: string[] = [];
     const { one, two } = await setUp(fields({ clock: lockstep(), checks: "validate", log }));
     await Promise.all([one.step({ field: -1 }), two.step({ field: -1 })]);

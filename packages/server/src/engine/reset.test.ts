@@ -51,7 +51,7 @@ describe("a reset", () => {
     expect(steps.map(({ observations }) => observations["sequence"])).toEqual([2, 2]);
   });
 
-  it("behaviour 38: that waits never blocks when nobody is RUNNING, and all may wait", async () => {
+  it("behaviour 38: that waits never blocks when no agent is RUNNING, and all may wait", async () => {
     const { one, two } = await running(2, { onReset: "wait" });
     const resets = Promise.all([one.reset(), two.reset()]);
     await resets;
@@ -202,7 +202,7 @@ describe("a reset of the world", () => {
     expect(await first).toMatchObject({ state: "RUNNING", observations: { total: 9 } });
   });
 
-  it("behaviour 42: applies its settings to the next sequence, whoever calls", async () => {
+  it("behaviour 42: applies its settings to the next sequence, for any caller", async () => {
     const { one, host, world } = await running(1);
     const reset = host.resetWorld(world, { start: 50 });
     expect((await one.step()).observations["total"]).toBe(1);
@@ -229,7 +229,7 @@ describe("a reset of the world", () => {
     expect(steps.map(({ observations }) => observations["total"])).toEqual([20, 20, 20]);
   });
 
-  it("behaviour 43: goes on after its deadline; the straggler gets what it is owed and holds nobody up", async () => {
+  it("behaviour 43: continues after its deadline; the straggler gets its undelivered end and delays no other agent", async () => {
     const { one, two, host, world, time } = await running(2);
     const reset = host.resetWorld(world, { start: 30 });
     await one.step();

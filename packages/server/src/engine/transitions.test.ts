@@ -142,7 +142,7 @@ describe("behaviour 17: an observation without a function", () => {
 });
 
 describe("behaviour 30: a world that is drained", () => {
-  it("is destroyed at its deadline, whoever is still there", async () => {
+  it("is destroyed at its deadline, even with agents in it", async () => {
     const time = manualTime();
     const worlds = [tally({ onDestroy: "drain", drainDeadlineMs: 1_000 })];
     const server = createEnvironmentServer({ worlds, time });

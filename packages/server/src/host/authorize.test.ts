@@ -111,7 +111,7 @@ describe("authorize", () => {
     ["an object", {}],
     ["a word", "agent"],
     ["an unknown role", ["admin"]],
-  ])("lets nobody in when it grants %s, and says what was wrong", async (_what, granted) => {
+  ])("refuses every stream when it grants %s, with the reason", async (_what, granted) => {
     for (const later of [false, true]) {
       const events: ServerEvent[] = [];
       await using server = createEnvironmentServer({

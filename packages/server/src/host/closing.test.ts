@@ -105,7 +105,7 @@ describe("closing", () => {
     await closed;
   });
 
-  it("cuts off at the deadline whoever has not been told, and destroys the worlds", async () => {
+  it("cuts off agents with undelivered ends at the deadline, and destroys the worlds", async () => {
     const { server, peers, time, log } = await playing(2);
     const closed = server.close({ graceMs: 1000 });
     await quiet();
@@ -145,7 +145,7 @@ describe("closing", () => {
     expect(String(await (peers[0] as Peer).closed)).toMatch(/the server is shutting down; connect/);
   });
 
-  it("tells the agents of single-agent environments, too, and reaps those nobody is in", async () => {
+  it("interrupts the agents of single-agent environments, too, and removes empty ones", async () => {
     const count = defineEnvironment({
       name: "count",
       actions: { add: t.int32() },

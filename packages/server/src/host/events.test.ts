@@ -102,7 +102,7 @@ describe("events", () => {
     ]);
   });
 
-  it("are published on the channel of their kind while somebody subscribes", async () => {
+  it("are published on the channel of their kind while it has subscribers", async () => {
     const published: unknown[] = [];
     const listen = (message: unknown, name: string | symbol): void => {
       published.push([name, message]);
@@ -122,7 +122,7 @@ describe("events", () => {
     ]);
   });
 
-  it("requests are measured while somebody subscribes", async () => {
+  it("requests are measured while the channel has subscribers", async () => {
     const answered: unknown[] = [];
     const listen = (message: unknown): void => {
       answered.push(message);
@@ -144,7 +144,7 @@ describe("events", () => {
     ]);
   });
 
-  it("a listener that throws is an uncaught exception, and nobody else's concern", async () => {
+  it("a listener that throws is an uncaught exception and has no other effect", async () => {
     const uncaught = new Promise<unknown>((resolve) => {
       const before = process.listeners("uncaughtException");
       process.removeAllListeners("uncaughtException");

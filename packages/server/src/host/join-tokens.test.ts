@@ -69,7 +69,7 @@ describe("a join token", () => {
     expect(log).toEqual([`take abc of ${world}`]);
   });
 
-  it("behaviour 24: takes nobody down when its seat cannot be left", async () => {
+  it("behaviour 24: affects no other agent when its seat cannot be left", async () => {
     const events: ServerEvent[] = [];
     const worlds = [tally()];
     const joinToken = (): TakenSeat => ({
@@ -131,7 +131,7 @@ describe("a join token", () => {
     expect(log).toEqual(["back"]);
   });
 
-  it("is let pass where nobody checks it", async () => {
+  it("is accepted if the server does not check tokens", async () => {
     const { server, world } = await start({});
     await connectPeer(server).join(world, { join_token: "abc" });
     await bearer(server, "abc").join(world);
@@ -161,7 +161,7 @@ describe("a join token", () => {
     await expect(connectPeer(server).join(world)).rejects.toThrow(/^13: .*join token: no keys/);
   });
 
-  it("holds up the later requests of its stream and nobody else", async () => {
+  it("delays only the later requests of its stream", async () => {
     const { slow, asked } = slowSeats();
     const { server, world } = await start({ joinToken: slow });
     const [one, two] = [bearer(server, "one"), bearer(server, "two")];

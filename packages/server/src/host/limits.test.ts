@@ -163,7 +163,7 @@ describe("limits", () => {
     });
   });
 
-  it("keeps no world that has ended, whoever was in it", async () => {
+  it("keeps no world that has ended, with or without agents", async () => {
     const made: WeakRef<object>[] = [];
     const heavy = defineWorld({
       name: "heavy",

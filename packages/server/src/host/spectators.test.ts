@@ -298,7 +298,7 @@ describe("behaviour 75: watching takes no seat", () => {
     },
   );
 
-  it("asks for no picture while nobody watches, and once for all that do", async () => {
+  it("calls picture only while a viewer watches, once for all of them", async () => {
     let pictures = 0;
     const world = painted(() => {
       pictures += 1;

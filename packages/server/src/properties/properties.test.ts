@@ -248,7 +248,7 @@ describe("properties", () => {
     await expect(write(peer, "tuning.refused", 1)).rejects.toThrow(/^9: not now/);
   });
 
-  it("behaviour 24: that fail concern nobody but the one who asks", async () => {
+  it("behaviour 24: that fail affect only the client that requests them", async () => {
     const { peer } = setUp();
     await peer.join(await peer.createWorld());
     await expect(read(peer, "tuning.broken")).rejects.toThrow(
@@ -281,7 +281,7 @@ describe("properties", () => {
 });
 
 describe("extensions", () => {
-  it("behaviour 9: are answered by whoever registered their type, or refused", async () => {
+  it("behaviour 9: are answered by the extension of their type, or refused", async () => {
     const { peer } = setUp();
     const greeting = anyPack(StringValueSchema, create(StringValueSchema, { value: "hello" }));
     const duration = anyPack(DurationSchema, create(DurationSchema, { seconds: 4n }));

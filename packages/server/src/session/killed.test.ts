@@ -88,7 +88,7 @@ const deaths: Readonly<Record<string, Death>> = {
   },
 };
 
-describe("behaviour 8: an agent whose machine dies stops nobody", () => {
+describe("behaviour 8: an agent whose machine dies stops no other agent", () => {
   it.each(Object.keys(deaths))("%s", async (when) => {
     const log: TallyEvent[] = [];
     await using server = await serving({ worlds: [tally({ log, onReset: "wait" })] });

@@ -69,7 +69,7 @@ export function readSeatKey(packed: PackedTensor | undefined): string | undefine
   if (key.length < minKeyLength || key.length > maxKeyLength) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `join setting "${seatKeySetting}": expected ${minKeyLength} to ${maxKeyLength} characters that nobody guesses, received ${key.length}; make it a random UUID`,
+      `join setting "${seatKeySetting}": expected ${minKeyLength} to ${maxKeyLength} characters that cannot be guessed, received ${key.length}; make it a random UUID`,
     );
   }
   return key;

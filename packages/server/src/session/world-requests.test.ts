@@ -91,7 +91,7 @@ describe("create, join, leave, destroy", () => {
     expect(events).toHaveLength(1);
   });
 
-  it("behaviour 25: whoever creates need not join", async () => {
+  it("behaviour 25: the creator of a world need not join it", async () => {
     await using server = start();
     const world = await connectPeer(server).createWorld();
     const [peer] = (await joinedPeers(server, world, 1)) as [Peer];

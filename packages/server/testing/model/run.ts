@@ -179,7 +179,7 @@ class Run {
     await this.#pass(patienceMs);
     for (const { world, links } of waiting) {
       const moved = links.some(({ model }) => model.answers.length > (before.get(model) ?? 0));
-      ok(moved, `the agents of ${world.name} all step, and nobody is answered`);
+      ok(moved, `the agents of ${world.name} all step, and none is answered`);
     }
   }
 
