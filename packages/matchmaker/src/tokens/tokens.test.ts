@@ -161,6 +161,15 @@ describe("a join token", () => {
     });
   });
 
+  it("of a party names its size, and that of one agent names none", async () => {
+    const { verifier, token } = await setup();
+    const [party, single] = [await token({ partySize: 3 }), await token({ partySize: 1 })];
+    expect(await verifier.join(party, "world")).toMatchObject({ partySize: 3 });
+    expect(decodeJwt(party)["party"]).toBe(3);
+    expect(await verifier.join(single, "world")).toMatchObject({ partySize: 1 });
+    expect(decodeJwt(single)).not.toHaveProperty("party");
+  });
+
   it("that has expired is valid only for the agent that had its seat before", async () => {
     const { verifier, token, pass } = await setup();
     const [mine, other] = [await token(), await token()];
