@@ -17,8 +17,8 @@ class SettingTable {
   /** Time limit of a create, destroy or reset of a world. Default 30,000. */
   readonly worldCallMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Time for which a server is not used after a failed create; doubles up to 30 times that. Default
-   * 1,000.
+   * Time for which a server is not used after a failed create; doubles up to 30 times that.
+   * Default 1,000.
    */
   readonly cooldownMs: Limit = { default: 1_000, unit: "ms" };
   /** Time limit for the address of a server that registers to answer. Default 5,000. */
@@ -33,8 +33,8 @@ class SettingTable {
    */
   readonly ticketLeaseMs: Limit = { default: 60_000, unit: "ms" };
   /**
-   * Time for which a ticket whose watch has ended waits for another, without being matched. Default
-   * 10,000.
+   * Time for which a ticket whose watch has ended waits for another, without being matched.
+   * Default 10,000.
    */
   readonly awayMs: Limit = { default: 10_000, unit: "ms" };
   /** Least time between two updates of a waiting ticket's position. Default 5,000. */
@@ -66,8 +66,8 @@ class SettingTable {
   /** Other calls of agents at a time. Default 8,000. */
   readonly maxCalls: Limit = { default: 8_000, unit: "count" };
   /**
-   * Calls of servers, operators and health checks at a time, which agents cannot use up. Default
-   * 2,000.
+   * Calls of servers, operators and health checks at a time, which agents cannot use up.
+   * Default 2,000.
    */
   readonly reservedCalls: Limit = { default: 2_000, unit: "count" };
   /** Calls of one caller at a time, without watches. Default 1,000. */
