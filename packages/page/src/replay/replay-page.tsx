@@ -8,6 +8,8 @@ import { type RecordedPlay, type RecordedStep, readPlay } from "./steps.ts";
 /** Shows a recording step by step. The file stays in the page. */
 export function ReplayPage() {
   const [play, setPlay] = useState<RecordedPlay>();
+  /** Number of recordings that were opened: each begins at its first step. */
+  const [opens, setOpens] = useState(0);
   const [error, setError] = useState<string>();
   useEffect(() => {
     document.title = "Replay";
@@ -20,6 +22,7 @@ export function ReplayPage() {
       const opened = await readPlay(new Uint8Array(await file.arrayBuffer()));
       setError(undefined);
       setPlay(opened);
+      setOpens((count) => count + 1);
     } catch (thrown) {
       setPlay(undefined);
       setError(thrown instanceof Error ? thrown.message : String(thrown));
@@ -40,7 +43,7 @@ export function ReplayPage() {
           />
         </label>
         {error !== undefined && <p class="error">{error}</p>}
-        {play !== undefined && <Steps play={play} />}
+        {play !== undefined && <Steps key={opens} play={play} />}
       </main>
     </>
   );
@@ -52,7 +55,6 @@ function Steps({ play }: { readonly play: RecordedPlay }) {
   const { steps, peer, versions } = play;
   const [index, setIndex] = useState(0);
   const [isPlaying, setPlaying] = useState(false);
-  useEffect(() => setIndex(0), [play]);
   useEffect(() => {
     const [now, next] = [steps[index], steps[index + 1]];
     if (!isPlaying || now === undefined || next === undefined) {
