@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { type Connection, connect, gymnasium } from "@dm-env-rpc/client";
 import { realtime } from "@dm-env-rpc/client/realtime";
 import { serveMatchmaker } from "@dm-env-rpc/matchmaker";
 import { joinMatch } from "@dm-env-rpc/matchmaker/client";
 import { register } from "@dm-env-rpc/matchmaker/registration";
+import { serveRelay } from "@dm-env-rpc/relay";
 import {
   defineWorld,
   lockstep,
@@ -86,6 +89,47 @@ function served(
   };
 }
 
+/** A program that dials out to the relay at `workerData`, and posts its address. */
+const relayedProgram = `
+  import { parentPort, workerData } from "node:worker_threads";
+  import { createEnvironmentServer, defineEnvironment, dialOut } from "${import.meta.resolve("@dm-env-rpc/server")}";
+
+  const game = defineEnvironment({
+    name: "game",
+    actions: {},
+    observations: {},
+    create: () => ({ reset: () => ({}), step: () => ({ observation: {} }) }),
+  });
+  const server = createEnvironmentServer({ worlds: [game], premade: [{}] });
+  const { address } = await dialOut(server, workerData);
+  parentPort.postMessage(address);
+`;
+
+/** Provokes an error of an agent that plays a program behind a relay, once the program has died. */
+function relayed(
+  failing: (agent: Awaited<ReturnType<typeof joinGame>>, address: string) => unknown,
+): () => Promise<Error> {
+  return async () => {
+    const token = "the token of the program";
+    await using relay = await serveRelay({ programs: [{ name: "game", token }] });
+    const workerData = { relay: relay.url.replace("http", "ws"), token };
+    const source = new URL(`data:text/javascript,${encodeURIComponent(relayedProgram)}`);
+    const program = new Worker(source, { workerData });
+    const [address] = (await once(program, "message")) as [string];
+    const agent = await joinGame(address);
+    await program.terminate();
+    try {
+      return await errorOf(() => failing(agent, address));
+    } finally {
+      await agent.connection.close();
+    }
+  };
+}
+
+async function joinGame(address: string) {
+  return await (await connect(address)).join("game-1");
+}
+
 /** Provokes an error of an agent that has joined. */
 function joined(
   failing: (agent: Awaited<ReturnType<typeof join>>, scene: Scene) => unknown,
@@ -122,6 +166,11 @@ export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
       await closed;
     }
   }),
+  programAway: relayed(async (agent, address) => {
+    await errorOf(() => agent.reset());
+    await joinGame(address);
+  }),
+  programLost: relayed((agent) => agent.reset()),
   noWorld: served(({ connection }) => connection.join("nowhere")),
   unknownSetting: served(({ connection }) => connection.createWorld({ settings: { gaol: 3 } })),
   requiredSetting: served(({ connection }) => connection.createWorld()),
