@@ -3,12 +3,12 @@
 //
 //   node scripts/lint-prose.mjs [FILE...]
 //
-// Without files it checks every file that Git knows, except the folders that prose/rules.mjs excludes
-// or lists as not rewritten. It exits 1 if it finds any phrase.
+// Without files it checks every file that Git knows, except those that prose/rules.mjs excludes. It exits 1 if it finds a
+// phrase.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { proseOf } from "./prose/prose.mjs";
-import { excluded, notRewritten, rules } from "./prose/rules.mjs";
+import { excluded, rules } from "./prose/rules.mjs";
 
 const patterns = rules.map(({ opening, pattern, write }) => ({
   write,
@@ -19,28 +19,12 @@ const patterns = rules.map(({ opening, pattern, write }) => ({
   ),
 }));
 const files = process.argv.slice(2);
-const left = new Map(notRewritten.map((folder) => [folder, 0]));
 let findings = 0;
 for (const path of files.length > 0 ? files : trackedFiles()) {
   const found = findingsIn(path, readFileSync(path, "utf8"));
-  const folder = files.length > 0 ? undefined : notRewritten.find((name) => path.startsWith(name));
-  if (folder !== undefined) {
-    left.set(folder, left.get(folder) + found.length);
-    continue;
-  }
   findings += found.length;
   for (const { line, column, text, write } of found) {
     process.stdout.write(`${path}:${line}:${column}: "${text}": write ${write}\n`);
-  }
-}
-for (const [folder, count] of files.length > 0 ? [] : left) {
-  if (count === 0) {
-    findings += 1;
-    process.stdout.write(
-      `scripts/prose/rules.mjs: ${folder} has no findings: remove it from notRewritten\n`,
-    );
-  } else {
-    process.stdout.write(`${folder}: ${count} phrases, not rewritten yet\n`);
   }
 }
 process.exitCode = findings > 0 ? 1 : 0;

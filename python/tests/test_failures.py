@@ -113,7 +113,7 @@ def vectors(address):
 
 
 def eventually(call):
-    """What a call returns that may come too early, or while this machine stands still."""
+    """Returns the result of a call, repeated while it times out on a slow machine."""
     end = time.monotonic() + 120
     while True:
         try:

@@ -5,7 +5,7 @@ import type { Spectator } from "./spectator.ts";
 import { WorldPage } from "./world-page.tsx";
 import { WorldsPage } from "./worlds-page.tsx";
 
-/** Where in the page somebody is. */
+/** The view that the address selects. */
 type Place =
   | { readonly kind: "worlds" | "replay" }
   | { readonly kind: "world"; readonly name: string };

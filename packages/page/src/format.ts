@@ -2,12 +2,12 @@
 const whole = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
 const precise = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 3 });
 
-/** A number for people: three digits that count, or all of a larger one. */
+/** Formats a number with three significant digits, or with all digits of a larger integer part. */
 export function formatNumber(value: number): string {
   return Math.abs(value) >= 100 ? whole.format(value) : precise.format(value);
 }
 
-/** The name of a world; a server of one world calls it by none. */
+/** Returns the name of a world to show; the only world of a server may have an empty name. */
 export function nameOf(world: string): string {
   return world === "" ? "the world" : world;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Numbers of a world, or of all together, that only grow. */
+/** Totals of one world, or of all worlds, which only grow. */
 export interface Totals {
   readonly steps: number;
   readonly returns: number;
@@ -9,12 +9,12 @@ export interface Totals {
 
 const nothing: Totals = { steps: 0, returns: 0, returnSum: 0 };
 
-/** The totals of several worlds since each was seen first: a world that appears late or goes is no jump. */
+/** Totals of several worlds since each was first seen, so that a world that appears or disappears causes no jump. */
 export class SharedTotals {
   #sum: Totals = nothing;
   #last: ReadonlyMap<string, Totals> = new Map();
 
-  /** Takes the totals of the worlds, by name, and returns those of all. */
+  /** Adds the totals of the worlds, by name, and returns the sum. */
   add(worlds: ReadonlyMap<string, Totals>): Totals {
     for (const [name, totals] of worlds) {
       const last = this.#last.get(name);
@@ -41,7 +41,7 @@ export interface Sample {
 
 const maxSamples = 300;
 
-/** Rates over time, from totals that are read now and then. */
+/** Rates over time, computed from samples of totals. */
 export class History {
   #samples: readonly Sample[] = [];
   #last: { readonly timeMs: number; readonly totals: Totals } | undefined;
@@ -59,7 +59,7 @@ export class History {
     return this.#samples.findLast(({ meanReturn }) => meanReturn !== undefined)?.meanReturn;
   }
 
-  /** Adds a sample. Totals that shrink begin anew: those of another server, or of one that has other worlds. */
+  /** Adds a sample. If the totals have shrunk, as after a restart of the server, the history begins again. */
   add(timeMs: number, totals: Totals): void {
     const last = this.#last;
     if (last !== undefined && timeMs <= last.timeMs) {

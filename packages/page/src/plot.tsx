@@ -6,7 +6,7 @@ import { formatNumber } from "./format.ts";
 /** A line over time. */
 export interface PlotProps {
   readonly title: string;
-  /** Moments in milliseconds, and values; a moment without a value is a gap that the line crosses. */
+  /** Times in milliseconds, and values; the line connects the values on both sides of a missing one. */
   readonly times: readonly number[];
   readonly values: readonly (number | undefined)[];
 }
@@ -99,7 +99,7 @@ function timeOf(seconds: number): string {
   return timeFormat.format(seconds * 1_000);
 }
 
-/** From 0, or below it, to a little above the highest value. */
+/** Returns the range of an axis: from 0, or the lowest value below it, to a little above the highest. */
 function rangeOf(min: number | null, max: number | null): [number, number] {
   const [low, high] = [Math.min(0, min ?? 0), Math.max(0, max ?? 0)];
   return [low, high === low ? low + 1 : high + (high - low) * 0.05];

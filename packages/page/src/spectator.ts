@@ -3,20 +3,20 @@ import { type Client, createClient, type Interceptor } from "@connectrpc/connect
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 
-/** A server as the page sees it. */
+/** The page's connection to its server. */
 export interface Spectator {
   readonly service: Client<typeof SpectatorService>;
   /** Metadata of each call. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Where agents connect. */
+  /** Address that agents connect to. */
   readonly url: string;
 }
 
 /**
  * Connects to the server that a page is from.
  *
- * @param fragment The fragment of the page's address. `#token=…` goes with every call as `authorization: Bearer`; a
- * fragment is sent to no server by itself.
+ * @param fragment The fragment of the page's address. `#token=…` is sent with every call as `authorization: Bearer`;
+ * browsers do not send fragments themselves.
  */
 export function createSpectator(origin: string, fragment: string): Spectator {
   const token = new URLSearchParams(fragment.replace(/^#\/?/, "")).get("token");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StreamStatus } from "./use-stream.ts";
 
-/** Says how a stream goes. */
+/** Shows the state of a stream. */
 export function Status({ status }: { readonly status: StreamStatus }) {
   return (
     <p class={`status ${status.kind}`} role="status">

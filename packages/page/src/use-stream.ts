@@ -2,14 +2,14 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-/** How a stream of responses goes. */
+/** The state of a stream of responses. */
 export type StreamStatus =
   | { readonly kind: "connecting" | "live" | "paused" | "ended" }
   | { readonly kind: "failed"; readonly message: string; readonly isFinal: boolean };
 
 const retryMs = 1_000;
 
-/** Codes that come again whenever the call is made again. */
+/** Codes of errors that a retry does not solve. */
 const finalCodes: ReadonlySet<Code> = new Set([
   Code.PermissionDenied,
   Code.Unauthenticated,
@@ -19,8 +19,8 @@ const finalCodes: ReadonlySet<Code> = new Set([
 ]);
 
 /**
- * Reads a server's stream while the page is visible, and again after a failure that may pass. A hidden page holds no
- * connection: a browser has few for each server.
+ * Reads a server's stream while the page is visible, and retries after a temporary failure. A hidden page holds no
+ * connection, because a browser has few for each server.
  *
  * @param key Names the stream: a new key opens another one.
  */

@@ -12,7 +12,7 @@ interface ViewProps {
   readonly world: string;
 }
 
-/** What a world looks like. */
+/** The picture of a world, or the observations of an agent. */
 export function View({ view, world }: ViewProps) {
   switch (view.case) {
     case "picture":
@@ -40,7 +40,7 @@ export function View({ view, world }: ViewProps) {
   }
 }
 
-/** What an agent of this page observes. */
+/** The observations of an agent of this page. */
 export function OwnObservations({ observation }: { readonly observation: DynamicObservation }) {
   return (
     <>
@@ -71,7 +71,7 @@ function isTensor(value: Scalar | Tensor): value is Tensor {
   return typeof value === "object" && "dtype" in value;
 }
 
-/** A scalar as text; a message has none. */
+/** A scalar as text; empty for a message. */
 function textOf(value: Exclude<Scalar, Tensor>): string {
   return typeof value === "object" ? value.typeUrl : String(value);
 }
@@ -80,10 +80,10 @@ function isRecord(value: DynamicObservation[string]): value is DynamicObservatio
   return typeof value === "object" && !("dtype" in value) && !("typeUrl" in value);
 }
 
-/** The media types that a picture may have: the browser shows no other as an image. */
+/** Media types that the browser shows as an image. */
 const mediaTypes: ReadonlySet<string> = new Set(["image/png", "image/svg+xml"]);
 
-/** A picture as an image, in which no script runs: SVG is the text of a world's author. */
+/** Shows a picture as an image, in which the scripts of an author's SVG do not run. */
 function Picture({ picture, world }: { readonly picture: PictureMessage; readonly world: string }) {
   const [url, setUrl] = useState<string>();
   const [isSmall, setSmall] = useState(false);
@@ -121,11 +121,11 @@ function Picture({ picture, world }: { readonly picture: PictureMessage; readonl
 interface NamedTensorViewProps {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Undefined where it is too large to show; a text says what is wrong with it. */
+  /** Undefined if the tensor is too large to show; a string is the error of a malformed one. */
   readonly tensor: Tensor | string | undefined;
 }
 
-/** A tensor by its name, as an image or as numbers. */
+/** Shows a tensor with its name, as an image or as numbers. */
 export function NamedTensorView({ name, shape, tensor }: NamedTensorViewProps) {
   return (
     <div>
@@ -148,7 +148,7 @@ function unpacked(message: Parameters<typeof unpackTensor>[0]): Tensor | string 
   }
 }
 
-/** Elements that are listed as text. */
+/** Largest number of elements that are listed as text. */
 const maxListed = 32;
 
 function TensorView({ tensor }: { readonly tensor: Tensor | string }) {

@@ -118,7 +118,7 @@ function clockOf({ clock }: WorldInfo): string {
   return deadlineMs > 0 ? `${name}, ${formatNumber(deadlineMs / 1_000)} s` : name;
 }
 
-/** The agent that the view is of; undefined where it is of all. */
+/** The agent that the view shows; undefined if it shows the whole world. */
 function shownAgent(
   { view, agents }: WatchWorldResponse,
   { perAgent }: WorldInfo,

@@ -123,7 +123,7 @@ function textOf(value: number | undefined): string {
   return value === undefined ? "–" : formatNumber(value);
 }
 
-/** What a world's history is made of. */
+/** Returns the totals of a world for its history. */
 export function totalsOf({ steps, returns, returnSum }: WorldSummary): Totals {
   return { steps: Number(steps), returns: Number(returns), returnSum };
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent does and sees, as spaces: its specs, and the steps that they pack and unpack."""
+"""The specs of an agent as spaces, and its steps packed and unpacked."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -85,7 +85,7 @@ class AgentSpecs:
         actions: Names of the actions in the space; by default all that have a space. Others are
             left out of every step.
         rendered: True to receive the frame with each step.
-        slots: How many environments a batch has; spaces are those of one. None if it is no batch.
+        slots: How many environments a batch has; spaces are those of one. None for one environment.
 
     Raises:
         SpecError: A name is unknown, or a spec does not fit its purpose.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every environment of this package is made with, and how it calls its server."""
+"""Options of every environment, and calls of its server with a deadline."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
@@ -73,7 +73,7 @@ class Caller:
         self._runner = Runner()
 
     def host(self, address: str) -> Host:
-        """Where the streams to an address are opened."""
+        """Returns the opener of streams to an address."""
         options = self._options
         return Host(
             address,
@@ -87,7 +87,7 @@ class Caller:
         return self._runner.run(coroutine, what, self._timeout)
 
     def close(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Runs an end; what cannot be ended any more is left to the server."""
+        """Runs the end of a session; the server ends what does not answer."""
         try:
             self._runner.run(coroutine, "close", min(self._timeout, CLOSE_SECONDS))
         except RemoteError:

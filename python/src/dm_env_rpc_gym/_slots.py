@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What steps the slots of a vector environment."""
+"""The slots of a vector environment, which batches and streams implement."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol

@@ -29,10 +29,10 @@ Metadata = Sequence[tuple[str, str]]
 _PROCESS = "/dm_env_rpc.v1.Environment/Process"
 
 _BROKEN = "Internal error from Core"
-"""What gRPC calls a write that failed."""
+"""Text of gRPC for a write that failed."""
 
 _ENDED = (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError)
-"""What a call that has ended raises."""
+"""Errors of a call that has ended."""
 
 
 class _Channel:
@@ -95,7 +95,7 @@ class Host:
         return Stream(self, channel, call)
 
     async def release(self, channel: _Channel, *, trusted: bool) -> None:
-        """Gives a stream's place back; a channel that is not trusted gets no more streams."""
+        """Releases a stream; a channel that has failed gets no more streams."""
         channel.streams -= 1
         channel.trusted = channel.trusted and trusted
         if channel.streams == 0 and channel in self._channels:

@@ -82,7 +82,7 @@ _FIELD_OF: dict[np.dtype[Any], str] = {
 _DTYPE_OF = {field: dtype for dtype, field in _FIELD_OF.items()}
 
 _FIXED = ("floats", "doubles", "int8s", "uint8s")
-"""Those whose elements are as long as their dtype."""
+"""Encodings whose elements are as long as their dtype."""
 
 
 def serialize(message: Any) -> bytes:

@@ -19,7 +19,7 @@ class RemoteError(Exception):
 
     @property
     def message(self) -> str:
-        """What happened."""
+        """Text of the error without its code and remedy."""
         return str(self.args[0])
 
     @property
@@ -29,7 +29,7 @@ class RemoteError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What to do about it; empty where the message says it."""
+        """Action that solves the problem; empty if the message names it."""
         return str(self.args[2])
 
     def __str__(self) -> str:

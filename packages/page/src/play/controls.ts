@@ -12,15 +12,15 @@ import {
   type TensorSpec,
 } from "@dm-env-rpc/tensor-codec";
 
-/** Something that a person can do at once, by a button or a key. */
+/** Actions of one button or key. */
 export interface Choice {
-  /** As in `KeyboardEvent.key`; undefined where it has a button alone. */
+  /** A `KeyboardEvent.key`; undefined if the choice has only a button. */
   readonly key: string | undefined;
   readonly label: string;
   readonly actions: DynamicAction;
 }
 
-/** An action whose value a person sets, and which goes with the next step. */
+/** An action whose value a person enters; the next step sends it. */
 export interface Field {
   readonly name: string;
   readonly kind: "switch" | "number" | "text";
@@ -30,7 +30,7 @@ export interface Field {
   readonly isWhole: boolean;
 }
 
-/** How people play a world. */
+/** The controls of a world. */
 export interface ControlSet {
   readonly choices: readonly Choice[];
   /** Actions while no key is down. */
@@ -38,10 +38,10 @@ export interface ControlSet {
   readonly fields: readonly Field[];
 }
 
-/** Values of a discrete action that have a button each. */
+/** Most values of a discrete action that get a button each. */
 const maxButtons = 16;
 
-/** The world's own controls, and fields and buttons from the specs for actions that these leave out. */
+/** Returns the world's own controls; actions without any get buttons or fields from their specs. */
 export function controlsOf(actions: Specs, given: readonly Control[]): ControlSet {
   const specs = flattenSpecs(actions);
   const choices: Choice[] = [];
@@ -68,7 +68,7 @@ export function controlsOf(actions: Specs, given: readonly Control[]): ControlSe
       continue;
     }
     for (const [index, value] of values.entries()) {
-      // Digits are keys of the first action that has buttons.
+      // The first action with buttons has the digits as keys.
       const key = choices.length === index && index < 10 ? String(index) : undefined;
       choices.push({ key, label: `${name} ${value}`, actions: place(name, value) });
     }
@@ -76,7 +76,7 @@ export function controlsOf(actions: Specs, given: readonly Control[]): ControlSe
   return { choices, idle, fields };
 }
 
-/** The values of a discrete action, where they are few. */
+/** Returns the values of a discrete action if there are few. */
 function valuesOf(spec: TensorSpec): readonly number[] | undefined {
   const [min, max] = [Number(spec.min), Number(spec.max)];
   return isDiscrete(spec) && max - min < maxButtons
@@ -84,7 +84,7 @@ function valuesOf(spec: TensorSpec): readonly number[] | undefined {
     : undefined;
 }
 
-/** The field of a scalar; none for arrays and messages, which a step may leave out. */
+/** Returns the field of a scalar; undefined for arrays and messages, which a step may omit. */
 function fieldsFor(name: string, { dtype, shape, min, max }: TensorSpec): readonly Field[] {
   if (shape.length > 0 || dtype === "proto") {
     return [];
@@ -102,7 +102,7 @@ export function place(name: string, value: number | boolean | string): DynamicAc
   return outer.reduce<DynamicAction>((inner, part) => ({ [part]: inner }), { [last]: value });
 }
 
-/** Two actions in one; where both have a value, the later one's. */
+/** Merges two actions; the values of the later one win. */
 export function merge(first: DynamicAction, later: DynamicAction): DynamicAction {
   const merged: Record<string, DynamicAction[string]> = { ...first };
   for (const [name, value] of Object.entries(later)) {
@@ -143,7 +143,7 @@ function namesIn(action: DynamicAction): readonly string[] {
   );
 }
 
-/** True unless the mask of legal actions in an observation says otherwise (docs/protocol-notes.md, "Conventions"). */
+/** True unless the mask of legal actions in an observation forbids it (docs/protocol-notes.md, "Conventions"). */
 export function isLegal(
   { actions }: Choice,
   specs: Specs,
@@ -165,7 +165,7 @@ export function isLegal(
   });
 }
 
-/** A mask by itself is that of the only discrete action; several have one each, by name. */
+/** Returns the mask of an action: the only mask, or, with several discrete actions, the one with its name. */
 function maskFor(masks: DynamicObservation[string], name: string, specs: FlatSpecs) {
   const own = isTensor(masks) ? masks : at(masks, name);
   return isTensor(own) && isDiscrete(specs[name] ?? { dtype: "string", shape: [] })

@@ -23,7 +23,7 @@ interface PlayPanelProps {
   readonly onClose: () => void;
 }
 
-/** What a person plays with. */
+/** The controls of a person in a world. */
 export function PlayPanel({ seat, state, info, frame, onClose }: PlayPanelProps) {
   const { actions } = state;
   const controls = useMemo(
@@ -80,7 +80,7 @@ function turnOf({ kind, isWaiting, step }: SeatState, { clock }: WorldInfo): str
 
 const meterMs = 200;
 
-/** How long the others wait for this person, where the clock has a deadline. */
+/** Shows the time left for this person's step, if the clock has a deadline. */
 function DeadlineMeter({ state, info, frame }: Pick<PlayPanelProps, "state" | "info" | "frame">) {
   const deadlineMs = info.clock?.deadlineMs ?? 0;
   const othersWait = frame.agents.some(({ isWaiting }) => isWaiting);
@@ -131,7 +131,7 @@ interface ControlsProps {
   readonly isLegal: (choice: Choice) => boolean;
 }
 
-/** Buttons and keys, and fields for what has too many values. */
+/** Buttons and keys, and fields for actions with too many values. */
 function Controls({ controls, seat, isContinuous, isLegal: mayDo }: ControlsProps) {
   const [values, setValues] = useState<DynamicAction>({});
   const down = useRef<readonly Choice[]>([]);
@@ -149,7 +149,7 @@ function Controls({ controls, seat, isContinuous, isLegal: mayDo }: ControlsProp
       down.current = [...down.current.filter((other) => other !== choice), choice];
       holdWith(values);
     }
-    // In real time a short press counts, too, though it is over before the next tick.
+    // In real time a press counts even if it ends before the next tick.
     seat.press(choice.actions);
   };
   const release = (choice: Choice): void => {
@@ -199,7 +199,7 @@ function Controls({ controls, seat, isContinuous, isLegal: mayDo }: ControlsProp
 interface ChoiceButtonProps {
   readonly choice: Choice;
   readonly isLegal: boolean;
-  /** True where it acts for as long as it is down. */
+  /** True if the action stays in force while the key or button is down. */
   readonly isHeld: boolean;
   readonly onPress: () => void;
   readonly onRelease: () => void;

@@ -12,10 +12,10 @@ import { record } from "@dm-env-rpc/client/recording";
 import { isTensorError, type Specs } from "@dm-env-rpc/tensor-codec";
 import { merge } from "./controls.ts";
 
-/** How a person's seat is. */
+/** The state of a person's seat. */
 export interface SeatState {
   readonly kind: "joining" | "playing" | "left";
-  /** Why it was left, unless the person did; or why the last step was refused. */
+  /** The reason why the seat was lost, or why the last step was refused. */
   readonly message: string | undefined;
   /** Undefined before it has joined. */
   readonly actions: Specs | undefined;
@@ -24,12 +24,12 @@ export interface SeatState {
   readonly step: TimeStep<DynamicObservation> | undefined;
   /** The rewards of the sequence, added up. */
   readonly return: number;
-  /** The return of the sequence before. */
+  /** The return of the previous sequence. */
   readonly lastReturn: number | undefined;
   readonly recordedBytes: number;
 }
 
-/** Bytes of a recording in the page's memory; what comes after is not recorded. */
+/** Most bytes of a recording in the page's memory; later steps are not recorded. */
 const maxRecordedBytes = 64 * 1024 * 1024;
 
 const joining: SeatState = {
@@ -43,19 +43,19 @@ const joining: SeatState = {
   recordedBytes: 0,
 };
 
-/** How to take a seat. */
+/** Options of a seat. */
 export interface SeatOptions {
   readonly url: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly world: string;
-  /** True where the world runs on by itself: then the actions in force are sent again and again. */
+  /** True for a world in real time, for which the actions in force are sent repeatedly. */
   readonly isContinuous: boolean;
   readonly onChange: (state: SeatState) => void;
 }
 
 /**
- * A person's seat in a world: an agent whose actions are keys. It takes part in one sequence after the other, and
- * records what it plays.
+ * A person's seat in a world: an agent whose actions are keys. It plays one sequence after the other and records
+ * its steps.
  */
 export class Seat {
   readonly #options: SeatOptions;
@@ -63,7 +63,7 @@ export class Seat {
   #connection: Connection | undefined;
   #isLeft = false;
   readonly #recorded: Uint8Array<ArrayBuffer>[] = [];
-  /** The actions to send next; a later press replaces one that was not sent. */
+  /** The actions of the next step; a later press replaces one that was not sent. */
   #pressed: DynamicAction | undefined;
   #held: DynamicAction = {};
   #wake: (() => void) | undefined;
@@ -73,18 +73,18 @@ export class Seat {
     void this.#play();
   }
 
-  /** Does something once: with the next step that is sent. */
+  /** Sends actions once, with the next step. */
   press(actions: DynamicAction): void {
     this.#pressed = actions;
     this.#wake?.();
   }
 
-  /** Changes the actions of every step until the next change. */
+  /** Sets the actions of every step until the next call. */
   hold(actions: DynamicAction): void {
     this.#held = actions;
   }
 
-  /** What was played so far. */
+  /** Returns the recording so far. */
   recording(): Blob {
     return new Blob([...this.#recorded], { type: "application/octet-stream" });
   }

@@ -42,7 +42,7 @@ export function useSeat(
     state,
     take: () => {
       if (info?.perAgent) {
-        // A client is not told its number: it is the next that appears.
+        // The protocol does not tell a client its agent number: it is the next one that appears.
         others.current = new Set(frame?.agents.map(({ agent }) => agent));
       }
       const isContinuous = info?.clock?.isContinuous ?? false;

@@ -27,9 +27,9 @@ const stateNames: Readonly<Record<number, string>> = {
   [EnvironmentStateType.INTERRUPTED]: "interrupted",
 };
 
-/** What a recording has to show. */
+/** The contents of a recording. */
 export interface RecordedPlay {
-  /** What the server was called, and names and versions of what took part. */
+  /** The server's address, and the names and versions of the participants. */
   readonly peer: string;
   readonly versions: Readonly<Record<string, string>>;
   readonly steps: readonly RecordedStep[];
@@ -38,7 +38,7 @@ export interface RecordedPlay {
 /**
  * Reads the steps of a recording.
  *
- * @throws DmEnvRpcError DATA_LOSS for a file that is damaged, or none.
+ * @throws DmEnvRpcError DATA_LOSS for a file that is damaged or not a recording.
  */
 export async function readPlay(bytes: Uint8Array): Promise<RecordedPlay> {
   let [peer, versions]: [string, Readonly<Record<string, string>>] = ["", {}];
