@@ -33,6 +33,8 @@ const unnamed = new Set([
     "ScalarOfKind",
     "Picked",
     "ServerLimitTable",
+    "RelayLimitTable",
+    "Socket",
     "SettingTable",
     "Answer",
     ...["IsUnion", "NameIn", "SpecIn", "Merged", "OwnSpecs"],

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { FrameSchema } from "@dm-env-rpc/protocol/relay";
 import { openStream } from "@dm-env-rpc/transport";
-import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/relay";
+import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/internal/relay";
 import { expect, it } from "vitest";
 import { WebSocket as NodeWebSocket } from "ws";
 import { gameToken, serving } from "../testing/relaying.ts";

@@ -2,7 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
-import { rawResponse } from "@dm-env-rpc/transport/relay";
+import { rawResponse } from "@dm-env-rpc/transport/internal/relay";
 
 /**
  * Passes on everything between an agent's stream and a program's: messages, ends and errors. A side that does not read

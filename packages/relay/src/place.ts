@@ -6,7 +6,7 @@ import {
   type Link,
   rawCodecs,
   WebSocketStream,
-} from "@dm-env-rpc/transport/relay";
+} from "@dm-env-rpc/transport/internal/relay";
 import type { RelayEvent } from "./events.ts";
 import type { ProgramGrant } from "./grants.ts";
 import { joinStreams } from "./join-streams.ts";

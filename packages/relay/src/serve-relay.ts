@@ -19,7 +19,7 @@ import {
   relayPath,
   relaySubprotocol,
   type Socket,
-} from "@dm-env-rpc/transport/relay";
+} from "@dm-env-rpc/transport/internal/relay";
 import type { RelayEvent } from "./events.ts";
 import { grantFinder, type ProgramGrant } from "./grants.ts";
 import { type RelayLimits, relayLimits } from "./limits.ts";

@@ -2,7 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { backoffMs, pause, systemTime, toError } from "@dm-env-rpc/transport/internal";
-import { dialRelay, type RelayPlace } from "@dm-env-rpc/transport/relay";
+import { dialRelay, type RelayPlace } from "@dm-env-rpc/transport/internal/relay";
 import type { EnvironmentServer } from "./environment-server.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
 
