@@ -94,7 +94,7 @@ const mishaps: readonly (readonly [
     { origin: "client", code: "FAILED_PRECONDITION" },
   ],
   [
-    "an address that is none",
+    "a malformed address",
     {},
     () => connect("no address at all"),
     { origin: "client", code: "INVALID_ARGUMENT" },

@@ -144,7 +144,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     ["a state of servers", ["servers", "--state", "waiting"], /--state: .*command tickets/],
     ["a key alone", ["servers", "--key", "k"], /--cert and --key: expected both, received --key/],
     ["a file that is not there", ["servers", "--ca", "/none"], /--ca: expected a file .*"\/none"/],
-    ["an address that is none", ["servers", "--matchmaker", "ftp://a"], /--matchmaker: /],
+    ["a malformed address", ["servers", "--matchmaker", "ftp://a"], /--matchmaker: /],
     [
       "more than it takes",
       ["servers", "all"],

@@ -157,7 +157,7 @@ export class Director {
           followPolicies(this.#context, this.#tasks, serverId),
         );
       }
-      await this.#step("worlds that nobody owns", () => this.#orphans.look());
+      await this.#step("worlds without an owner", () => this.#orphans.look());
       this.#tasks.sweep();
       this.#suspicion.sweep();
       this.#sweepWorlds();

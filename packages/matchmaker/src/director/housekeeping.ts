@@ -63,8 +63,8 @@ function overdue(
     return undefined;
   }
   return away === true
-    ? `its watch ended, and nobody followed it within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
-    : `nobody watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
+    ? `its watch ended, and no call watched or read it within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
+    : `no call watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
 /**

@@ -42,8 +42,8 @@ export class MatchRuns {
   }
 
   /**
-   * Returns ready proposals of a profile, at most `most`. If there are none and no run is in
-   * progress, one is started if tickets have changed since the last one, or some time has passed.
+   * Returns ready proposals of a profile, at most `most`. If it has none, it starts a run when
+   * tickets have changed since the last one or some time has passed. One run is in progress at a time.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;

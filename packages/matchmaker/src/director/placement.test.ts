@@ -24,7 +24,7 @@ it.each([
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
 });
 
-it("a world that nobody owns is left alone while an agent is in it", async () => {
+it("a world without an owner is left alone while an agent is in it", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const name = server.create("gridworld");

@@ -188,7 +188,11 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
     const made = [...chosen].filter((proposal) => proposed.has(proposal));
     const strange = chosen.length - made.length;
     if (strange > 0) {
-      bad(new Error(`expected proposals that it was given, received ${strange} that are none`));
+      bad(
+        new Error(
+          `expected proposals that it was given, received ${strange} that it was not given`,
+        ),
+      );
     }
     return made;
   } catch (error) {

@@ -123,7 +123,7 @@ it("matches that the store refuses for no reason that shows are left to the next
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("a world that is being created is not taken for one that nobody owns", async () => {
+it("a world that is being created is not taken for one without an owner", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000 } });
   const server = await house.serve("a");
   let finish = (): void => {};
@@ -148,7 +148,7 @@ it("a world that is being created is not taken for one that nobody owns", async 
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("nobody is sent to an open seat of a server that may be dead", async () => {
+it("no agent is sent to an open seat of a server that may be dead", async () => {
   await using house = await House.open({ profiles: [profile({ backfill: true })] });
   const server = house.servers.add(new SimulatedServer("a"));
   // Its seats are free at once: it does not tell whose agents are in them.

@@ -61,7 +61,7 @@ it("a ticket that is cancelled before its agent came and went between two report
   expect(await house.states([second, third])).toEqual(["JOINED", "ASSIGNED"]);
 });
 
-it("an agent that uses the token of a ticket that it cancelled has its seat, and nobody else", async () => {
+it("an agent that uses the token of a ticket that it cancelled has its seat, and no other agent has", async () => {
   await using house = await House.open(backfilled());
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);

@@ -49,7 +49,7 @@ it.each([
   expect(failuresOf(create.house)).toEqual(failures);
 });
 
-it("a world that nobody owns and cannot be destroyed is tried again after a while", async () => {
+it("a world without an owner that cannot be destroyed is tried again after a while", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000, cooldownMs: 4_000 } });
   const server = await house.serve("a");
   server.create("gridworld");
@@ -70,7 +70,7 @@ it("a world that nobody owns and cannot be destroyed is tried again after a whil
   });
 });
 
-it("a world that nobody owns and that is gone at its destroy is destroyed once", async () => {
+it("a world without an owner that is gone at its destroy is destroyed once", async () => {
   await using house = await House.open({ settings: { orphanMs: 1_000 } });
   const server = await house.serve("a");
   server.create("gridworld");

@@ -48,7 +48,7 @@ it("each call of an operator is an event that says who called what, and what cam
   ]);
 });
 
-it("calls of agents and servers are none, and neither is one that was refused for its role", async () => {
+it("calls of agents and servers, and calls that were refused for their role, are not audited", async () => {
   await using house = await House.open({ authorize: byName });
   await house.frontend.createTicket({}, as("mallory"));
   await expect(house.admin.listServers({}, as("mallory"))).rejects.toThrow(/permission_denied/);

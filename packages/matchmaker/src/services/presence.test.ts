@@ -107,7 +107,7 @@ describe("a ticket without a watch", () => {
     const { tickets } = await house.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
     expect(reasons.get(forgotten)).toMatch(
-      /nobody watched or read it.*60000 ms.*limit: ticketLeaseMs/,
+      /no call watched or read it.*60000 ms.*limit: ticketLeaseMs/,
     );
     expect(reasons.get(polled)).toBeUndefined();
   });

@@ -48,8 +48,8 @@ type Outgoing =
 /**
  * One stream of a link, as a WebSocket within its WebSocket.
  *
- * What it sends waits for the peer's credit. What it receives is granted again at once, or, while it is paused, when
- * it resumes.
+ * Outgoing messages wait for the peer's credit. Credit for a received message is granted at once, or, while the
+ * receiver is paused, when it resumes.
  */
 export class LinkedSocket implements Socket {
   readonly #options: LinkedSocketOptions;

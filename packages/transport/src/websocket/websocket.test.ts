@@ -341,7 +341,7 @@ describe("hostile WebSockets", () => {
       const error = await record(second).closed;
       expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "server" });
       expect(error?.message).toContain(`(limit: ${limit})`);
-      // What has closed makes room.
+      // Closed streams make room.
       socket.terminate();
       await served.closed;
       let isAccepted = false;
