@@ -9,7 +9,7 @@ import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
-import type { MatchIndex } from "./match-index.ts";
+import type { MatchIndex } from "./indexes/match-index.ts";
 
 /** A match that a function proposed for a profile. */
 export interface Proposal extends MatchProposal {

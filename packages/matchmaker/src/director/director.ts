@@ -2,22 +2,22 @@
 import { pause, toError } from "@dm-env-rpc/transport/internal";
 
 import { isStoreError, type Store } from "../store/store.ts";
-import { fillVacancies } from "./backfill.ts";
 import type { DirectorContext } from "./context.ts";
-import { startCreates, typeKey } from "./create-world.ts";
-import { startDestroys } from "./end-world.ts";
 import { keepTickets } from "./housekeeping.ts";
 import { Leadership } from "./leadership.ts";
-import { MatchRuns } from "./match-runs.ts";
-import { makeMatches } from "./matching.ts";
-import { Orphans } from "./orphans.ts";
-import { Placement } from "./placement.ts";
-import { followPolicies } from "./policies.ts";
-import { precreate } from "./precreate.ts";
-import { takeReport } from "./reports.ts";
-import { ServerWatch } from "./server-watch.ts";
-import { Suspicion } from "./suspicion.ts";
-import { WorldTasks } from "./world-tasks.ts";
+import { fillVacancies } from "./matching/backfill.ts";
+import { MatchRuns } from "./matching/match-runs.ts";
+import { makeMatches } from "./matching/matching.ts";
+import { Placement } from "./matching/placement.ts";
+import { takeReport } from "./servers/reports.ts";
+import { ServerWatch } from "./servers/server-watch.ts";
+import { Suspicion } from "./servers/suspicion.ts";
+import { startCreates, typeKey } from "./worlds/create-world.ts";
+import { startDestroys } from "./worlds/end-world.ts";
+import { Orphans } from "./worlds/orphans.ts";
+import { followPolicies } from "./worlds/policies.ts";
+import { precreate } from "./worlds/precreate.ts";
+import { WorldTasks } from "./worlds/world-tasks.ts";
 
 /** Options of a director: the shared parts without those that it creates itself. */
 export type DirectorOptions = Omit<

@@ -4,7 +4,7 @@ import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
 import { put, type Replica, remove } from "../replica.ts";
 import type { Change, Stored } from "../store/store.ts";
 import type { DirectorContext } from "./context.ts";
-import type { MatchIndex } from "./match-index.ts";
+import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
  * Returns a ticket to its pools, in its old place. It must be followed by `untilMs` at the

@@ -11,7 +11,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { checkProfile } from "../check-profile.ts";
-import type { MatchIndex } from "../director/match-index.ts";
+import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { invalid, notFound } from "../errors.ts";
 import type { MatchFunctions } from "../functions/profile-function.ts";
 import type { Kind, Records } from "../model.ts";

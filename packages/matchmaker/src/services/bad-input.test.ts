@@ -12,7 +12,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
-import { MatchIndex } from "../director/match-index.ts";
+import { MatchIndex } from "../director/indexes/match-index.ts";
 import { profileRecord } from "../profile.ts";
 import { put, Replica } from "../replica.ts";
 import { defaultSettings } from "../settings.ts";

@@ -10,7 +10,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { peerOfCall } from "@dm-env-rpc/transport";
-import type { MatchIndex } from "../director/match-index.ts";
+import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { ended, withdrawn } from "../director/outcomes.ts";
 import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";

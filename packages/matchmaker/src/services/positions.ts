@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AgeOrder } from "../director/age-order.ts";
-import type { MatchIndex } from "../director/match-index.ts";
+import type { AgeOrder } from "../director/indexes/age-order.ts";
+import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 import type { Ticket } from "../model.ts";
 import type { Replica, ReplicaChange } from "../replica.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
-import { violations } from "../../testing/invariants.ts";
-import { SimulatedServer } from "../../testing/simulated-servers.ts";
+import { House, profile } from "../../../testing/house.ts";
+import { violations } from "../../../testing/invariants.ts";
+import { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
 const backfilled = () => ({ profiles: [profile({ backfill: true })] });
 

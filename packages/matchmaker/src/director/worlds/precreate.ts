@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { put } from "../replica.ts";
-import { type DirectorContext, leading } from "./context.ts";
-import { newWorld } from "./matching.ts";
-import type { Placement } from "./placement.ts";
+import { put } from "../../replica.ts";
+import { type DirectorContext, leading } from "../context.ts";
+import { newWorld } from "../matching/matching.ts";
+import type { Placement } from "../matching/placement.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**

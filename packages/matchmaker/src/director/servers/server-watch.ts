@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerRecord } from "../model.ts";
-import { put, remove } from "../replica.ts";
-import type { Change } from "../store/store.ts";
-import { change, type DirectorContext } from "./context.ts";
-import { lostFate, profileOfWorld, worldEnded } from "./outcomes.ts";
+import type { ServerRecord } from "../../model.ts";
+import { put, remove } from "../../replica.ts";
+import type { Change } from "../../store/store.ts";
+import { change, type DirectorContext } from "../context.ts";
+import { lostFate, profileOfWorld, worldEnded } from "../outcomes.ts";
 
 /** Worlds of a lost server that end in one commit. */
 const batchSize = 50;

@@ -3,9 +3,9 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DestroyMode, WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { afterAll, describe, expect, it } from "vitest";
-import { houseAt, profile } from "../../testing/house.ts";
-import type { SimulatedWorld } from "../../testing/simulated-servers.ts";
-import { type Place, stopStores, storeKinds } from "../../testing/stores.ts";
+import { houseAt, profile } from "../../../testing/house.ts";
+import type { SimulatedWorld } from "../../../testing/simulated-servers.ts";
+import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { World } from "../model.ts";
-import { put } from "../replica.ts";
-import { isGone } from "../world-servers.ts";
-import { change, type DirectorContext } from "./context.ts";
-import { ended, requeued, worldEnded } from "./outcomes.ts";
+import type { World } from "../../model.ts";
+import { put } from "../../replica.ts";
+import { isGone } from "../../world-servers.ts";
+import { change, type DirectorContext } from "../context.ts";
+import { ended, requeued, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Starts the destroys that are due, including those that another leader began. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerRecord } from "../model.ts";
-import type { PlacementPolicy, Profile } from "../profile.ts";
-import type { Replica } from "../replica.ts";
-import type { MatchIndex } from "./match-index.ts";
+import type { ServerRecord } from "../../model.ts";
+import type { PlacementPolicy, Profile } from "../../profile.ts";
+import type { Replica } from "../../replica.ts";
+import type { MatchIndex } from "../indexes/match-index.ts";
 
 /** A server with its remaining room. */
 interface Room {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
+import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 
 /**
  * Tickets by priority and age, updated with each change of a ticket: a tick without changes costs

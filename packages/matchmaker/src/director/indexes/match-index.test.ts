@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import type { Match, Ticket, World } from "../model.ts";
-import { put, Replica, remove } from "../replica.ts";
-import { memoryStore } from "../store/memory-store.ts";
+import type { Match, Ticket, World } from "../../model.ts";
+import { put, Replica, remove } from "../../replica.ts";
+import { memoryStore } from "../../store/memory-store.ts";
 import { MatchIndex } from "./match-index.ts";
 
 const world: World = {

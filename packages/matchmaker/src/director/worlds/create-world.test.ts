@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { House, profile } from "../../../testing/house.ts";
 
 it("a create names the type of the world where its server has several", async () => {
   await using house = await House.open();

@@ -7,10 +7,10 @@ import {
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
-import type { MatchProposal, WaitingTicket } from "../functions/match-function.ts";
-import type { CustomMatchFunction } from "../functions/profile-function.ts";
-import type { Evaluate, Proposal } from "./context.ts";
+import { House, profile } from "../../../testing/house.ts";
+import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
+import type { CustomMatchFunction } from "../../functions/profile-function.ts";
+import type { Evaluate, Proposal } from "../context.ts";
 
 /** A house with a profile whose function is an author's, and one whose function is not. */
 async function open(author: CustomMatchFunction, evaluate?: Evaluate): Promise<House> {

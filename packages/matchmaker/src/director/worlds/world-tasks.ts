@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 
-import type { Emit } from "../events.ts";
-import { isStoreError } from "../store/store.ts";
+import type { Emit } from "../../events.ts";
+import { isStoreError } from "../../store/store.ts";
 
 /** Doublings of a cooldown. */
 const maxDoublings = 5;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { House, reports } from "../../testing/house.ts";
+import { House, reports } from "../../../testing/house.ts";
 
 it("a world is not taken for ended by reports that were made before it was created", async () => {
   await using house = await House.open();

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
-import type { MatchFunction, MatchProposal, WaitingTicket } from "../functions/match-function.ts";
-import { partySizeOf } from "../functions/parties.ts";
-import { acceptsRegion, type LatencyLimit } from "../latency.ts";
-import { matchData } from "../match-data.ts";
-import type { Profile } from "../profile.ts";
-import type { DirectorContext, Proposal } from "./context.ts";
+import type {
+  MatchFunction,
+  MatchProposal,
+  WaitingTicket,
+} from "../../functions/match-function.ts";
+import { partySizeOf } from "../../functions/parties.ts";
+import { acceptsRegion, type LatencyLimit } from "../../latency.ts";
+import { matchData } from "../../match-data.ts";
+import type { Profile } from "../../profile.ts";
+import type { DirectorContext, Proposal } from "../context.ts";
 
 /** Faults of one tick that are reported individually. */
 const maxFaults = 10;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Placement } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
-import { violations } from "../../testing/invariants.ts";
+import { House, profile } from "../../../testing/house.ts";
+import { violations } from "../../../testing/invariants.ts";
 
 it.each([
   ["worlds", { maxWorlds: 1, maxAgents: 40 }],

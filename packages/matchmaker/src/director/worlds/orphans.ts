@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { ReportedWorld, ServerRecord, World } from "../model.ts";
-import { put } from "../replica.ts";
-import { isGone } from "../world-servers.ts";
-import { change, type DirectorContext } from "./context.ts";
-import { isEmpty } from "./presence.ts";
+import type { ReportedWorld, ServerRecord, World } from "../../model.ts";
+import { put } from "../../replica.ts";
+import { isGone } from "../../world-servers.ts";
+import { change, type DirectorContext } from "../context.ts";
+import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
-import { acceptsRegion, regionsFor } from "../latency.ts";
-import type { Match, ServerRecord, Ticket, World } from "../model.ts";
-import type { Profile } from "../profile.ts";
-import { put } from "../replica.ts";
-import { type Change, keyText, type Stored } from "../store/store.ts";
+import { acceptsRegion, regionsFor } from "../../latency.ts";
+import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
+import type { Profile } from "../../profile.ts";
+import { put } from "../../replica.ts";
+import { type Change, keyText, type Stored } from "../../store/store.ts";
+import { type DirectorContext, leading, type Proposal } from "../context.ts";
 import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
-import { type DirectorContext, leading, type Proposal } from "./context.ts";
 import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
 import { chosenOf, propose, proposeByRegion } from "./proposals.ts";

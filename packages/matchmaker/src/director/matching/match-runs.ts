@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { pause, toError } from "@dm-env-rpc/transport/internal";
-import type { MatchProposal, WaitingTicket } from "../functions/match-function.ts";
-import type { CustomMatchFunction } from "../functions/profile-function.ts";
-import type { Profile } from "../profile.ts";
-import type { DirectorContext, Proposal } from "./context.ts";
+import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
+import type { CustomMatchFunction } from "../../functions/profile-function.ts";
+import type { Profile } from "../../profile.ts";
+import type { DirectorContext, Proposal } from "../context.ts";
+import type { WorldTasks } from "../worlds/world-tasks.ts";
 import { Proposals } from "./proposals.ts";
-import type { WorldTasks } from "./world-tasks.ts";
 
 /** Time for which quickly made proposals may block the event loop. */
 const sliceMs = 5;

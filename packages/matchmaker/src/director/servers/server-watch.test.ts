@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { House } from "../../../testing/house.ts";
 
 it("a matchmaker that stood still for longer than any lease has lost no server", async () => {
   await using house = await House.open();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
-import { skillWindow } from "../functions/skill-window.ts";
+import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
+import { skillWindow } from "../../functions/skill-window.ts";
 import { AgeOrder } from "./age-order.ts";
 
 const ticket = (id: number, createdMs: number, skill = 0): WaitingTicket => ({

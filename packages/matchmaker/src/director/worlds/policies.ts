@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Report, ReportedWorld, World } from "../model.ts";
-import type { WorldPolicy } from "../profile.ts";
-import { put } from "../replica.ts";
-import { change, type DirectorContext } from "./context.ts";
+import type { Report, ReportedWorld, World } from "../../model.ts";
+import type { WorldPolicy } from "../../profile.ts";
+import { put } from "../../replica.ts";
+import { change, type DirectorContext } from "../context.ts";
+import { isPartyExpected, policyOf, ticketsOf } from "../outcomes.ts";
+import { isEmpty } from "../servers/presence.ts";
 import { startReset } from "./end-world.ts";
-import { isPartyExpected, policyOf, ticketsOf } from "./outcomes.ts";
-import { isEmpty } from "./presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Applies the policies of a server's worlds. */

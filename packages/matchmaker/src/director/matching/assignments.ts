@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Match, Ticket, World } from "../model.ts";
-import type { Profile } from "../profile.ts";
-import type { DirectorContext } from "./context.ts";
+import type { Match, Ticket, World } from "../../model.ts";
+import type { Profile } from "../../profile.ts";
+import type { DirectorContext } from "../context.ts";
 
 /** Assignments by ticket. */
 export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;

@@ -2,10 +2,10 @@
 
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
-import { startMs } from "../../testing/start-ms.ts";
-import { memoryStore } from "../store/memory-store.ts";
-import { type Store, StoreError } from "../store/store.ts";
+import { House } from "../../../testing/house.ts";
+import { startMs } from "../../../testing/start-ms.ts";
+import { memoryStore } from "../../store/memory-store.ts";
+import { type Store, StoreError } from "../../store/store.ts";
 
 it("a store that is away when a failed create is taken back is told of as that, and it is made good later", async () => {
   const time = manualTime(startMs);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
-import { partySizeOf } from "../functions/parties.ts";
-import { acceptsRegion } from "../latency.ts";
-import type { Match, Ticket, World } from "../model.ts";
-import type { Profile } from "../profile.ts";
-import { put } from "../replica.ts";
-import type { Stored } from "../store/store.ts";
+import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
+import { partySizeOf } from "../../functions/parties.ts";
+import { acceptsRegion } from "../../latency.ts";
+import type { Match, Ticket, World } from "../../model.ts";
+import type { Profile } from "../../profile.ts";
+import { put } from "../../replica.ts";
+import type { Stored } from "../../store/store.ts";
+import { type DirectorContext, leading } from "../context.ts";
 import { announce, assigned, partiesOf, reserve, seatsTaken } from "./assignments.ts";
-import { type DirectorContext, leading } from "./context.ts";
 
 /** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Match, Report, ReportedWorld, ServerRecord, World } from "../model.ts";
-import { put } from "../replica.ts";
-import type { Change } from "../store/store.ts";
-import { change, type DirectorContext } from "./context.ts";
+import type { Match, Report, ReportedWorld, ServerRecord, World } from "../../model.ts";
+import { put } from "../../replica.ts";
+import type { Change } from "../../store/store.ts";
+import { change, type DirectorContext } from "../context.ts";
 import {
   ended,
   isPartyExpected,
@@ -13,7 +13,7 @@ import {
   ticketsOf,
   vacated,
   worldEnded,
-} from "./outcomes.ts";
+} from "../outcomes.ts";
 import { isEmpty } from "./presence.ts";
 
 /**

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
 
-import type { Match, Reason, Ticket, World } from "../model.ts";
-import type { Profile } from "../profile.ts";
-import { put } from "../replica.ts";
-import { type Change, isStoreError } from "../store/store.ts";
-import { faultOf, isGone, isUnreachable } from "../world-servers.ts";
-import { announce, assigned, reserve, type Seats } from "./assignments.ts";
-import { change, type DirectorContext } from "./context.ts";
-import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "./outcomes.ts";
+import type { Match, Reason, Ticket, World } from "../../model.ts";
+import type { Profile } from "../../profile.ts";
+import { put } from "../../replica.ts";
+import { type Change, isStoreError } from "../../store/store.ts";
+import { faultOf, isGone, isUnreachable } from "../../world-servers.ts";
+import { change, type DirectorContext } from "../context.ts";
+import { announce, assigned, reserve, type Seats } from "../matching/assignments.ts";
+import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Delay before a commit of a created world is retried while the store is unavailable. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DirectorContext } from "./context.ts";
-import type { WorldTasks } from "./world-tasks.ts";
+import type { DirectorContext } from "../context.ts";
+import type { WorldTasks } from "../worlds/world-tasks.ts";
 
 /** A server that answered this recently is not checked again. */
 const trustMs = 1_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { House, profile } from "../../../testing/house.ts";
 
 const goneError = () => new DmEnvRpcError("NOT_FOUND", "there is no such world");
 
