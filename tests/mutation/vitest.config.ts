@@ -13,8 +13,10 @@ const mutatedRooms = (process.env["MUTATED_ROOMS"] ?? "").split(",");
 const slowTests: Readonly<Record<string, string>> = {
   "src/kill.test.ts": "matchmaker/src/redis",
   "src/redis/faults.test.ts": "matchmaker/src/redis",
+  "src/cli/run.test.ts": "matchmaker/src/cli",
   "src/network.test.ts": "matchmaker/src/client",
   "src/reconnect.test.ts": "matchmaker/src/client",
+  "src/registration/serve-registered.test.ts": "matchmaker/src/registration",
   "src/services/overload.test.ts": "matchmaker/src/client",
 };
 const isMutated = (room: string): boolean => mutatedRooms.includes(room);

@@ -78,6 +78,8 @@ export class SimulatedServer {
 /** Simulated servers as the matchmaker reaches them. */
 export class SimulatedServers implements WorldServers {
   readonly all: Map<string, SimulatedServer> = new Map();
+  /** Calls so far, such as `create a` and `destroy a/gridworld-1`. */
+  readonly calls: string[] = [];
   /** Called before the work of each call, and before its response. */
   pace: (what: string) => Promise<void> = async () => {};
 
@@ -86,7 +88,19 @@ export class SimulatedServers implements WorldServers {
     return server;
   }
 
-  async check({ address }: ServerTarget): Promise<void> {
+  /** Holds back calls of one kind, until the returned function is called. */
+  hold(held: string): () => void {
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.pace = (what) => (what === held ? released : Promise.resolve());
+    return release;
+  }
+
+  async check({ id, address }: ServerTarget): Promise<void> {
+    this.calls.push(`check ${id}`);
+    await this.pace("check");
     this.#reach(address);
   }
 
@@ -95,10 +109,11 @@ export class SimulatedServers implements WorldServers {
   }
 
   async create(
-    { address }: ServerTarget,
+    { id, address }: ServerTarget,
     _settings: unknown,
     worldType: string | undefined,
   ): Promise<string> {
+    this.calls.push(`create ${id}`);
     await this.pace("create");
     const server = this.#reach(address);
     const error = server.createErrors.shift();
@@ -112,13 +127,15 @@ export class SimulatedServers implements WorldServers {
     return name;
   }
 
-  async destroy({ address }: ServerTarget, name: string): Promise<void> {
+  async destroy({ id, address }: ServerTarget, name: string): Promise<void> {
+    this.calls.push(`destroy ${id}/${name}`);
     await this.pace("destroy");
     this.#reach(address).destroy(name);
     await this.pace("destroyed");
   }
 
-  async reset({ address }: ServerTarget, name: string): Promise<void> {
+  async reset({ id, address }: ServerTarget, name: string): Promise<void> {
+    this.calls.push(`reset ${id}/${name}`);
     await this.pace("reset");
     const world = this.#reach(address).worlds.get(name);
     if (world === undefined) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
@@ -103,6 +105,40 @@ it("a world that changes while it is to be ended is ended as it is then", async 
   expect(ended).toEqual([0, 7]);
   expect(server.worlds.size).toBe(0);
 });
+
+it.each([
+  ["drains", "draining", 0],
+  ["is played on", "open", 1],
+] as const)(
+  "a world that changes while it is to be reset, and %s, is reset accordingly",
+  async (_, state, resets) => {
+    const worldPolicy = create(WorldPolicySchema, { resetAfterSequences: 1 });
+    await using scene = await overtaken({ profiles: [profile({ count: 1, worldPolicy })] });
+    const { house, race, change } = scene;
+    const server = await house.serve("a");
+    const [id = ""] = await house.tickets(1);
+    await house.settle();
+    await house.join(id);
+    await house.pass(1_000);
+    race.rival = async (changes) => {
+      for (const { id: worldId, resetSequences } of worldsIn(changes)) {
+        if (resetSequences === 2) {
+          race.rival = async () => undefined;
+          const drainUntilMs = house.time.now() + 60_000;
+          await change(worldId, { state, drainUntilMs });
+        }
+      }
+      return undefined;
+    };
+    const [world] = server.worlds.values();
+    if (world !== undefined) {
+      world.sequences = 2;
+    }
+    await house.pass(1_000);
+    expect(world?.resets).toBe(resets);
+    expect(house.events.filter(({ kind }) => kind === "step-failed")).toEqual([]);
+  },
+);
 
 it("matches that the store refuses for no reason that shows are left to the next look", async () => {
   await using scene = await overtaken();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { World } from "../../model.ts";
+import type { ReportedWorld, World } from "../../model.ts";
 import { put } from "../../replica.ts";
 import { isGone } from "../../world-servers.ts";
 import { change, type DirectorContext } from "../context.ts";
@@ -38,7 +38,6 @@ async function destroyWorld(
     }
     emit({ kind: "world-destroyed", serverId, worldName: name });
   }
-  tasks.succeeded(id);
   const nowMs = replica.now();
   await change(context, () => {
     const stored = replica.get("world", id);
@@ -54,32 +53,30 @@ async function destroyWorld(
           }),
     );
   });
-  context.wake();
 }
 
 /** Resets a world. The reset is committed first: if its call is lost, it is not repeated. */
 export function startReset(
   context: DirectorContext,
   tasks: WorldTasks,
-  worldId: string,
-  sequences: number,
+  { id, serverId, address }: World,
+  { name, sequences }: ReportedWorld,
 ): void {
   const { replica, servers, settings, emit } = context;
-  const key = `reset ${worldId}`;
+  const key = `reset ${id}`;
   if (tasks.isRunning(key)) {
     return;
   }
   tasks.start(key, async () => {
     const committed = await change(context, () => {
-      const world = replica.get("world", worldId);
+      const world = replica.get("world", id);
       if (world?.value.state !== "open") {
         return undefined;
       }
       const reset: World = { ...world.value, resetMs: replica.now(), resetSequences: sequences };
-      return [put("world", worldId, world, reset)];
+      return [put("world", id, world, reset)];
     });
-    const { serverId, address, name } = replica.get("world", worldId)?.value ?? {};
-    if (!committed || serverId === undefined || address === undefined || name === undefined) {
+    if (!committed) {
       return;
     }
     try {

@@ -58,7 +58,7 @@ async function follow(
       await to(context, world, "draining", policy.drainMs);
     }
   } else if (isResetDue(world, seen, policy, replica.now())) {
-    startReset(context, tasks, world.id, seen.sequences);
+    startReset(context, tasks, world, seen);
   }
 }
 
