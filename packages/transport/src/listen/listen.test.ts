@@ -9,7 +9,7 @@ import { openStream } from "../open/open-stream.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { answerOf, named, nameOf } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
-import { emptySettings, preface, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { emptySettings, http2Frame, preface, rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 import { listen } from "./listen.ts";
@@ -203,6 +203,60 @@ describe("hostile connections", () => {
     expect(error.code).toBe("UNAVAILABLE");
     expect(error.message).toContain("did not answer a ping within 20 ms");
     await until(() => server.listener.connections === 0);
+  });
+
+  test.each(["pingIntervalMs", "idleConnectionMs"])(
+    "a connection that node:http2 forgets is closed by %s",
+    async (limit) => {
+      await using server = await serving({
+        pingIntervalMs: 0,
+        idleConnectionMs: 0,
+        [limit]: 20,
+      });
+      await using peer = rawPeer(server.listener.port);
+      peer.write(
+        startOfCall,
+        http2Frame(7, 0, Buffer.alloc(8), 0), // GOAWAY: node:http2 waits for the last stream.
+        http2Frame(9, 4, Buffer.alloc(0), 3), // CONTINUATION of no headers: it stops reading.
+      );
+      const served = record(await server.next());
+      peer.socket.destroy();
+      const error = errorOf(await served.closed);
+      expect(error.code).toBe("UNAVAILABLE");
+      expect(error.message).toContain("did not answer");
+      await until(() => server.listener.connections === 0);
+    },
+  );
+
+  test("a peer that leaves its side of the connection open does not keep the socket", async () => {
+    await using server = await serving({ idleConnectionMs: 20 });
+    const silent = connectTcp({
+      port: server.listener.port,
+      host: "127.0.0.1",
+      allowHalfOpen: true,
+    });
+    silent.on("error", () => {});
+    silent.resume();
+    silent.write(Buffer.concat([preface, emptySettings]));
+    await once(silent, "end");
+    await until(() => server.listener.connections === 0);
+    silent.destroy();
+  });
+
+  test("a peer that has sent a GOAWAY and answers is left alone", async () => {
+    await using server = await serving({ pingIntervalMs: 5 });
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    call.session.goaway();
+    call.session.close();
+    let probes = 0;
+    call.session.on("remoteSettings", () => {
+      probes += 1;
+    });
+    await until(() => probes >= 10);
+    expect(served.events).toEqual([]);
+    call.http2.write(frame(bytesOf(named("still here"))));
+    await served.seen("message");
   });
 
   test("a peer that answers its pings is left alone", async () => {

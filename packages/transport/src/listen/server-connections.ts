@@ -6,8 +6,8 @@ import { windowBytes } from "../limits/limits.ts";
 import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time for a refused connection to read the error. */
-const refusalMs = 1_000;
+/** Time for the peer of a refused or ended connection to read the reason and close its side. */
+const farewellMs = 1_000;
 
 /** An idle connection is checked this many times before it is closed. */
 const idleChecks = 4;
@@ -49,6 +49,10 @@ interface Entry extends ServerConnection {
   idle: number;
   pinged: boolean;
   lost: Error | undefined;
+  /** True once the socket is closed even if the peer leaves its side open. */
+  ending: boolean;
+  /** Closes the socket with a reset. */
+  readonly cut: () => void;
 }
 
 /** HTTP/2 connections of a listener: counts them, pings them, and closes idle ones. */
@@ -60,8 +64,9 @@ export class ServerConnections {
   constructor(limits: ConnectionLimits) {
     this.#limits = limits;
     const { pingIntervalMs, idleConnectionMs } = limits;
-    if (pingIntervalMs > 0) {
-      this.#timers.push(setInterval(() => this.#ping(), pingIntervalMs).unref());
+    const probeMs = pingIntervalMs > 0 ? pingIntervalMs : idleConnectionMs;
+    if (probeMs > 0) {
+      this.#timers.push(setInterval(() => this.#probe(probeMs), probeMs).unref());
     }
     if (idleConnectionMs > 0) {
       const everyMs = Math.max(1, idleConnectionMs / idleChecks);
@@ -92,6 +97,10 @@ export class ServerConnections {
       idle: 0,
       pinged: false,
       lost: undefined,
+      ending: false,
+      // A method of the session's socket is bound to the real one, so it also works once the
+      // session has given the socket up.
+      cut: session.socket.resetAndDestroy,
       failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
       streamOpened: () => {
         entry.streams += 1;
@@ -121,7 +130,7 @@ export class ServerConnections {
       );
       const why = `${limit}: at most ${this.#limits[limit]}; try again later`;
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
-      setTimeout(() => session.destroy(), refusalMs).unref();
+      setTimeout(() => this.#end(entry), farewellMs).unref();
       return;
     }
     session.setLocalWindowSize(windowBytes);
@@ -162,25 +171,36 @@ export class ServerConnections {
     }
   }
 
-  #ping(): void {
+  /**
+   * Finds connections whose peer is gone. Without pings only those that close are probed:
+   * node:http2 forgets some of them, and their sockets are never read again (decision 14).
+   */
+  #probe(withinMs: number): void {
     for (const entry of this.#entries.values()) {
       const { session } = entry;
-      if (entry.pinged) {
-        this.#giveUpUnlessAnswered(entry);
-      } else if (!session.destroyed && !session.closed) {
-        // node:http2 refuses a ping on a connection that is closing.
+      if (session.destroyed) {
+        this.#end(entry);
+      } else if (entry.pinged) {
+        this.#giveUpUnlessAnswered(entry, withinMs);
+      } else if (session.closed) {
         entry.pinged = true;
-        session.ping((error) => {
-          if (error === null) {
-            entry.pinged = false;
-          }
-        });
+        // node:http2 sends no pings while a connection closes; peers acknowledge settings, too.
+        session.settings({}, (error) => this.#answered(entry, error));
+      } else if (this.#limits.pingIntervalMs > 0) {
+        entry.pinged = true;
+        session.ping((error) => this.#answered(entry, error));
       }
     }
   }
 
+  #answered(entry: Entry, error: Error | null): void {
+    if (error === null) {
+      entry.pinged = false;
+    }
+  }
+
   /** The answer may have arrived while this process was busy: read the socket first. */
-  #giveUpUnlessAnswered(entry: Entry): void {
+  #giveUpUnlessAnswered(entry: Entry, withinMs: number): void {
     setImmediate(() =>
       setImmediate(() => {
         if (!entry.pinged || entry.session.destroyed) {
@@ -188,13 +208,22 @@ export class ServerConnections {
         }
         entry.lost ??= new DmEnvRpcError(
           "UNAVAILABLE",
-          `the client at ${entry.address} did not answer a ping within ${this.#limits.pingIntervalMs} ms`,
+          `the client at ${entry.address} did not answer a ping within ${withinMs} ms`,
           { origin: "connection" },
         );
         this.#limits.onError(entry.lost);
-        entry.session.destroy();
+        this.#end(entry);
       }),
     );
+  }
+
+  /** Ends a connection and its streams; the socket closes even if the peer leaves its side open. */
+  #end(entry: Entry): void {
+    entry.session.destroy();
+    if (!entry.ending) {
+      entry.ending = true;
+      setTimeout(entry.cut, farewellMs).unref();
+    }
   }
 
   #closeIdle(): void {
@@ -204,7 +233,7 @@ export class ServerConnections {
       }
       entry.idle += 1;
       if (entry.idle > idleChecks) {
-        entry.session.destroy();
+        this.#end(entry);
       } else if (entry.idle === idleChecks) {
         entry.session.close();
       }

@@ -8,11 +8,12 @@ export const preface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** A SETTINGS frame that changes nothing. */
 export const emptySettings: Buffer = Buffer.from("000000040000000000", "hex");
 
-/** Creates an HTTP/2 frame of stream 1. */
-export function http2Frame(type: number, flags: number, payload: Uint8Array): Buffer {
+/** Creates an HTTP/2 frame. */
+export function http2Frame(type: number, flags: number, payload: Uint8Array, stream = 1): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
-  head.set([type, flags, 0, 0, 0, 1], 3);
+  head.set([type, flags], 3);
+  head.writeUInt32BE(stream, 5);
   return Buffer.concat([head, payload]);
 }
 
