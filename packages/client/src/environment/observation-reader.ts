@@ -49,15 +49,17 @@ export interface Observed {
 export class ObservationReader {
   /** UIDs to request, each once, in ascending order. */
   readonly uids: readonly Uid[];
-  readonly #slots: ReadonlyMap<Uid, Slot>;
+  /** In ascending order of UIDs, as most servers answer. */
+  readonly #slots: readonly Slot[];
+  readonly #byUid: ReadonlyMap<Uid, Slot>;
   readonly #records: RecordShape[] = [{ template: {}, parent: 0, key: "" }];
   readonly #copy: boolean;
 
   /** @param hidden Names that are read but not shown: `reward`, `discount`. */
   constructor(entries: readonly SpecEntry[], hidden: ReadonlySet<string>, copy: boolean) {
-    const slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
-    this.#slots = new Map(slots.map((slot) => [slot.uid, slot]));
-    this.uids = slots.map((slot) => slot.uid);
+    this.#slots = entries.map((entry) => this.#slot(entry, !hidden.has(entry.name)));
+    this.#byUid = new Map(this.#slots.map((slot) => [slot.uid, slot]));
+    this.uids = this.#slots.map((slot) => slot.uid);
     this.#copy = copy;
   }
 
@@ -72,8 +74,10 @@ export class ObservationReader {
       reward: undefined,
       discount: undefined,
     };
-    for (const { uid, tensor } of received) {
-      const slot = this.#slots.get(uid);
+    for (let i = 0; i < received.length; i++) {
+      const { uid, tensor } = received[i] as UidTensor;
+      const next = this.#slots[i];
+      const slot = next?.uid === uid ? next : this.#byUid.get(uid);
       if (slot === undefined) {
         throw this.#unasked(uid);
       }
@@ -87,7 +91,7 @@ export class ObservationReader {
         (records[slot.record] as Writable)[slot.key] = value;
       }
     }
-    if (received.length !== this.#slots.size) {
+    if (received.length !== this.#slots.length) {
       throw this.#missing(received);
     }
     return observed;
@@ -147,11 +151,11 @@ export class ObservationReader {
 
   #missing(received: readonly UidTensor[]): TensorError {
     const came = new Set(received.map(({ uid }) => uid));
-    const absent = [...this.#slots.values()].find((slot) => !came.has(slot.uid));
+    const absent = this.#slots.find((slot) => !came.has(slot.uid));
     return new TensorError({
       reason: "name",
       name: absent?.name,
-      expected: `all ${this.#slots.size} observations asked for`,
+      expected: `all ${this.#slots.length} observations asked for`,
       received: `${received.length}${absent === undefined ? "" : `, without "${absent.name}"`}`,
       remedy: "the server must return every requested observation",
     });

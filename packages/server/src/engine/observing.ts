@@ -40,6 +40,8 @@ export class Observing {
   readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
   /** By the list of requested observations, which is the same object while an agent requests the same. */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
+  #lastRequested: readonly SpecEntry[] = [];
+  #lastRecipes: readonly Recipe[] = [];
   #observed = 0;
   /** True if the world has rewards. */
   readonly hasRewards: boolean;
@@ -79,11 +81,16 @@ export class Observing {
   }
 
   #recipesFor(requested: readonly SpecEntry[]): readonly Recipe[] {
+    if (requested === this.#lastRequested) {
+      return this.#lastRecipes;
+    }
     let recipes = this.#recipes.get(requested);
     if (recipes === undefined) {
       recipes = requested.map((entry) => this.#recipe(entry));
       this.#recipes.set(requested, recipes);
     }
+    this.#lastRequested = requested;
+    this.#lastRecipes = recipes;
     return recipes;
   }
 

@@ -9,7 +9,7 @@ import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
 import { joinRows, readSeats, seatsSetting, takesSeats } from "./join-rows.ts";
-import { type Place, placeOf } from "./place.ts";
+import { type Place, SeatPlace } from "./place.ts";
 import { readJoinToken, readSeatKey, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
 import type { Worlds } from "./worlds.ts";
 
@@ -76,7 +76,7 @@ export function joinWorld(
     const seats = rest.get(seatsSetting);
     if (seats === undefined || !takesSeats(world)) {
       const one: Done<Joined> = (result) =>
-        joined(isDmEnvRpcError(result) ? result : placeOf(result));
+        joined(isDmEnvRpcError(result) ? result : new SeatPlace(result));
       world.join(rest, onLeft, one, taken.key ?? seatKey);
       return;
     }

@@ -25,21 +25,45 @@ export interface Place {
   leaveIfWaiting(): void;
 }
 
-/** The place of a stream with one seat. */
-export function placeOf({ world, seat }: Joined): Place {
-  return {
-    world,
-    seats: [seat],
-    get specs() {
-      return seat.specs.message;
-    },
-    get expectsEnd() {
-      return expectsEnd(seat);
-    },
-    step: (request, reply) => world.step(seat, request, reply),
-    reset: (settings, reply) => world.reset(seat, settings, reply),
-    leave: (done) => world.leave(seat, done),
-    drop: (onHeld) => world.drop(seat, onHeld),
-    leaveIfWaiting: () => world.leaveIfWaiting(seat),
-  };
+/** The place of a stream with one seat. A class, because V8 reads an object literal with getters several times slower. */
+export class SeatPlace implements Place {
+  readonly world: JoinedWorld;
+  readonly #seat: Readonly<Seat>;
+
+  constructor({ world, seat }: Joined) {
+    this.world = world;
+    this.#seat = seat;
+  }
+
+  get seats(): readonly Readonly<Seat>[] {
+    return [this.#seat];
+  }
+
+  get specs(): ActionObservationSpecs {
+    return this.#seat.specs.message;
+  }
+
+  get expectsEnd(): boolean {
+    return expectsEnd(this.#seat);
+  }
+
+  step(request: StepRequest, reply: Reply): void {
+    this.world.step(this.#seat, request, reply);
+  }
+
+  reset(settings: PackedSettings, reply: Reply): void {
+    this.world.reset(this.#seat, settings, reply);
+  }
+
+  leave(done: Done<undefined>): void {
+    this.world.leave(this.#seat, done);
+  }
+
+  drop(onHeld: () => void): void {
+    this.world.drop(this.#seat, onHeld);
+  }
+
+  leaveIfWaiting(): void {
+    this.world.leaveIfWaiting(this.#seat);
+  }
 }

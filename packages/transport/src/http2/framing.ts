@@ -118,7 +118,10 @@ export class Deframer {
       }
       const end = at + this.#bodySize;
       if (end <= chunk.length) {
-        this.source = chunk;
+        // Storing what is there already would cost V8's write barrier for each message.
+        if (this.source !== chunk) {
+          this.source = chunk;
+        }
         this.start = at;
         this.end = end;
         this.assembled = false;

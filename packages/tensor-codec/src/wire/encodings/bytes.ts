@@ -81,7 +81,8 @@ export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
 
 /** Returns bytes of the reader's source as a Uint8Array, even if the source is a Buffer. */
 export function viewBytes(reader: Reader, start: number, end: number, copy: boolean): Uint8Array {
-  const { buffer, byteOffset } = reader.source;
+  const { buffer } = reader;
+  const { byteOffset } = reader.source;
   return copy
     ? new Uint8Array(buffer.slice(byteOffset + start, byteOffset + end))
     : new Uint8Array(buffer, byteOffset + start, end - start);

@@ -16,6 +16,9 @@ const maxGroupDepth = 100;
 /** Most unknown fields of one message that are skipped: skipping is cheap, but not free. */
 const maxSkippedFields = 2 ** 20;
 
+/** Memory up to this size is remembered for the next message in it. */
+const maxKeptBytes = 64 * 1024;
+
 const noBytes = new Uint8Array(0);
 
 /**
@@ -30,6 +33,9 @@ export class Reader {
   #start = 0;
   /** True while the source is a merge of parts of the message. */
   #merged = false;
+  /** The last source whose memory was read, and that memory. */
+  #lastSource: Uint8Array = noBytes;
+  #lastBuffer: ArrayBufferLike = noBytes.buffer;
   /** Unknown fields that were skipped. */
   #skipped = 0;
   /** The halves of the last varint that `varint64` read; signed, as bit operations leave them. */
@@ -46,7 +52,21 @@ export class Reader {
     this.#merged = false;
   }
 
-  /** Drops the source, so that an idle codec does not keep it in memory. */
+  /** The memory of the source: V8 takes long to read it from a typed array, and the messages of a chunk share it. */
+  get buffer(): ArrayBufferLike {
+    const { source } = this;
+    if (source === this.#lastSource) {
+      return this.#lastBuffer;
+    }
+    const { buffer } = source;
+    if (buffer.byteLength <= maxKeptBytes) {
+      this.#lastSource = source;
+      this.#lastBuffer = buffer;
+    }
+    return buffer;
+  }
+
+  /** Drops the source, so that an idle codec does not keep a large one in memory. */
   close(): void {
     this.source = noBytes;
     this.#start = this.pos = this.end = this.#skipped = 0;
