@@ -13,8 +13,8 @@ export interface DeadlineOptions {
   readonly deadlineMs?: number | undefined;
   /**
    * The others `wait` for it (default; the miss is only counted, once per step); the world advances
-   * without its actions (`default-action`) or with those of its last step (`repeat-last`); or it is
-   * removed from the world (`leave`).
+   * without its actions (`default-action`) or with those of its last step unless the world refuses
+   * them (`repeat-last`); or it is removed from the world (`leave`).
    */
   readonly onMissedDeadline?: MissedDeadlinePolicy | undefined;
 }

@@ -16,8 +16,9 @@ export class StepRefusal extends Error {
 /**
  * Makes the error with which `step` refuses the actions of the only agent that acts in a tick, as
  * in an environment and on the clocks `turns` and `freeRunning`: it declares that nothing has
- * changed. The agent receives `error` and may step again; its deadline keeps running. Any other
- * error that `step` throws ends the world.
+ * changed. The agent receives `error` and may step again; its deadline keeps running. If a missed
+ * deadline repeated the actions, `step` is called once more, without them. Any other error that
+ * `step` throws ends the world.
  *
  * @example
  * step({ field = 0 }) {

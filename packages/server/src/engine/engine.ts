@@ -802,18 +802,20 @@ export class Engine {
   readonly #stepped = (): void => this.#afterStep(() => this.#settleTick());
 
   /**
-   * `step` refused: nothing has changed if the error is a StepRefusal and the tick was for one step
-   * (behaviour 68).
+   * `step` refused: nothing has changed if the error is a StepRefusal and one agent acts in the tick (behaviour 68).
+   * Actions that the clock repeated for that agent are then left out, and the world ticks without them.
    */
   readonly #stepRefused = (error: Error): void => {
     this.#afterStep(() => {
       const [agent] = this.#tickActions.keys();
       const actor = agent === undefined ? undefined : this.#state.seats.get(agent)?.state;
       const isOnly = isStepRefusal(error) && this.#tickActions.size === 1;
-      if (isOnly && actor?.kind === "running" && this.#refuseTick(actor, error)) {
-        return;
+      if (!isOnly || actor?.kind !== "running" || made(this.#play).clock.refused === undefined) {
+        throw new WorldFault("step", error);
       }
-      throw new WorldFault("step", error);
+      if (!this.#refuseTick(actor, error)) {
+        this.#nextTick = new Map();
+      }
     });
   };
 

@@ -265,19 +265,31 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     );
   });
 
-  it("but one that refuses what a missed deadline repeated ends the world", async () => {
-    const clock = turns({ deadlineMs: 50, onMissedDeadline: "repeat-last" });
-    const { one, two, time } = await setUp(fields({ clock, checks: "step" }));
-    const second = two.step();
-    await one.step();
-    const moved = one.step({ field: 1 });
-    await second;
-    void two.step({ field: 2 }).catch(() => {});
-    await moved;
-    await quiet();
-    time.advance(50);
-    await expect(one.step()).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
-  });
+  it.each([
+    ["at once", "step"],
+    ["after a while", "late step"],
+  ] as const)(
+    "%s, and what a missed deadline repeats is left out of the tick",
+    async (_when, checks) => {
+      const log: string[] = [];
+      const clock = turns({ deadlineMs: 50, onMissedDeadline: "repeat-last" });
+      const { one, two, time } = await setUp(fields({ clock, checks, log }));
+      const second = two.step();
+      await one.step();
+      const moved = one.step({ field: 1 });
+      await second;
+      const waiting = two.step({ field: 2 });
+      await moved;
+      await quiet();
+      time.advance(50);
+      expect(await waiting).toEqual({ state: "RUNNING", observations: { count: 2, reward: 4 } });
+      expect(log).toEqual(["tick 1:1", "tick 2:2", "tick "]);
+      const next = two.step({ field: 3 });
+      void one.step({ field: 4 }).catch(() => {});
+      expect((await next).observations["count"]).toBe(4);
+      expect(log.slice(3)).toEqual(["tick 2:3", "tick 1:4"]);
+    },
+  );
 });
 
 describe("behaviour 68: validate on a real-time clock", () => {
