@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { pack, type Tensor, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { RewardSum } from "./rewards.ts";
@@ -11,6 +13,15 @@ function sumOf(...rewards: readonly Tensor[]): Tensor | undefined {
   return sum.take();
 }
 
+function errorOf(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
 describe("behaviour 63: a sum of rewards", () => {
   const float32 = (...values: number[]) =>
     tensor("float32", [values.length], Float32Array.from(values));
@@ -19,12 +30,52 @@ describe("behaviour 63: a sum of rewards", () => {
     expect(sumOf(float32(1, 2), float32(3, 4), float32(5, 6))).toEqual(float32(9, 12));
   });
 
-  it("is refused where the number of elements changes, and for what is no number", () => {
-    expect(() => sumOf(float32(1), float32(1, 2))).toThrow(
-      /"reward": expected 1 elements, as in the ticks before, received 2 elements/,
-    );
-    const text = tensor("string", [], ["won"]);
-    expect(() => sumOf(text, text)).toThrow(/"reward": expected a numeric dtype.*received string/);
+  it("is refused where the number of elements changes", () => {
+    const refused = errorOf(() => sumOf(float32(1), float32(1, 2)));
+    expect(refused).toMatchObject({
+      reason: "shape",
+      message: expect.stringMatching(/1 elements, as in the ticks before, received 2 elements/),
+    });
+  });
+
+  it.each([
+    ["string", tensor("string", [], ["won"])],
+    ["bool", tensor("bool", [], Uint8Array.of(1))],
+    ["proto", tensor("proto", [], [create(AnySchema, { typeUrl: "type.googleapis.com/won" })])],
+  ])("is refused for a %s, but one alone is the sum", (dtype, reward) => {
+    expect(sumOf(reward)).toEqual(reward);
+    expect(errorOf(() => sumOf(reward, reward))).toMatchObject({
+      reason: "dtype",
+      specName: "reward",
+      message: expect.stringMatching(`expected a numeric dtype.*received ${dtype}`),
+    });
+  });
+
+  it("is refused past either end of a small dtype, and exact up to both", () => {
+    const int8 = (...values: number[]) => tensor("int8", [values.length], Int8Array.from(values));
+    expect(sumOf(int8(-100, 100), int8(-28, 27))).toEqual(int8(-128, 127));
+    for (const [by, sum] of [
+      [int8(-29, 0), -129],
+      [int8(0, 28), 128],
+    ] as const) {
+      expect(errorOf(() => sumOf(int8(-100, 100), by))).toMatchObject({
+        reason: "value",
+        message: expect.stringMatching(`expected a sum that fits int8, received ${sum}`),
+      });
+    }
+  });
+
+  it("is empty until a reward is added, and again once it is taken or cleared", () => {
+    const sum = new RewardSum();
+    const states = [sum.isEmpty];
+    for (const end of [() => sum.take(), () => sum.clear()]) {
+      sum.add(float32(1));
+      states.push(sum.isEmpty);
+      end();
+      states.push(sum.isEmpty);
+    }
+    expect(states).toEqual([true, false, true, false, true]);
+    expect(sum.take()).toBeUndefined();
   });
 
   it("counts scalars for the return of a sequence, 64-bit ones too", () => {
@@ -44,6 +95,7 @@ describe("behaviour 63: a sum of rewards of 64-bit integers", () => {
 
   it("is exact up to the end of its dtype", () => {
     expect(sumOf(int64(2n ** 62n), int64(2n ** 62n - 1n))).toEqual(int64(2n ** 63n - 1n));
+    expect(sumOf(int64(-(2n ** 62n)), int64(-(2n ** 62n)))).toEqual(int64(-(2n ** 63n)));
     expect(sumOf(uint64(2n ** 63n), uint64(2n ** 63n - 1n))).toEqual(uint64(2n ** 64n - 1n));
   });
 

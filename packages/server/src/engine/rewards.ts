@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dtypes, type PackedTensor, type Tensor, TensorError } from "@dm-env-rpc/tensor-codec";
 
-/** 64-bit integers add up to bigints of any size: an array of them would wrap around unseen. */
-type Sum = Float64Array | bigint[];
+/** The rewards of at least two ticks, added up. */
+interface Sum {
+  /** The first reward: its dtype and shape are those of the sum. */
+  readonly like: Tensor;
+  /** 64-bit integers add up to bigints of any size: an array of them would wrap around unseen. */
+  readonly elements: Float64Array | bigint[];
+}
 
 /**
  * A reward that adds up from one response to the next (behaviour 63): in float64
  * for numbers and exactly for 64-bit integers, rounded once when it goes out.
  */
 export class RewardSum {
-  /** The rewards of at least two ticks, added up. */
   #sum: Sum | undefined;
   /** The reward of a single tick. */
   #only: Tensor | undefined;
@@ -39,7 +43,7 @@ export class RewardSum {
       this.#only = { ...reward, data: reward.data.slice() } as Tensor;
       return;
     }
-    this.#sum ??= wide(this.#only);
+    this.#sum ??= { like: this.#only, elements: wide(this.#only) };
     addTo(this.#sum, reward);
   }
 
@@ -48,7 +52,7 @@ export class RewardSum {
     const [only, sum] = [this.#only, this.#sum];
     this.#only = undefined;
     this.#sum = undefined;
-    return only === undefined || sum === undefined ? only : narrow(only, sum);
+    return sum === undefined ? only : narrow(sum);
   }
 
   /** Resets the sum since the last response, and the reward that is due. */
@@ -59,7 +63,7 @@ export class RewardSum {
   }
 }
 
-function wide(reward: Tensor): Sum {
+function wide(reward: Tensor): Sum["elements"] {
   switch (reward.dtype) {
     case "int64":
     case "uint64":
@@ -79,33 +83,29 @@ function wide(reward: Tensor): Sum {
   }
 }
 
-function addTo(sum: Sum, reward: Tensor): void {
-  if (reward.data.length !== sum.length) {
+function addTo({ elements }: Sum, reward: Tensor): void {
+  if (reward.data.length !== elements.length) {
     throw new TensorError({
       reason: "shape",
       name: "reward",
-      expected: `${sum.length} elements, as in the ticks before`,
+      expected: `${elements.length} elements, as in the ticks before`,
       received: `${reward.data.length} elements`,
     });
   }
-  if (Array.isArray(sum)) {
-    for (let i = 0; i < sum.length; i++) {
-      sum[i] = (sum[i] as bigint) + (reward.data[i] as bigint);
-    }
-  } else {
-    for (let i = 0; i < sum.length; i++) {
-      sum[i] = (sum[i] as number) + (reward.data[i] as number);
-    }
+  // All are numbers, or all are bigints.
+  const [sum, added] = [elements as number[], reward.data as ArrayLike<number>];
+  for (let i = 0; i < sum.length; i++) {
+    sum[i] = (sum[i] as number) + (added[i] as number);
   }
 }
 
-function narrow(like: Tensor, sum: Sum): Tensor {
+function narrow({ like, elements }: Sum): Tensor {
   const range = dtypes[like.dtype].range as
     | { min: number | bigint; max: number | bigint }
     | undefined;
-  const data = dtypes[like.dtype].allocate(sum.length);
-  for (let i = 0; i < sum.length; i++) {
-    const element = sum[i] as number | bigint;
+  const data = dtypes[like.dtype].allocate(elements.length);
+  for (let i = 0; i < elements.length; i++) {
+    const element = elements[i] as number | bigint;
     if (range !== undefined && (element < range.min || element > range.max)) {
       throw new TensorError({
         reason: "value",

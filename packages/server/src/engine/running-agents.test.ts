@@ -4,14 +4,18 @@ import { expect, it } from "vitest";
 import type { AgentId } from "../definition/agent.ts";
 import { RunningAgents } from "./running-agents.ts";
 
-const seats = Array.from({ length: 6 }, (_, i) => ({ agent: (i + 1) as AgentId }));
+interface Seat {
+  readonly agent: AgentId;
+}
+
+const seats = Array.from({ length: 6 }, (_, i): Seat => ({ agent: (i + 1) as AgentId }));
 
 it("agents are in the order of joining, however they come and go", () => {
   const moves = fc.array(fc.tuple(fc.boolean(), fc.constantFrom(...seats)));
   fc.assert(
     fc.property(moves, fc.boolean(), (done, looksOften) => {
-      const running = new RunningAgents<(typeof seats)[number]>();
-      const expected = new Set<(typeof seats)[number]>();
+      const running = new RunningAgents<Seat>();
+      const expected = new Set<Seat>();
       for (const [comes, seat] of done) {
         if (comes && !expected.has(seat)) {
           running.add(seat);
@@ -30,4 +34,24 @@ it("agents are in the order of joining, however they come and go", () => {
       expect(running.size).toBe(expected.size);
     }),
   );
+});
+
+it("agents are one set until one re-enters at its old place", () => {
+  const [one, two, three] = seats as [Seat, Seat, Seat];
+  const running = new RunningAgents<Seat>();
+  const set = running.agents;
+  running.add(two);
+  running.add(three);
+  running.delete(three);
+  running.add(three);
+  expect(running.agents).toBe(set);
+  running.add(one);
+  const sorted = running.agents;
+  expect([...sorted]).toEqual([one, two, three]);
+  expect(sorted).not.toBe(set);
+  for (const seat of [one, two, three]) {
+    running.delete(seat);
+  }
+  running.add(one);
+  expect(running.agents).toBe(sorted);
 });

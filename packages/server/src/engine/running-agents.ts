@@ -3,17 +3,18 @@
 /** The RUNNING agents of a sequence in the order in which they joined. */
 export class RunningAgents<T extends { readonly agent: number }> {
   #agents = new Set<T>();
+  /** `#agents`; undefined until they are sorted, after one re-entered at its old place. */
+  #ordered: ReadonlySet<T> | undefined = this.#agents;
   /** The highest agent added since the set was empty. */
   #highest = 0;
-  #isOrdered = true;
 
   /** The agents in the order of joining. A new set after an agent re-entered at its old place. */
   get agents(): ReadonlySet<T> {
-    if (!this.#isOrdered) {
+    if (this.#ordered === undefined) {
       this.#agents = new Set([...this.#agents].sort((a, b) => a.agent - b.agent));
-      this.#isOrdered = true;
+      this.#ordered = this.#agents;
     }
-    return this.#agents;
+    return this.#ordered;
   }
 
   get size(): number {
@@ -25,7 +26,7 @@ export class RunningAgents<T extends { readonly agent: number }> {
       this.#highest = 0;
     }
     if (added.agent < this.#highest) {
-      this.#isOrdered = false;
+      this.#ordered = undefined;
     } else {
       this.#highest = added.agent;
     }

@@ -217,10 +217,7 @@ export function isBlocked({ vacancies, blockingSeats }: Readonly<WorldState>): b
   return vacancies + blockingSeats > 0;
 }
 
-/** True while an agent is RUNNING as far as it knows: its next step may bring it the end of its sequence. */
+/** True while an agent is in a sequence, or has not received its end: its next step may bring it the end. */
 export function expectsEnd({ state }: Readonly<Seat>): boolean {
-  if (state.kind !== "running") {
-    return state.kind === "ended";
-  }
-  return state.entered || state.undelivered !== undefined;
+  return state.kind === "running" || state.kind === "ended";
 }

@@ -6,6 +6,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, tally } from "../../testing/tally.ts";
+import { realtime } from "../clocks/realtime.ts";
 import { defineEnvironment } from "../definition/environment.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
@@ -190,6 +191,93 @@ describe("closing", () => {
     await closed;
     expect(server.worldNames()).toEqual([]);
     expect(time.timers).toBe(0);
+  });
+
+  /** A real-time world whose `step` is slow, with agent one in its sequence, and agent two as `join` leaves it. */
+  async function whileTicking(join: (agent: Peer, tick: () => Promise<void>) => Promise<unknown>) {
+    let finish = (): void => {};
+    let ticks = 0;
+    const slow = defineWorld({
+      name: "slow",
+      clock: realtime({ ticksPerSecond: 10, answer: "newest" }),
+      actions: {},
+      observations: { ticks: t.int32() },
+      create: () => ({
+        step() {
+          ticks += 1;
+          return new Promise<void>((resolve) => {
+            finish = resolve;
+          });
+        },
+        status: () => (ticks === 2 ? "terminated" : "running"),
+        observe: { ticks: () => ticks },
+      }),
+    });
+    const time = manualTime();
+    const server = createEnvironmentServer({ worlds: [slow], time });
+    const [one, two] = (await joinedPeers(server, await connectPeer(server).createWorld(), 2)) as [
+      Peer,
+      Peer,
+    ];
+    const begin = async (): Promise<void> => {
+      time.advance(100);
+      await quiet();
+    };
+    const tick = async (): Promise<void> => {
+      await begin();
+      finish();
+      await quiet();
+    };
+    await one.step();
+    await join(two, tick);
+    while ((await one.step()).state !== "RUNNING") {
+      // The end of the last sequence.
+    }
+    await begin();
+    const closed = server.close({ graceMs: 1000 });
+    await quiet();
+    return { one, two, closed, finish: () => finish() };
+  }
+
+  it("tells an agent that plays in a busy world, also if it requests something else first", async () => {
+    const { one, two, closed, finish } = await whileTicking((agent) => agent.step());
+    await expect(two.createWorld()).rejects.toThrow(/^14: /);
+    await quiet();
+    finish();
+    await quiet();
+    expect([one.ended, two.ended]).toEqual([false, false]);
+    for (const peer of [one, two]) {
+      expect(await peer.step()).toEqual({ state: "INTERRUPTED", observations: { ticks: 1 } });
+    }
+    await closed;
+  });
+
+  it("does not wait for an agent that has not stepped in its sequence", async () => {
+    const { one, two, closed, finish } = await whileTicking(async (agent, tick) => {
+      await agent.step();
+      await tick();
+      await tick();
+      expect((await agent.step()).state).toBe("TERMINATED");
+    });
+    finish();
+    await quiet();
+    expect([one.ended, two.ended]).toEqual([false, true]);
+    expect((await one.step()).state).toBe("INTERRUPTED");
+    await closed;
+  });
+
+  it("tells an agent the end of an earlier sequence that it has not received", async () => {
+    const { one, two, closed, finish } = await whileTicking(async (agent, tick) => {
+      await agent.step();
+      await tick();
+      await tick();
+    });
+    finish();
+    await quiet();
+    expect([one.ended, two.ended]).toEqual([false, false]);
+    expect(await two.step()).toEqual({ state: "TERMINATED", observations: { ticks: 2 } });
+    expect((await one.step()).state).toBe("INTERRUPTED");
+    await closed;
   });
 
   it("does not wait for a world that hangs, and still destroys it", async () => {
