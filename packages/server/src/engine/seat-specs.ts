@@ -17,7 +17,7 @@ import type { StepRequest, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import type { ActionValues } from "../definition/clock.ts";
 import { place } from "../definition/nested.ts";
 
-/** The actions of a step without any. */
+/** The actions of a first step, which ignores those that it has. */
 export const noActions: ActionValues = Object.freeze({});
 
 /** An action and the path of its value. */
@@ -64,9 +64,6 @@ export class SeatSpecs {
    */
   readActions(request: StepRequest): ActionValues {
     const { actions } = request;
-    if (actions.length === 0 && this.#required.length === 0) {
-      return noActions;
-    }
     const values: Record<string, unknown> = {};
     for (const { uid, tensor } of actions) {
       const action = this.#actions.get(uid);
@@ -113,18 +110,7 @@ export class SeatSpecs {
 }
 
 function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
-  if (a === b) {
-    return true;
-  }
-  if (a.length !== b.length) {
-    return false;
-  }
-  for (let i = 0; i < a.length; i++) {
-    if (a[i] !== b[i]) {
-      return false;
-    }
-  }
-  return true;
+  return a.length === b.length && a.every((uid, i) => uid === b[i]);
 }
 
 /** Creates the error of a UID that is in no specs. */
