@@ -91,14 +91,14 @@ export async function playAll(
         await Promise.race(others);
         continue;
       }
-      const { ids, timeSteps, failures } = await vector.recv();
+      const { ids, timeSteps, failures, refusals } = await vector.recv();
       open -= ids.length;
       for (const [row, agent] of ids.entries()) {
         const step = timeSteps[row];
         if (step) {
           stepped(agent, step);
         } else {
-          throw failures[row] ?? new Error(`agent ${agent} made no step`);
+          throw failures[row] ?? refusals[row] ?? new Error(`agent ${agent} made no step`);
         }
       }
     }

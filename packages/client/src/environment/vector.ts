@@ -56,7 +56,10 @@ export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<O
   readonly truncated: Uint8Array;
   /** 1 if a sequence begins. */
   readonly first: Uint8Array;
-  /** 0 without an observation: the slot has failed, is being recreated, or has left. */
+  /**
+   * 0 without an observation: the slot has failed, is being recreated, or has left, or its action
+   * was refused.
+   */
   readonly valid: Uint8Array;
   /** In mode `same-step` the last observation of an ended sequence, copied. */
   readonly finalObservation: readonly (Observation | null)[];
@@ -64,6 +67,8 @@ export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<O
   readonly finalInfo: readonly (SequenceInfo | null)[];
   /** Error of a failed slot. */
   readonly failures: readonly (Error | null)[];
+  /** The server's refusal of a slot's action or reset: the slot has not stepped, and plays on. */
+  readonly refusals: readonly (Error | null)[];
 }
 
 /** Options of `reset` of a vector. */
@@ -87,7 +92,8 @@ export interface VectorCloseOptions {
  *
  * `reset` and `step` address all slots at once; `sendReset`, `send` and `recv` the slots that are
  * ready. A failed slot is reported in the batch, recreated, and returns with a first step; the
- * others never wait for it. A slot that leaves does not return.
+ * others never wait for it. A slot whose action the server refuses, such as an illegal move, is
+ * reported in the batch and may step again. A slot that leaves does not return.
  */
 export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observation>>
   extends AsyncDisposable {
@@ -110,6 +116,7 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
    *   and in mode `disabled` for a slot whose sequence has ended.
    * @throws TensorError for an action that does not fit; the other slots have stepped, in a batch
    *   none has.
+   * @throws DmEnvRpcError of the server that refuses an action of a batch; no slot has stepped.
    */
   step(
     actions: readonly Action[] | Action,

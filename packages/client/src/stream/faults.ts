@@ -49,6 +49,14 @@ export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly o
   return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
 }
 
+/** Codes with which a server answers requests to a world that has failed, or no longer exists. */
+const gone: readonly StatusCode[] = ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
+
+/** Returns true if an error ends the agent: its stream or its world is lost. */
+export function endsAgent(error: unknown): boolean {
+  return worldFate(error) !== undefined || (isRefusal(error) && gone.includes(error.code));
+}
+
 /** Creates the error of a stream that was lost while requests were open, or before one was sent. */
 export function lost(
   peer: string,

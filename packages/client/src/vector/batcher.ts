@@ -35,13 +35,16 @@ export class Batcher<Observation> {
     const finalObservation: (Observation | null)[] = [];
     const finalInfo: (SequenceInfo | null)[] = [];
     const failures: (Error | null)[] = [];
+    const refusals: (Error | null)[] = [];
     const timeSteps: (TimeStep<Observation> | null)[] = [];
     for (let row = 0; row < rows; row++) {
-      const { slot, step, final, info, failure } = arrivals[row] as Arrival<Observation>;
+      const arrival = arrivals[row] as Arrival<Observation>;
+      const { slot, step, final, info, failure } = arrival;
       ids.push(slot);
       finalObservation.push(final === undefined ? null : final.observation);
       finalInfo.push(info);
       failures.push(failure);
+      refusals.push(arrival.refusal);
       timeSteps.push(step ?? null);
       if (step === undefined) {
         this.#stacker.clear(columns.stack, row);
@@ -68,6 +71,7 @@ export class Batcher<Observation> {
       finalObservation,
       finalInfo,
       failures,
+      refusals,
     };
   }
 

@@ -99,7 +99,7 @@ describe("a slot that fails", () => {
     }
   });
 
-  test("because the server refuses is a failure too; when all are gone the step rejects", async () => {
+  test("because its world is gone is a failure too; when all are gone the step rejects", async () => {
     const { factory } = scripted(() => ({
       answer: (request, server) =>
         request.case === "step" && server.requests.length > 2
@@ -109,6 +109,112 @@ describe("a slot that fails", () => {
     await using vector = await vectorize(2, factory, { restart: "never" });
     await vector.reset();
     await expect(vector.step(moves(2))).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+});
+
+describe("behaviour 68: a slot whose action the server refuses", () => {
+  /** Refuses steps of slot one: those with an action, or the first ones of its sequences after the first. */
+  function refusing(what: "moves" | "beginnings", sequenceLength = 100) {
+    let left = 2;
+    return scripted((slot) => ({
+      sequenceLength,
+      answer: (request, { requests }) => {
+        const isMove = request.case === "step" && request.value.actions.length > 0;
+        const isBeginning = request.case === "step" && !isMove && requests.length > 2;
+        if (slot !== 1 || left === 0 || !(what === "moves" ? isMove : isBeginning)) {
+          return undefined;
+        }
+        left -= 1;
+        return status("INVALID_ARGUMENT", `the field is taken, ${left} left`);
+      },
+    }));
+  }
+
+  test("is told so, steps on in its sequence, and is not made again", async () => {
+    const { factory, requests } = refusing("moves");
+    await using vector = await vectorize(3, factory);
+    await vector.reset();
+    for (const [left, others] of [
+      [1, 1],
+      [0, 2],
+    ]) {
+      const refused = await vector.step(moves(3));
+      expect(refused.refusals[0]).toBeNull();
+      expect(refused.refusals[1]).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        message: `the field is taken, ${left} left`,
+      });
+      expect(refused.failures).toEqual([null, null, null]);
+      expect([refused.valid, refused.truncated]).toEqual([flags(1, 0, 1), flags(0, 0, 0)]);
+      expect(refused.observation).toMatchObject({
+        tick: { data: new Int32Array([others as number, 0, others as number]) },
+      });
+    }
+    const next = await vector.step(moves(3));
+    expect(next.refusals).toEqual([null, null, null]);
+    expect([next.valid, next.first]).toEqual([flags(1, 1, 1), flags(0, 0, 0)]);
+    expect(next.observation).toMatchObject({ tick: { data: new Int32Array([3, 1, 3]) } });
+    expect(requests).toHaveLength(3);
+  });
+
+  test("is told so by recv, and may be sent another action", async () => {
+    const { factory } = refusing("moves");
+    await using vector = await vectorize(2, factory, { batchSize: 1 });
+    vector.sendReset([1]);
+    await vector.recv();
+    for (const isRefused of [true, true, false]) {
+      vector.send(moves(1), [1]);
+      const { ids, refusals, valid } = await vector.recv();
+      expect([ids, refusals[0] !== null, valid]).toEqual([
+        [1],
+        isRefused,
+        flags(isRefused ? 0 : 1),
+      ]);
+    }
+  });
+
+  test("ends its sequence with the same step, even if the next may not begin yet", async () => {
+    const { factory } = refusing("beginnings", 1);
+    await using vector = await vectorize(2, factory, { autoresetMode: "same-step" });
+    await vector.reset();
+    const ended = await vector.step(moves(2));
+    expect([ended.valid, ended.terminated, ended.reward]).toEqual([
+      flags(1, 0),
+      flags(1, 1),
+      new Float64Array([1, 2]),
+    ]);
+    expect(ended.finalInfo[1]).toEqual({ state: "terminated", steps: 1, return: 2 });
+    expect(ended.refusals[1]?.message).toBe("the field is taken, 1 left");
+    const still = await vector.step(moves(2));
+    expect([still.refusals[1]?.message, still.finalInfo[1], still.reward[1]]).toEqual([
+      "the field is taken, 0 left",
+      null,
+      0,
+    ]);
+    const begun = await vector.step(moves(2));
+    expect([begun.first[1], begun.refusals[1]]).toEqual([1, null]);
+  });
+
+  test("is made again where the server says that the world is gone", async () => {
+    for (const code of ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"] as const) {
+      const { factory, requests } = scripted((slot) => ({
+        sequenceLength: 100,
+        answer: (request, server) =>
+          slot === 1 && request.case === "step" && server.requests.length > 2
+            ? status(code, "the world is gone")
+            : undefined,
+      }));
+      await using vector = await vectorize(2, factory, { restart: { initialMs: 0 } });
+      await vector.reset();
+      const { failures, refusals } = await vector.step(moves(2));
+      expect(failures[1]).toMatchObject({ code });
+      expect(refusals).toEqual([null, null]);
+      let back = await vector.step(moves(2));
+      while (back.valid[1] === 0) {
+        back = await vector.step(moves(2));
+      }
+      expect([back.first[1], requests.length]).toEqual([1, 3]);
+    }
   });
 });
 

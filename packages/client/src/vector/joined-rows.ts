@@ -120,6 +120,10 @@ class JoinedBatch<Observation> implements VectorBatch<Observation> {
     return this.#listed((part) => part.failures);
   }
 
+  get refusals(): readonly (Error | null)[] {
+    return this.#listed((part) => part.refusals);
+  }
+
   #listed<T>(of: (part: VectorBatch<Observation>) => readonly T[]): readonly T[] {
     const all = new Array<T>(this.ids.length);
     for (const [index, part] of this.#parts.entries()) {

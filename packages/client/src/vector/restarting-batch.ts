@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  DmEnvRpcError,
-  dtypes,
-  isDmEnvRpcError,
-  type StatusCode,
-  type Tensor,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, dtypes, type Tensor } from "@dm-env-rpc/tensor-codec";
 import { type BackoffOptions, backoffMs, toError } from "@dm-env-rpc/transport/internal";
 import type {
   AutoresetMode,
@@ -17,7 +11,7 @@ import type {
   VectorResetOptions,
 } from "../environment/vector.ts";
 import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
-import { worldFate } from "../stream/faults.ts";
+import { endsAgent } from "../stream/faults.ts";
 import { type WaitOptions, waitFor } from "../stream/wait.ts";
 import type { BatchFactory, VectorizeOptions } from "./vectorize-options.ts";
 
@@ -126,7 +120,7 @@ export class RestartingBatch<Action, Observation>
       this.#last = await call();
       return this.#last;
     } catch (error) {
-      if (this.#last === undefined || !isGone(error)) {
+      if (this.#last === undefined || !endsAgent(error)) {
         throw error;
       }
       return this.#lost(toError(error), this.#last);
@@ -203,17 +197,6 @@ export class RestartingBatch<Action, Observation>
   }
 }
 
-/** Codes of a world that has failed, or no longer exists. */
-const gone: readonly StatusCode[] = ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
-
-/** Returns true if an error ends the agent: its stream or its world is lost. */
-function isGone(error: unknown): boolean {
-  if (worldFate(error) !== undefined) {
-    return true;
-  }
-  return isDmEnvRpcError(error) && error.origin === "server" && gone.includes(error.code);
-}
-
 /**
  * Returns a batch like another, of which no row is valid.
  *
@@ -238,6 +221,7 @@ export function absentRows<Observation>(
     finalObservation: nothing(),
     finalInfo: nothing(),
     failures: ids.map(() => error),
+    refusals: nothing(),
   };
 }
 

@@ -7,6 +7,7 @@ import type { TimeStep } from "../environment/time-step.ts";
 import type { AutoresetMode, SequenceInfo, VectorCloseOptions } from "../environment/vector.ts";
 import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
 import { copied } from "../stream/copied.ts";
+import { endsAgent, isRefusal } from "../stream/faults.ts";
 import { timeLeft } from "../stream/wait.ts";
 import type { SlotFactory } from "./vectorize-options.ts";
 
@@ -15,12 +16,14 @@ const defaultCloseTimeoutMs = 2_000;
 /** Result of a slot: a row of a batch. */
 export interface Arrival<Observation> {
   readonly slot: number;
-  /** Undefined if the slot has failed or is being recreated. */
+  /** Undefined if the slot has failed or is being recreated, or its action was refused. */
   readonly step: TimeStep<Observation> | undefined;
   /** In mode `same-step`, the step that ended the sequence before `step`. */
   readonly final: TimeStep<Observation> | undefined;
   readonly info: SequenceInfo | null;
   readonly failure: Error | null;
+  /** The server's refusal; the slot has not stepped. */
+  readonly refusal: Error | null;
 }
 
 /** The vector as its slots use it. */
@@ -161,12 +164,16 @@ export class Slot<Action, Observation> {
 
   #failed(reason: unknown): void {
     const error = toError(reason);
+    const environment = this.#environment;
     this.#busy = false;
-    if (this.#environment !== undefined && isMisfit(error, this.#environment.specs)) {
+    if (environment !== undefined && isMisfit(error, environment.specs)) {
       this.#context.onMisfit(this.index, error);
       return;
     }
-    const environment = this.#environment;
+    if (environment !== undefined && isRefusal(error) && !endsAgent(error)) {
+      this.#context.onArrival(this.#arrival(undefined, null, error));
+      return;
+    }
     this.#environment = undefined;
     const { restart } = this.#context;
     if (restart === "never") {
@@ -245,11 +252,15 @@ export class Slot<Action, Observation> {
     this.#return = 0;
   }
 
-  #arrival(step: TimeStep<Observation> | undefined, failure: Error | null): Arrival<Observation> {
-    const arrival = { slot: this.index, step, final: this.#final, info: this.#finalInfo, failure };
+  #arrival(
+    step: TimeStep<Observation> | undefined,
+    failure: Error | null,
+    refusal: Error | null = null,
+  ): Arrival<Observation> {
+    const [final, info] = [this.#final, this.#finalInfo];
     this.#final = undefined;
     this.#finalInfo = null;
-    return arrival;
+    return { slot: this.index, step, final, info, failure, refusal };
   }
 }
 

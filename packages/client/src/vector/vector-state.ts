@@ -349,7 +349,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 }
 
 function nothing<Observation>(slot: number): Arrival<Observation> {
-  return { slot, step: undefined, final: undefined, info: null, failure: null };
+  return { slot, step: undefined, final: undefined, info: null, failure: null, refusal: null };
 }
 
 function refused(what: string, remedy: string): DmEnvRpcError {

@@ -93,7 +93,7 @@ function addTo({ elements }: Sum, reward: Tensor): void {
     });
   }
   // All are numbers, or all are bigints.
-  const [sum, added] = [elements as number[], reward.data as ArrayLike<number>];
+  const [sum, added] = [elements as Float64Array, reward.data as Float64Array];
   for (let i = 0; i < sum.length; i++) {
     sum[i] = (sum[i] as number) + (added[i] as number);
   }

@@ -159,6 +159,10 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     this.#failures ??= this.ids.map((_, slot) => (failed?.[slot] === 1 ? slotFailure(slot) : null));
     return this.#failures;
   }
+
+  get refusals(): readonly null[] {
+    return this.ids.map(() => null);
+  }
 }
 
 /** Returns a copy of one slot's values. */
