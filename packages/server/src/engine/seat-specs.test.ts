@@ -65,8 +65,8 @@ describe("behaviour 35: the requested observations of a step", () => {
     specs.readRequested(requesting(...uids)).map(({ name }) => name);
 
   it("are each once, in the order of the request", () => {
-    expect(namesOf(three, one, three)).toEqual(["o2", "o0"]);
     expect(namesOf()).toEqual([]);
+    expect(namesOf(three, one, three)).toEqual(["o2", "o0"]);
   });
 
   it("are those of this request, however like the last one it is", () => {

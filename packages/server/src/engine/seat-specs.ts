@@ -30,7 +30,7 @@ export class SeatSpecs {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
   readonly #actions: ReadonlyMap<Uid, Action>;
-  readonly #required: readonly string[];
+  readonly #required: readonly SpecEntry[];
   readonly #limits: { readonly maxElements: number };
   #message: ActionObservationSpecs | undefined;
   /** The last list of requested UIDs and its entries: most agents request the same in every step. */
@@ -45,9 +45,7 @@ export class SeatSpecs {
     this.#actions = new Map(
       this.actions.entries.map((entry) => [entry.uid, { ...entry, path: entry.name.split(".") }]),
     );
-    this.#required = this.actions.entries
-      .filter(({ spec }) => "required" in spec)
-      .map(({ name }) => name);
+    this.#required = this.actions.entries.filter(({ spec }) => "required" in spec);
   }
 
   /** The specs as a message. */
@@ -73,8 +71,7 @@ export class SeatSpecs {
       const { spec, name, path } = action;
       place(values, path, toValue(unpackFor(tensor, spec, name, this.#limits), spec));
     }
-    for (const name of this.#required) {
-      const uid = this.actions.byName.get(name)?.uid;
+    for (const { name, uid } of this.#required) {
       if (!actions.some((action) => action.uid === uid)) {
         throw new DmEnvRpcError(
           "INVALID_ARGUMENT",

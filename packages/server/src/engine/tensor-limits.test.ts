@@ -2,9 +2,10 @@
 import { create } from "@bufbuild/protobuf";
 import { anyPack, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { ListPropertyRequestSchema, ReadPropertyRequestSchema } from "@dm-env-rpc/protocol";
-import { pack, t } from "@dm-env-rpc/tensor-codec";
+import { type PackedTensor, pack, t } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { networkPeer, serving } from "../../testing/network.ts";
 import type { Peer } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
@@ -12,6 +13,7 @@ import { extension } from "../definition/extension.ts";
 import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { serve } from "../host/serve.ts";
+import { unpackLimited } from "./tensor-limits.ts";
 
 /** A world whose actions can have any size. */
 const wide = defineWorld({
@@ -49,6 +51,59 @@ it("limits of tensors hold for actions, broadcast ones too, and the stream lives
     await answerTo(peer, "any", { dtype: "proto", shape: [5], data: new Array(5).fill(any) }),
   ).toMatch(/^8: .*\(maxEntries\)/);
   expect(await answerTo(peer, "row", pack(new Int32Array(8)))).toBe("step");
+});
+
+describe("limits of tensors outside steps", () => {
+  const limits = { maxElements: 8, maxStringBytes: 4, maxEntries: 4 };
+  /** The error of a tensor, if it exceeds a limit. */
+  const refusalOf = (tensor: PackedTensor): string | undefined => {
+    try {
+      expect(unpackLimited(packTensor(tensor), limits, "map")).toEqual(tensor);
+      return undefined;
+    } catch (error) {
+      expect(error).toMatchObject({ reason: "limit", specName: "map" });
+      return String(error);
+    }
+  };
+  const int32 = (shape: readonly number[], count: number): PackedTensor => ({
+    dtype: "int32",
+    shape,
+    data: new Int32Array(count).fill(123_456),
+  });
+
+  it.each<[string, readonly number[], number]>([
+    ["as many as are allowed", [2, 4], 8],
+    ["none, whatever the other dimensions are", [0, 9], 0],
+    ["those of a variable dimension", [-1], 8],
+  ])("accept elements: %s", (_what, shape, count) => {
+    expect(refusalOf(int32(shape, count))).toBeUndefined();
+  });
+
+  it.each<[string, readonly number[], number, number]>([
+    ["one too many", [3, 3], 9, 9],
+    ["one too many in a variable dimension", [-1], 9, 9],
+    ["too many of a broadcast one", [5, 2], 1, 10],
+  ])("refuse elements: %s", (_what, shape, count, received) => {
+    expect(refusalOf(int32(shape, count))).toMatch(
+      new RegExp(
+        `"map": expected at most 8 elements \\(limit: maxElements\\), received ${received}`,
+      ),
+    );
+  });
+
+  it("count the bytes of a string, not its characters", () => {
+    const text = (...data: string[]): PackedTensor => ({
+      dtype: "string",
+      shape: [data.length],
+      data,
+    });
+    expect(refusalOf(text("a", "abcd", "éé"))).toBeUndefined();
+    for (const long of ["abcde", "ééé"]) {
+      expect(refusalOf(text("a", long))).toMatch(
+        /"map": expected at most 4 bytes in a string \(limit: maxStringBytes\), received [56]/,
+      );
+    }
+  });
 });
 
 it("maxEntries: bounds settings and keys, and the stream lives on", async () => {

@@ -56,9 +56,9 @@ function checkLimits(packed: PackedTensor, limits: TensorLimits, name: string): 
   if (packed.dtype !== "string") {
     return;
   }
+  const encoder = new TextEncoder();
   for (const text of packed.data as readonly string[]) {
-    // A character takes 3 bytes at most.
-    const bytes = text.length * 3 <= maxStringBytes ? 0 : new TextEncoder().encode(text).length;
+    const bytes = encoder.encode(text).length;
     if (bytes > maxStringBytes) {
       throw tooMuch(name, "bytes in a string", bytes, "maxStringBytes", maxStringBytes);
     }

@@ -7,7 +7,7 @@
  */
 export class Turnstile {
   #holds = 0;
-  #waiting: (() => void)[] = [];
+  readonly #waiting: (() => void)[] = [];
 
   /** Enters if no transition is in progress; after true, `release` must follow. */
   tryEnter(): boolean {
@@ -40,19 +40,11 @@ export class Turnstile {
   release(): void {
     this.#holds -= 1;
     while (this.#holds === 0 && this.#waiting.length > 0) {
-      const batch = this.#waiting;
-      this.#waiting = [];
-      for (let i = 0; i < batch.length; i++) {
-        if (this.#holds > 0) {
-          this.#waiting = batch.slice(i).concat(this.#waiting);
-          return;
-        }
-        this.#holds = 1;
-        try {
-          (batch[i] as () => void)();
-        } finally {
-          this.#holds -= 1;
-        }
+      this.#holds = 1;
+      try {
+        this.#waiting.shift()?.();
+      } finally {
+        this.#holds -= 1;
       }
     }
   }

@@ -137,6 +137,22 @@ describe("a world", () => {
     await expect(peer.join(world, { size: 4 })).rejects.toThrow(/^3: /);
     expect(server.worldNames()).toEqual([world]);
   });
+
+  it("behaviour 24: fails when its specs cannot be made, and is told which function failed", async () => {
+    const broken = defineWorld({
+      name: "broken",
+      actions: {},
+      observations: () => {
+        throw new Error("no table of views");
+      },
+      create: () => ({ step() {}, observe: {} as never }),
+    });
+    const server = createEnvironmentServer({ worlds: [broken] });
+    const peer = connectPeer(server);
+    const world = await peer.createWorld();
+    await expect(peer.join(world)).rejects.toThrow(/^13: .*"specs" failed: no table of views/);
+    expect(server.worldNames()).toEqual([]);
+  });
 });
 
 describe("a world that is over", () => {
