@@ -8,7 +8,7 @@ export { peerOfCall } from "./connect/connect-stream.ts";
 export { maxTimeoutMs } from "./internal/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
-export type { ByteStream } from "./listen/listen-options.ts";
+export type { ByteCall, ByteStream } from "./listen/listen-options.ts";
 export type { Metadata } from "./open/metadata.ts";
 export type { OpenOptions } from "./open/open-options.ts";
 export { openStream } from "./open/open-page-stream.ts";

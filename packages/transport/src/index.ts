@@ -7,6 +7,7 @@ export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
 export { listen } from "./listen/listen.ts";
 export type {
+  ByteCall,
   ByteStream,
   CloseOptions,
   Listener,

@@ -10,7 +10,7 @@ import {
   type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { type ByteStream, peerOfCall } from "@dm-env-rpc/transport";
+import { type ByteCall, type ByteStream, peerOfCall } from "@dm-env-rpc/transport";
 import { messageOf, pause, type TimeSource, toConnectError } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { requireRole } from "../definition/roles.ts";
@@ -47,7 +47,7 @@ interface Viewer {
   readonly canJoin: boolean;
 }
 
-type Call = Parameters<ByteStream>[1];
+type Call = Pick<ByteCall, "values" | "signal">;
 
 /** The service of spectators. */
 export interface Spectators {
@@ -143,7 +143,8 @@ export function createSpectators({
     }));
     const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
     using shared = await refusing(() => share(watched, agent));
-    let seen = await shared.frames.next(0, signal);
+    const next = shared.frames.watch(signal);
+    let seen = await next(0);
     if (seen !== undefined) {
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
     }
@@ -152,7 +153,7 @@ export function createSpectators({
       if (periodMs > 1_000 / maxRate) {
         await pause(time, periodMs, signal);
       }
-      seen = await shared.frames.next(seen.number, signal);
+      seen = await next(seen.number);
       if (seen !== undefined) {
         yield seen;
       }
@@ -179,9 +180,11 @@ export function createSpectators({
         }
       },
     },
-    async *watchWorldBytes(bytes, call) {
+    async watchWorldBytes(bytes, call) {
       for await (const frame of frames(readRequest(bytes), call)) {
-        yield frame.bytes;
+        if (!call.send(frame.bytes)) {
+          await call.drained();
+        }
       }
     },
     close: () => closed.abort(),

@@ -54,27 +54,36 @@ export class LiveWorld {
   #isMaking = false;
   #hasFailed = false;
   #cancelTimer: (() => void) | undefined;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: LiveWorldOptions) {
     this.#options = options;
   }
 
   /**
-   * Waits for a frame after number `seen`.
+   * Adds a viewer.
    *
-   * @returns Undefined if the world is gone or the signal aborts.
+   * @returns A function that waits for a frame after number `seen`. It returns undefined if the
+   * world is gone or the signal aborts.
    */
-  async next(seen: number, signal: AbortSignal): Promise<LiveFrame | undefined> {
-    while (!signal.aborted && !this.#options.isGone()) {
-      const latest = this.#latest;
-      const isCurrent = !this.#hasChanged || this.#untilDueMs > 0;
-      if (latest !== undefined && latest.number > seen && isCurrent) {
-        return latest;
+  watch(signal: AbortSignal): (seen: number) => Promise<LiveFrame | undefined> {
+    let wake = (): void => {};
+    signal.addEventListener("abort", () => this.#leave(wake), { once: true });
+    return async (seen) => {
+      while (!signal.aborted && !this.#options.isGone()) {
+        const latest = this.#latest;
+        const isCurrent = !this.#hasChanged || this.#untilDueMs > 0;
+        if (latest !== undefined && latest.number > seen && isCurrent) {
+          return latest;
+        }
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          this.#waiting.add(wake);
+          this.#lookLater();
+        });
       }
-      await this.#change(signal);
-    }
-    return undefined;
+      return undefined;
+    };
   }
 
   get #hasChanged(): boolean {
@@ -86,25 +95,14 @@ export class LiveWorld {
     return Math.max(0, this.#lookedAt + 1_000 / maxRate - this.#options.time.now());
   }
 
-  /** Waits until there is another frame, the world is gone or the signal aborts. */
-  async #change(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const wake = (): void => {
-        signal.removeEventListener("abort", abort);
-        resolve();
-      };
-      const abort = (): void => {
-        this.#waiting = this.#waiting.filter((other) => other !== wake);
-        if (this.#waiting.length === 0) {
-          this.#cancelTimer?.();
-          this.#cancelTimer = undefined;
-        }
-        resolve();
-      };
-      signal.addEventListener("abort", abort, { once: true });
-      this.#waiting.push(wake);
-      this.#lookLater();
-    });
+  /** Wakes a viewer that leaves. */
+  #leave(wake: () => void): void {
+    this.#waiting.delete(wake);
+    if (this.#waiting.size === 0) {
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+    }
+    wake();
   }
 
   /**
@@ -112,7 +110,7 @@ export class LiveWorld {
    * viewer waits.
    */
   #lookLater(): void {
-    if (this.#isMaking || this.#cancelTimer !== undefined || this.#waiting.length === 0) {
+    if (this.#isMaking || this.#cancelTimer !== undefined || this.#waiting.size === 0) {
       return;
     }
     this.#cancelTimer = this.#options.time.after(this.#untilDueMs, () => {
@@ -178,7 +176,9 @@ export class LiveWorld {
   }
 
   #wakeAll(): void {
-    for (const wake of this.#waiting.splice(0)) {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const wake of waiting) {
       wake();
     }
   }

@@ -6,7 +6,7 @@
 export { type BackoffOptions, backoffMs } from "./backoff.ts";
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
-export { envelope } from "./envelope.ts";
+export { envelope, prefixBytes } from "./envelope.ts";
 export { later } from "./later.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";

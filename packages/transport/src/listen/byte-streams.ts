@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type ContextValues, createContextValues } from "@connectrpc/connect";
-import type {
-  UniversalHandlerFn,
-  UniversalServerRequest,
-  UniversalServerResponse,
-} from "@connectrpc/connect/protocol";
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import type { ContextValues } from "@connectrpc/connect";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { trailersOf } from "../http2/grpc-status.ts";
 import { fromConnectError } from "../internal/connect-errors.ts";
@@ -17,10 +14,34 @@ const maxRequestBytes = 64 * 1024;
 const connectEndFlag = 0x02;
 const webTrailersFlag = 0x80;
 
+type Request = IncomingMessage | Http2ServerRequest;
+
+/** The part of a response that both versions of HTTP have. */
+interface Response {
+  statusCode: number;
+  readonly headersSent: boolean;
+  setHeader(name: string, value: string): unknown;
+  removeHeader(name: string): void;
+  writeHead(status: number): unknown;
+  write(bytes: Uint8Array): boolean;
+  addTrailers(trailers: Readonly<Record<string, string>>): void;
+  end(): unknown;
+  on(event: "drain" | "close", listener: () => void): unknown;
+  off(event: "drain" | "close", listener: () => void): unknown;
+}
+
+/** A call that a byte stream answers. */
+export interface BytesCall {
+  readonly request: Request;
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly response: Response;
+  readonly values: ContextValues;
+}
+
 /**
  * Differences between the protocols for a call with one request and many uncompressed responses.
  */
-interface Protocol {
+export interface Protocol {
   /** Returns the last part of the body; undefined where trailers report how the call ended. */
   end(error: Error | undefined): Uint8Array | undefined;
 }
@@ -59,61 +80,74 @@ const beyond = [
 ];
 
 /**
- * Puts a byte stream in front of Connect's handler of the same method. The handler still gets calls
- * in JSON, with compression or with a deadline.
+ * Returns the protocol by which a byte stream answers a request. Undefined if Connect's own handler
+ * must answer it: in JSON, with compression or with a deadline.
  */
-export function inFront(stream: ByteStream, handler: UniversalHandlerFn): UniversalHandlerFn {
-  return async (request) => {
-    const contentType = request.header.get("content-type") ?? "";
-    const protocol = protocols.get(contentType);
-    if (
-      protocol === undefined ||
-      request.method !== "POST" ||
-      beyond.some((name) => request.header.has(name))
-    ) {
-      return await handler(request);
-    }
-    return answer(stream, protocol, contentType, request);
-  };
+export function byteProtocolOf({
+  method,
+  httpVersionMajor,
+  headers,
+}: Request): Protocol | undefined {
+  const protocol = protocols.get(headers["content-type"] ?? "");
+  const isSupported =
+    method === "POST" &&
+    (protocol !== grpc || httpVersionMajor === 2) &&
+    beyond.every((name) => headers[name] === undefined);
+  return isSupported ? protocol : undefined;
 }
 
-function answer(
+/** Answers a call by a byte stream. */
+export async function answerInBytes(
   stream: ByteStream,
   protocol: Protocol,
-  contentType: string,
-  request: UniversalServerRequest,
-): UniversalServerResponse {
-  const { signal, contextValues = createContextValues() } = request;
-  const trailer = new Headers();
-  return {
-    status: 200,
-    header: new Headers({ "content-type": contentType }),
-    body: bodyOf(stream, protocol, request, { signal, values: contextValues }, trailer),
-    trailer,
-  };
-}
-
-async function* bodyOf(
-  stream: ByteStream,
-  protocol: Protocol,
-  { body }: UniversalServerRequest,
-  call: { readonly signal: AbortSignal; readonly values: ContextValues },
-  trailer: Headers,
-): AsyncGenerator<Uint8Array, void, undefined> {
+  { body, request, response, values }: BytesCall,
+): Promise<void> {
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
+  response.statusCode = 200;
+  response.setHeader("content-type", request.headers["content-type"] ?? "");
+  if (request.httpVersionMajor === 1) {
+    // The body lasts until the connection closes: chunks would triple the writes of a response.
+    response.setHeader("connection", "close");
+    response.removeHeader("transfer-encoding");
+  }
   let failure: Error | undefined;
   try {
-    yield* stream(await readRequest(body as AsyncIterable<Uint8Array>), call);
+    await stream(await readRequest(body), {
+      values,
+      signal: gone.signal,
+      send: (framed) => gone.signal.aborted || response.write(framed),
+      drained: () => drained(response),
+    });
   } catch (error) {
     failure = fromConnectError(error, "server");
   }
-  const end = protocol.end(failure);
-  if (end !== undefined) {
-    yield end;
+  if (gone.signal.aborted) {
     return;
   }
-  for (const [name, value] of Object.entries(trailersOf(failure))) {
-    trailer.set(name, value);
+  const end = protocol.end(failure);
+  if (end === undefined) {
+    if (!response.headersSent) {
+      response.writeHead(200); // Trailers follow headers that were sent.
+    }
+    response.addTrailers(trailersOf(failure));
+  } else {
+    response.write(end);
   }
+  response.end();
+}
+
+/** Resolves when a response has no more bytes to pass on, or is closed. */
+function drained(response: Response): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = (): void => {
+      response.off("drain", settle);
+      response.off("close", settle);
+      resolve();
+    };
+    response.on("drain", settle);
+    response.on("close", settle);
+  });
 }
 
 /** @throws DmEnvRpcError if the body is not exactly one message. */

@@ -29,17 +29,28 @@ export interface RouteCall {
   readonly peer: Peer;
 }
 
+/** A call of a byte stream. */
+export interface ByteCall {
+  readonly values: ContextValues;
+  /** Aborts when the caller is gone. */
+  readonly signal: AbortSignal;
+  /**
+   * Sends a response: protobuf, framed by `envelope`. Its memory must not change afterwards.
+   *
+   * @returns False if the caller does not keep up: await `drained` before the next response.
+   */
+  send(framed: Uint8Array): boolean;
+  /** Resolves once the network has taken every response, or the caller is gone. */
+  drained(): Promise<void>;
+}
+
 /**
- * Answers calls of a method with one request and many responses in bytes, so that a response for
- * many callers is encoded once.
+ * Answers a call of a method with one request and many responses, in bytes, so that a response for
+ * many callers is encoded once. The call ends when the promise settles, with its error if it rejects.
  *
  * @param request The request's protobuf.
- * @returns Responses in protobuf, each framed by `envelope`.
  */
-export type ByteStream = (
-  request: Uint8Array,
-  call: { readonly values: ContextValues; readonly signal: AbortSignal },
-) => AsyncIterable<Uint8Array>;
+export type ByteStream = (request: Uint8Array, call: ByteCall) => Promise<void>;
 
 /** A file that a listener serves. */
 export interface ServedFile {

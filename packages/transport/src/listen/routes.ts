@@ -29,7 +29,7 @@ import { toConnectError } from "../internal/connect-errors.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
-import { inFront } from "./byte-streams.ts";
+import { answerInBytes, byteProtocolOf } from "./byte-streams.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
@@ -72,6 +72,8 @@ export interface RoutesOptions {
 interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
+  /** Answers calls in bytes, in the protocols that it supports. */
+  readonly bytes: ByteStream | undefined;
 }
 
 /** Connect's router, served by the listener. */
@@ -107,9 +109,8 @@ export function createRoutes(options: RoutesOptions): Routes {
   const handlers = new Map(
     router.handlers.map((handler) => {
       const { requestPath } = handler;
-      const stream = options.byteStreams.get(requestPath);
-      const handle = stream === undefined ? handler : inFront(stream, handler);
-      return [requestPath, { requestPath, handle }] as const;
+      const bytes = options.byteStreams.get(requestPath);
+      return [requestPath, { requestPath, handle: handler, bytes }] as const;
     }),
   );
 
@@ -120,6 +121,12 @@ export function createRoutes(options: RoutesOptions): Routes {
     values: ContextValues,
   ): Promise<void> => {
     try {
+      const protocol = handler.bytes && byteProtocolOf(request);
+      if (handler.bytes !== undefined && protocol !== undefined) {
+        const call = { request, body: bodyOf(request), response, values };
+        await answerInBytes(handler.bytes, protocol, call);
+        return;
+      }
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
       const reply = await handler.handle(
         handler.requestPath === processPath ? { ...universal, body: bodyOf(request) } : universal,

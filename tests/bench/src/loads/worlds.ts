@@ -46,11 +46,14 @@ const cellSide = 8;
 function pictureOf(board: Uint8Array) {
   const [rows, columns] = boardShape;
   const shape = [rows * cellSide, columns * cellSide, 3] as const;
-  const pixels = new Uint8Array(shape[0] * shape[1] * shape[2]);
-  for (let y = 0; y < shape[0]; y++) {
-    for (let x = 0; x < shape[1]; x++) {
-      const cell = Math.floor(y / cellSide) * columns + Math.floor(x / cellSide);
-      pixels.fill(board[cell] === 1 ? 255 : 40, (y * shape[1] + x) * 3, (y * shape[1] + x + 1) * 3);
+  const lineBytes = shape[1] * shape[2];
+  const pixels = new Uint8Array(shape[0] * lineBytes).fill(40);
+  for (let cell = board.indexOf(1); cell !== -1; cell = board.indexOf(1, cell + 1)) {
+    const corner = Math.floor(cell / columns) * cellSide * lineBytes;
+    const left = (cell % columns) * cellSide * shape[2];
+    for (let line = 0; line < cellSide; line++) {
+      const start = corner + line * lineBytes + left;
+      pixels.fill(255, start, start + cellSide * shape[2]);
     }
   }
   return tensor("uint8", shape, pixels);
