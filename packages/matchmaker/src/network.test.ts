@@ -154,6 +154,27 @@ describe("on the network", () => {
     await updates.return?.();
   });
 
+  it("a ticket that the matchmaker has lost before its watch begins is created again", async () => {
+    await using forgetful = await serveMatchmaker({ profiles: [pairs] });
+    await using served = await serveMatchmaker({ profiles: [pairs] });
+    await using _registered = await serveCounting(served.url);
+    const grpc = createGrpcTransport({ baseUrl: served.url });
+    const lost = createGrpcTransport({ baseUrl: forgetful.url });
+    const created: Promise<unknown>[] = [];
+    // The first call reaches a matchmaker whose state the later ones do not see.
+    const restarted: Transport = {
+      unary(...call) {
+        const answer = (created.length === 0 ? lost : grpc).unary(...call);
+        created.push(answer);
+        return answer;
+      },
+      stream: grpc.stream.bind(grpc),
+    };
+    const matchmaker = matchmakerClient("the first", { transports: [restarted] });
+    await Promise.all([matchmaker.findMatch(), matchmakerClient(served.url).findMatch()]);
+    expect(created.length).toBeGreaterThan(1);
+  });
+
   it("leaves no watch behind when a match has been found", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);

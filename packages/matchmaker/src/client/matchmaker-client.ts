@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   FrontendService,
   SearchFieldsSchema,
@@ -205,25 +206,26 @@ export function matchmakerClient(
     const watching = AbortSignal.any(signal === undefined ? [left.signal] : [left.signal, signal]);
     try {
       for (;;) {
-        // A ticket that a matchmaker without a store has lost is created again; any other state is
-        // final.
-        if (isOpen) {
-          await persist(
-            () => callers.client.createTicket(request, callers.options(signal)),
-            options,
-          );
-        }
         const updates = await persist(async () => {
+          // A ticket that the matchmaker has lost with its store is created again; any other state is final.
+          if (isOpen) {
+            await callers.client.createTicket(request, callers.options(signal));
+          }
           // The first message arrives at once; later ones may take any time.
           const silent = new AbortController();
-          const signal = AbortSignal.any([watching, silent.signal]);
-          const stream = callers.client.watchTicket({ ticketId, ticketSecret }, { signal });
+          const signals = AbortSignal.any([watching, silent.signal]);
+          const stream = callers.client.watchTicket(
+            { ticketId, ticketSecret },
+            { signal: signals },
+          );
           const iterator = stream[Symbol.asyncIterator]();
           const cancel = time.after(callers.timeoutMs, () =>
             silent.abort(toConnectError(unanswered(callers.name, callers.timeoutMs))),
           );
           try {
             return { iterator, first: await iterator.next() };
+          } catch (error) {
+            throw isOpen && isUnknown(error) ? lostTicket(error) : error;
           } finally {
             cancel();
           }
@@ -307,6 +309,16 @@ function unanswered(name: string, timeoutMs: number): DmEnvRpcError {
   return new DmEnvRpcError("DEADLINE_EXCEEDED", `${name} did not answer within ${timeoutMs} ms`, {
     origin: "connection",
   });
+}
+
+function isUnknown(error: unknown): boolean {
+  return ConnectError.from(error).code === Code.NotFound;
+}
+
+/** Creates a passing error: the matchmaker lost the ticket between two calls. */
+function lostTicket(cause: unknown): ConnectError {
+  const { rawMessage } = ConnectError.from(cause);
+  return new ConnectError(rawMessage, Code.Aborted, undefined, undefined, cause);
 }
 
 function givenUp({ reason }: AbortSignal): DmEnvRpcError {
