@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { freePort } from "./free-port.ts";
+import { run } from "./program.ts";
 
 /** True if this machine has a redis-server; otherwise tests that need it are skipped. */
 export const hasRedis: boolean =
@@ -83,6 +84,17 @@ export class RedisServer implements AsyncDisposable {
       await cp(copy, this.#folder, { recursive: true });
       await rm(copy, { recursive: true });
     };
+  }
+
+  /** Deletes its data on the disk; to be called while it is killed. */
+  async wipe(): Promise<void> {
+    await rm(this.#folder, { recursive: true });
+    await mkdir(this.#folder);
+  }
+
+  /** Sends a command. */
+  async command(...args: readonly string[]): Promise<void> {
+    await run("redis-cli", ["-p", String(this.port), ...args]);
   }
 
   /** Kills it, like a power cut. */

@@ -1,147 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of agents that play one sequence of each match. It receives the addresses of the matchmakers and
-// the number of agents, then the end of the kills, then the end of the play.
+// Agents that play one sequence of each match, until their standard input has a line or ends:
+// node agents.js --matchmaker ADDRESS... --agents N --name NAME --token TOKEN
+import { once } from "node:events";
+import { setTimeout } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import type { Environment } from "@dm-env-rpc/client";
-import {
-  joinMatch,
-  type MatchmakerClient,
-  matchmakerClient,
-  type TicketAssignment,
-} from "@dm-env-rpc/matchmaker/client";
+import { joinMatch, matchmakerClient, type TicketAssignment } from "@dm-env-rpc/matchmaker/client";
+import type { AgentEvent } from "./events.ts";
 
-/** Messages to the process. */
-export type Order =
-  | { readonly kind: "play"; readonly matchmakers: readonly string[]; readonly agents: number }
-  /** The kills are over: every agent must finish a sequence, and no match may be lost. */
-  | { readonly kind: "kills-over" }
-  /** Finish the current sequences, and start no more. */
-  | { readonly kind: "end" };
+/** Time for the other agents of a match to come: longer than seats are reserved. */
+const patienceMs = 7_000;
+/** Time between two steps. */
+const stepMs = 25;
 
-/** Result of the play. */
-export interface Counters {
-  agents: number;
-  finished: number;
-  /** Matches that were lost, and those lost after the kills. */
-  lost: number;
-  lostAfterKills: number;
-  /** Tickets that failed, and the first error. */
-  failedTickets: number;
-  firstFailure: string | undefined;
-  /** Agents that finished a sequence after the kills. */
-  finishedAfterKills: number;
-  /** Longest time from a ticket to the first step of its sequence, in milliseconds. */
-  longestMs: number;
-}
-
-/** Maximum wait for other agents, which may have stopped. */
-const patienceMs = 10_000;
-
-const counters: Counters = {
-  agents: 0,
-  finished: 0,
-  lost: 0,
-  lostAfterKills: 0,
-  failedTickets: 0,
-  firstFailure: undefined,
-  finishedAfterKills: 0,
-  longestMs: 0,
-};
-const ending = new AbortController();
-let areKillsOver = false;
-
-process.on("message", (order: Order) => {
-  if (order.kind === "kills-over") {
-    areKillsOver = true;
-  } else if (order.kind === "end") {
-    ending.abort();
-  } else {
-    void playAll(order.matchmakers, order.agents);
-  }
+const { values } = parseArgs({
+  options: {
+    matchmaker: { type: "string", multiple: true, default: [] },
+    agents: { type: "string", default: "1" },
+    name: { type: "string", default: "typescript" },
+    token: { type: "string", default: "" },
+    // Other languages need them; here they are part of the client.
+    descriptors: { type: "string" },
+  },
 });
+const matchmaker = matchmakerClient(values.matchmaker, { token: values.token });
+const ending = new AbortController();
 
-async function playAll(matchmakers: readonly string[], agents: number): Promise<void> {
-  const matchmaker = matchmakerClient(matchmakers);
-  await Promise.all(Array.from({ length: agents }, () => live(matchmaker)));
-  process.send?.(counters, () => process.disconnect());
-}
+/** The other agents of a match did not come. */
+class Alone extends Error {}
 
-async function live(matchmaker: MatchmakerClient): Promise<void> {
-  let hasFinishedAfterKills = false;
-  counters.agents += 1;
-  while (!ending.signal.aborted) {
-    const from = performance.now();
-    let match: Awaited<ReturnType<MatchmakerClient["findMatch"]>>;
-    try {
-      match = await matchmaker.findMatch({}, { signal: ending.signal });
-    } catch (error) {
-      if (ending.signal.aborted) {
-        break;
-      }
-      counters.failedTickets += 1;
-      counters.firstFailure ??= String(error);
-      continue;
-    }
-    const wereKillsOver = areKillsOver;
-    try {
-      await playOne(match, from);
-      counters.finished += 1;
-      if (wereKillsOver && !hasFinishedAfterKills) {
-        hasFinishedAfterKills = true;
-        counters.finishedAfterKills += 1;
-        if (counters.finishedAfterKills === counters.agents) {
-          process.send?.("all finished");
-        }
-      }
-      if (counters.finished === counters.agents) {
-        process.send?.("playing");
-      }
-    } catch (error) {
-      // A wait for agents that have stopped is not a lost match.
-      if (ending.signal.aborted && !(error instanceof Unfinished)) {
-        break;
-      }
-      counters.lost += 1;
-      if (wereKillsOver) {
-        counters.lostAfterKills += 1;
-        counters.firstFailure ??= String(error);
-      }
-    } finally {
-      await matchmaker.cancel(match.ticketId).catch(() => {});
-    }
+async function live(agent: string): Promise<void> {
+  for (let turn = 1; !ending.signal.aborted; turn++) {
+    const tell = (is: AgentEvent["is"], more: Pick<AgentEvent, "address" | "why"> = {}): void => {
+      const event: AgentEvent = { at: Date.now(), agent, turn, is, ...more };
+      process.stdout.write(`${JSON.stringify(event)}\n`);
+    };
+    tell("asked");
+    await takeTurn(tell);
   }
 }
 
-/** A sequence that started and did not end. */
-class Unfinished extends Error {}
+type Tell = (is: AgentEvent["is"], more?: Pick<AgentEvent, "address" | "why">) => void;
 
-async function playOne(match: TicketAssignment, from: number): Promise<void> {
-  await using environment = await joinMatch(match, { observations: ["step"] });
-  let step = await begin(environment);
-  counters.longestMs = Math.max(counters.longestMs, performance.now() - from);
+async function takeTurn(tell: Tell): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, ending.signal]);
+  let playing: Promise<void> | undefined;
+  let mine: TicketAssignment | undefined;
+  let isPlaying = false;
   try {
-    while (!step.last()) {
-      step = await environment.step({ move: Math.floor(Math.random() * 6) });
+    for await (const { ticketId, state, assignment, error } of matchmaker.find({}, { signal })) {
+      if (playing === undefined && assignment !== undefined) {
+        mine = assignment;
+        tell("assigned", { address: assignment.address });
+        isPlaying = true;
+        playing = play(ticketId, assignment, tell).finally(() => {
+          isPlaying = false;
+          over.abort();
+        });
+      } else if (isPlaying && hasMoved(state, assignment, mine)) {
+        tell("moved", { address: mine?.address, why: state });
+      } else if (state === "failed" && playing === undefined) {
+        tell("failed", { why: String(error) });
+        return;
+      }
+    }
+    if (playing === undefined) {
+      tell("failed", { why: "the updates of the ticket ended" });
     }
   } catch (error) {
-    throw new Unfinished(String(error), { cause: error });
+    if (playing === undefined) {
+      tell(ending.signal.aborted ? "given-up" : "failed", { why: String(error) });
+    }
+  }
+  await playing;
+}
+
+/** Returns true if an update takes away the seat of an agent that plays. */
+function hasMoved(
+  state: string,
+  assignment: TicketAssignment | undefined,
+  mine: TicketAssignment | undefined,
+): boolean {
+  if (assignment !== undefined) {
+    return assignment.joinToken !== mine?.joinToken;
+  }
+  return state === "waiting" || state === "matched";
+}
+
+/** Plays a sequence, and reports its fate. Never rejects. */
+async function play(ticket: string, assignment: TicketAssignment, tell: Tell): Promise<void> {
+  const { address } = assignment;
+  try {
+    await using environment = await joinMatch(assignment, { settings: { ticket } });
+    let step = await begin(environment);
+    tell("began", { address });
+    while (!step.last()) {
+      await setTimeout(stepMs);
+      step = await environment.step({ move: 1 });
+    }
+    tell("finished", { address });
+  } catch (error) {
+    const isAlone = error instanceof Alone;
+    const fate = isAlone && ending.signal.aborted ? "given-up" : isAlone ? "alone" : "lost";
+    tell(fate, { address, why: String(error) });
+    await matchmaker.cancel(ticket).catch(() => {});
   }
 }
 
-/** Makes the first step, which waits for all four agents; at the end of the play only briefly. */
+/** Makes the first step, which waits for the other agents. */
 async function begin(environment: Environment): ReturnType<Environment["reset"]> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const goHome = (): void => {
-    timer = setTimeout(() => void environment.connection.close(), patienceMs);
-  };
-  if (ending.signal.aborted) {
-    goHome();
-  } else {
-    ending.signal.addEventListener("abort", goHome, { once: true });
+  const late = new AbortController();
+  const first = environment.reset();
+  const outcome = await Promise.race([
+    first,
+    setTimeout(patienceMs, late, { signal: late.signal }),
+  ]);
+  if (outcome === late) {
+    first.catch(() => {});
+    throw new Alone(`the others did not come within ${patienceMs} ms`);
   }
-  try {
-    return await environment.reset();
-  } finally {
-    ending.signal.removeEventListener("abort", goHome);
-    clearTimeout(timer);
-  }
+  late.abort();
+  return await first;
 }
+
+const lives = Array.from({ length: Number(values.agents) }, (_, i) => live(`${values.name}-${i}`));
+await Promise.race([once(process.stdin, "data"), once(process.stdin, "end")]);
+ending.abort();
+await Promise.all(lives);
+process.exit();

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+/** A process of the soak: it prints events as lines of JSON, and can be killed and frozen. */
+export class Actor<Event extends object> implements AsyncDisposable {
+  /** The address that it listens on, once it has printed it; rejects if it ends before. */
+  readonly url: Promise<string>;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>;
+  readonly #process: ChildProcess;
+
+  /** @param onEvent Called with each printed event. */
+  constructor(program: string, args: readonly string[], onEvent: (event: Event) => void) {
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
+    this.#process = child;
+    // A process that is gone needs no orders.
+    child.stdin.on("error", () => {});
+    this.ended = once(child, "close").then(() => {});
+    this.url = new Promise((resolve, reject) => {
+      const onLine = (line: string): void => {
+        const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
+        if (line.startsWith("{")) {
+          onEvent(JSON.parse(line) as Event);
+        } else if (url !== undefined) {
+          resolve(url);
+        } else {
+          process.stderr.write(`${line}\n`);
+        }
+      };
+      // Logs are events, too.
+      createInterface({ input: child.stdout }).on("line", onLine);
+      createInterface({ input: child.stderr }).on("line", onLine);
+      child.once("error", reject);
+      child.once("close", (code, signal) =>
+        reject(new Error(`${[program, ...args].join(" ")} ended with ${signal ?? code}`)),
+      );
+    });
+    // Marks the promise as handled: agents listen on nothing.
+    this.url.catch(() => {});
+  }
+
+  /** Requests the end of its work. */
+  finish(): void {
+    this.#process.stdin?.end("end\n");
+  }
+
+  /** Suspends it, as a machine that stands still does. */
+  freeze(): void {
+    this.#process.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#process.kill("SIGCONT");
+  }
+
+  async kill(): Promise<void> {
+    this.#process.kill("SIGKILL");
+    await this.ended;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill();
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A caller that floods matchmakers with tickets, watches, registrations and connections from an
+// address of its own, until its standard input has a line or ends: node hostile.js TOKEN MATCHMAKER...
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import type { Flood } from "./events.ts";
+
+const localAddress = "127.0.0.66";
+/** Calls of each kind in flight at each matchmaker. */
+const inFlight = 64;
+const connections = 300;
+/** Time between two calls of one line of calls. */
+const paceMs = 20;
+
+const [token = "", ...matchmakers] = process.argv.slice(2);
+const counts = { calls: 0, refused: 0, failed: 0 };
+const ending = new AbortController();
+const { signal } = ending;
+
+const bearer: Interceptor = (next) => (request) => {
+  request.header.set("authorization", `Bearer ${token}`);
+  return next(request);
+};
+
+async function again(call: () => Promise<unknown>): Promise<void> {
+  while (!signal.aborted) {
+    counts.calls += 1;
+    try {
+      await call();
+    } catch (error) {
+      const { code } = ConnectError.from(error);
+      const isRefusal = code === Code.ResourceExhausted || code === Code.PermissionDenied;
+      counts[isRefusal ? "refused" : "failed"] += 1;
+    }
+    await setTimeout(paceMs);
+  }
+}
+
+/** Opens connections that do nothing, of HTTP/2 and of HTTP/1.1, and opens them again when they end. */
+async function hold(url: URL): Promise<void> {
+  const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+  const partial = "POST /matchmaker.v1.RegistryService/RegisterServer HTTP/1.1\r\n";
+  const open = async (first: string): Promise<void> => {
+    while (!signal.aborted) {
+      const socket: Socket = connect({ host: url.hostname, port: Number(url.port), localAddress });
+      socket.on("error", () => {}).resume();
+      socket.write(first);
+      await Promise.race([once(socket, "close").catch(() => {}), once(signal, "abort")]);
+      socket.destroy();
+      await setTimeout(paceMs);
+    }
+  };
+  await Promise.all(
+    Array.from({ length: connections }, (_, i) => open(i % 2 === 0 ? preface : partial)),
+  );
+}
+
+const floods = matchmakers.flatMap((matchmaker) => {
+  const baseUrl = new URL(matchmaker);
+  const transport = createGrpcTransport({
+    baseUrl: matchmaker,
+    interceptors: [bearer],
+    nodeOptions: {
+      createConnection: () =>
+        connect({ host: baseUrl.hostname, port: Number(baseUrl.port), localAddress }),
+    },
+  });
+  const frontend = createClient(FrontendService, transport);
+  const registry = createClient(RegistryService, transport);
+  const filler = { strings: { filler: "x".repeat(12_000) }, doubles: {}, tags: [] };
+  const known: string[] = [];
+  const create = async (): Promise<void> => {
+    const ticketId = randomUUID();
+    // No pool of the soak accepts these tickets.
+    const search = { ...filler, tags: ["hostile"] };
+    await frontend.createTicket({ ticketId, searchFields: search, profile: "nobody" }, { signal });
+    known.push(ticketId);
+  };
+  const watch = async (): Promise<void> => {
+    const ticketId = known[counts.calls % Math.max(1, known.length)] ?? randomUUID();
+    for await (const _ of frontend.watchTicket({ ticketId }, { signal })) {
+      // Watches stay open.
+    }
+  };
+  const register = async (): Promise<void> => {
+    const address = `127.0.0.66:${1 + (counts.calls % 60_000)}`;
+    const capacity = { maxWorlds: 1_000, maxAgents: 1_000 };
+    const server = { serverId: randomUUID(), address, capacity, worldTypes: ["counted"] };
+    await registry.registerServer(server, { signal });
+  };
+  const lines = [create, watch, register].flatMap((call) =>
+    Array.from({ length: inFlight }, () => again(call)),
+  );
+  return [...lines, hold(baseUrl)];
+});
+await Promise.race([once(process.stdin, "data"), once(process.stdin, "end")]);
+ending.abort();
+await Promise.all(floods);
+const flood: Flood = counts;
+process.stdout.write(`${JSON.stringify(flood)}\n`);
+process.exit();
