@@ -11,6 +11,7 @@ import { needsAll, needsBatches, needsSeats, needsShortSequence } from "./needs.
 
 const slots = 3;
 const [first, last] = [0, 2];
+const mostSteps = 1_000;
 const section = 'behaviours.md, "Batches and several seats"';
 
 /** Observations that every slot has, with their dtypes. */
@@ -101,7 +102,7 @@ export const batchChecks: readonly Check[] = [
         const { of } = await untilEnd(batch);
         await batch.refused(requests.step([], []), "a step of a slot that has ended");
         const ended = of("step_type").map((type) => (type === last ? 1 : 0));
-        const begun = await step(batch, ended);
+        const begun = await step(batch, { reset_mask: ended });
         const slot = ended.indexOf(1);
         const stepType = begun.of("step_type")[slot];
         expectThat(stepType === first, `step_type 0 in slot ${slot}`, `${stepType}`);
@@ -116,7 +117,7 @@ export const batchChecks: readonly Check[] = [
         await step(batch);
         const before = (await step(batch)).of("episode_length");
         // No mask in which slots could be exchanged.
-        const after = await step(batch, [1, 0, 0]);
+        const after = await step(batch, { reset_mask: [1, 0, 0] });
         const lengths = after.of("episode_length");
         const expected = [0, before[1], before[2]];
         expectThat(`${lengths}` === `${expected}`, `episode_length ${expected}`, `${lengths}`);
@@ -173,12 +174,28 @@ export const batchChecks: readonly Check[] = [
         await alone.leave();
         const rows = await stage.connect();
         await rows.join(world, { ...stage.config.join, seats: count(2) });
-        hasLeading(alone.actions, rows.actions, 2, {});
+        hasLeading(alone.actions, rows.actions, 2, { begin_mask: "bool" });
         hasLeading(alone.observations, rows.observations, 2, rowObservations);
         await stage.accompany(world, 2);
         const { state, of } = await step(rows);
         expectThat(state === "RUNNING", "RUNNING", state);
         expectAll(of("step_type"), first, "step_type 0 in every row");
+      },
+    },
+    "begin-mask": {
+      title: "A step where no row is in a sequence starts all of them, whatever begin_mask says.",
+      notFor: needsAll(needsSeats, needsShortSequence),
+      async run(stage) {
+        const world = await stage.world(short(stage));
+        const rows = await stage.connect();
+        await rows.join(world, { ...stage.config.join, seats: count(2) });
+        await stage.accompany(world, 2);
+        const none = { begin_mask: [0, 0] };
+        for (let i = 0; i < 2; i++) {
+          const { of } = await step(rows, none);
+          expectAll(of("step_type"), first, "step_type 0 in every row");
+          await untilAllEnd(rows, none);
+        }
       },
     },
   }),
@@ -222,14 +239,16 @@ function hasLeading(
   }
 }
 
-/** Steps with all observations; with a mask, it is the only action. */
-async function step(agent: AgentConnection, mask?: readonly number[]) {
+/** Masks by the names of their actions. */
+type Masks = Readonly<Record<string, readonly number[]>>;
+
+/** Steps with all observations, and with masks as the only actions. */
+async function step(agent: AgentConnection, masks: Masks = {}) {
   const { entries, byName } = agent.observations;
-  const actions: UidTensor[] = [];
-  if (mask !== undefined) {
-    const uid = agent.actions.byName.get("reset_mask")?.uid ?? 0;
-    actions.push({ uid, tensor: tensor("bool", [mask.length], Uint8Array.from(mask)) });
-  }
+  const actions = Object.entries(masks).map(([name, mask]): UidTensor => {
+    const uid = agent.actions.byName.get(name)?.uid ?? 0;
+    return { uid, tensor: tensor("bool", [mask.length], Uint8Array.from(mask)) };
+  });
   const uids = entries.map(({ uid }) => uid);
   const { state, observations } = await agent.step(uids, actions);
   const byUid = new Map(observations.map(({ uid, tensor: of }) => [uid, of]));
@@ -245,14 +264,31 @@ async function step(agent: AgentConnection, mask?: readonly number[]) {
 
 /** Steps until a slot has ended. */
 async function untilEnd(batch: AgentConnection) {
-  const most = 1_000;
-  for (let steps = 0; steps < most; steps++) {
+  for (let steps = 0; steps < mostSteps; steps++) {
     const stepped = await step(batch);
     if (stepped.of("step_type").includes(last)) {
       return stepped;
     }
   }
-  throw new Mismatch(`the end of a sequence within ${most} steps`, "none");
+  throw new Mismatch(`the end of a sequence within ${mostSteps} steps`, "none");
+}
+
+/** Steps until every row has ended; one that has ended stays so. */
+async function untilAllEnd(rows: AgentConnection, masks: Masks): Promise<void> {
+  const ended = new Set<number>();
+  for (let steps = 0; steps < mostSteps; steps++) {
+    const { of } = await step(rows, masks);
+    const truncated = of("truncated");
+    for (const [row, terminated] of of("terminated").entries()) {
+      if (terminated === 1 || truncated[row] === 1) {
+        ended.add(row);
+      }
+    }
+    if (ended.size === truncated.length) {
+      return;
+    }
+  }
+  throw new Mismatch(`the end of every row within ${mostSteps} steps`, `${ended.size} ends`);
 }
 
 function expectAll(values: readonly unknown[], value: unknown, expected: string): void {

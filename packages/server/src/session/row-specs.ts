@@ -7,6 +7,7 @@ import {
   nestValues,
   type PackedTensor,
   type Specs,
+  type TensorData,
   t,
   unpackFor,
 } from "@dm-env-rpc/tensor-codec";
@@ -17,11 +18,17 @@ import { batchedSpecs, checkSizes } from "../definition/batch/specs.ts";
 import { SeatSpecs, unknownUid } from "../engine/seat-specs.ts";
 
 /** Observations of every row in addition to those of its agent. */
-const rowSpecs: Specs = {
+const rowObservations: Specs = {
   step_type: t.uint8({ min: 0, max: 2 }),
   terminated: t.bool(),
   truncated: t.bool(),
 };
+
+/** The action that keeps rows out of a sequence. */
+const beginMask = "begin_mask";
+
+/** Actions of every row in addition to those of its agent. */
+const rowActions: Specs = { [beginMask]: t.bool() };
 
 /** An observation that a step requested. */
 export interface Requested {
@@ -36,6 +43,8 @@ export interface RowsStep {
   /** A request for each row. */
   readonly rows: readonly StepRequest[];
   readonly requested: readonly Requested[];
+  /** Rows that begin a sequence if they are in none; undefined for all. */
+  readonly begins: readonly boolean[] | undefined;
 }
 
 /** The specs of a stream with several seats: those of one agent with a leading dimension. */
@@ -56,15 +65,8 @@ export class RowSpecs {
    */
   constructor(own: SeatSpecs, size: number, maxElements: number) {
     const [actions, observations] = [nested(own.actions), nested(own.observations)];
-    const taken = own.observations.entries.find(({ name }) =>
-      Object.hasOwn(rowSpecs, name.split(".")[0] as string),
-    );
-    if (taken !== undefined) {
-      throw new DmEnvRpcError(
-        "INVALID_ARGUMENT",
-        `this world cannot be joined with several seats: its observation "${taken.name}" has a name that rows use; join it without "seats", or have it renamed`,
-      );
-    }
+    checkNames("action", own.actions, rowActions);
+    checkNames("observation", own.observations, rowObservations);
     for (const specs of [actions, observations]) {
       checkSizes(specs, size, { maxElements, setting: "seats" });
     }
@@ -72,8 +74,8 @@ export class RowSpecs {
     this.#own = own;
     this.#maxElements = maxElements;
     this.#specs = new SeatSpecs(
-      batchedSpecs(actions, size),
-      batchedSpecs({ ...observations, ...rowSpecs }, size),
+      batchedSpecs({ ...actions, ...rowActions }, size),
+      batchedSpecs({ ...observations, ...rowObservations }, size),
       maxElements,
     );
   }
@@ -92,29 +94,40 @@ export class RowSpecs {
   /**
    * Reads a step of all rows: dtypes and shapes. Everything else is checked row by row.
    *
-   * @param areFirst True if the step is the first of every row, which ignores its actions.
+   * @param areFirst True if no row is in a sequence: the step is the first of every row, which
+   *   ignores its actions.
    * @throws DmEnvRpcError, TensorError if it does not fit the specs.
    */
   read(request: StepRequest, areFirst: boolean): RowsStep {
     const requested = this.#readRequested(request);
     const rows = Array.from({ length: this.#size }, (): UidTensor[] => []);
+    let begins: readonly boolean[] | undefined;
     for (const { uid, tensor } of areFirst ? [] : request.actions) {
       const entry = this.#specs.actions.byUid.get(uid);
       if (entry === undefined) {
         throw unknownUid("action", uid, this.#specs.actions);
       }
-      this.#split(entry, tensor, rows);
+      const data = this.#unpack(entry, tensor);
+      if (entry.name === beginMask) {
+        begins = Array.from<unknown, boolean>(data, Boolean);
+      } else {
+        this.#split(entry, data, rows);
+      }
     }
     return {
       rows: rows.map((actions) => ({ actions, requestedObservations: this.#lastOwn })),
       requested,
+      begins,
     };
   }
 
-  #split({ name, spec }: SpecEntry, packed: UidTensor["tensor"], rows: UidTensor[][]): void {
+  #unpack({ name, spec }: SpecEntry, packed: UidTensor["tensor"]): TensorData {
     const { dtype, shape } = spec;
-    const limits = { maxElements: this.#maxElements };
-    const { data } = unpackFor(packed, { dtype, shape }, name, limits);
+    return unpackFor(packed, { dtype, shape }, name, { maxElements: this.#maxElements }).data;
+  }
+
+  #split({ name, spec }: SpecEntry, data: TensorData, rows: UidTensor[][]): void {
+    const { dtype, shape } = spec;
     const { uid } = this.#own.actions.byName.get(name) as SpecEntry;
     const own = shape.slice(1);
     const width = elementCount(own);
@@ -144,6 +157,17 @@ export class RowSpecs {
       this.#columns.set(entry, requested);
     }
     return requested;
+  }
+}
+
+/** @throws DmEnvRpcError if an agent's tensor has a name that rows use. */
+function checkNames(kind: "action" | "observation", { entries }: SpecTable, ofRows: Specs): void {
+  const taken = entries.find(({ name }) => Object.hasOwn(ofRows, name.split(".")[0] as string));
+  if (taken !== undefined) {
+    throw new DmEnvRpcError(
+      "INVALID_ARGUMENT",
+      `this world cannot be joined with several seats: its ${kind} "${taken.name}" has a name that rows use; join it without "seats", or have it renamed`,
+    );
   }
 }
 

@@ -46,7 +46,11 @@ describe("behaviour 73: a stream with several seats", () => {
       Object.fromEntries(
         table?.entries.map(({ name, spec }) => [name, `${spec.dtype} [${spec.shape}]`]) ?? [],
       );
-    expect(shapes(rows.actions)).toEqual({ add: "int32 [3]", sleep: "int32 [3]" });
+    expect(shapes(rows.actions)).toEqual({
+      add: "int32 [3]",
+      sleep: "int32 [3]",
+      begin_mask: "bool [3]",
+    });
     expect(shapes(rows.observations)).toEqual({
       total: "int32 [3]",
       tick: "int32 [3]",
@@ -89,6 +93,31 @@ describe("behaviour 73: a stream with several seats", () => {
     expect((await rows.step(add(1, 5, 1))).observations).toMatchObject({
       step_type: [mid, first, mid],
     });
+  });
+
+  it("keeps a row that begin_mask names out until it is let in or no row is in a sequence", async () => {
+    const { rows, log } = await setUp(3, {}, { length: 100 });
+    const begin = (...flags: number[]) => ({
+      begin_mask: tensor("bool", [flags.length], Uint8Array.from(flags)),
+    });
+    const out = begin(0, 0, 0);
+    expect((await rows.step(out)).observations["step_type"]).toEqual([first, first, first]);
+    await rows.step({ ...add(1, 100, 1), ...out });
+    for (let i = 0; i < 2; i++) {
+      expect((await rows.step({ ...add(1, 2000, 1), ...out })).observations).toMatchObject({
+        step_type: [mid, last, mid],
+        total: [104 + 2 * i, 102, 104 + 2 * i],
+        reward: [1, 0, 1],
+        terminated: [false, false, false],
+        truncated: [false, false, false],
+      });
+    }
+    await expect(rows.step(begin(1, 0))).rejects.toThrow(/^3: .*begin_mask/);
+    expect(log.filter((event) => event.startsWith("tick"))).toHaveLength(3);
+    const letIn = await rows.step({ ...add(1, 5, 100), ...begin(0, 1, 0) });
+    expect(letIn.observations["step_type"]).toEqual([mid, first, last]);
+    await rows.step({ ...add(100, 100, 0), ...out });
+    expect((await rows.step(out)).observations["step_type"]).toEqual([first, first, first]);
   });
 
   it("goes on without a row that waits for the next sequence, which is shown as it was", async () => {
@@ -240,11 +269,24 @@ describe("behaviour 73: a stream with several seats", () => {
       observations: { terminated: t.bool(), path: t.int32([-1]) },
       create: () => ({ step() {}, observe: { terminated: () => false, path: () => [] } }),
     });
-    const another = createEnvironmentServer({ worlds: [named] });
+    const acting = defineWorld({
+      ...named,
+      name: "acting",
+      actions: { begin_mask: { all: t.bool() } },
+      observations: {},
+      create: () => ({ step() {}, observe: {} }),
+    });
+    const another = createEnvironmentServer({ worlds: [named, acting] });
     const peer = connectPeer(another);
-    const of = await peer.createWorld();
-    await expect(peer.join(of, { seats: 2 })).rejects.toThrow(/^3: .*"terminated"/);
-    await peer.join(of);
+    for (const [worldType, name] of [
+      ["named", "terminated"],
+      ["acting", "begin_mask.all"],
+    ]) {
+      const of = await peer.createWorld({ world_type: worldType });
+      await expect(peer.join(of, { seats: 2 })).rejects.toThrow(`"${name}" has a name that rows`);
+      await peer.join(of);
+      await peer.leave();
+    }
   });
 
   it("is answered when it is the turn of one of its rows, and shows the others as they were", async () => {
@@ -317,6 +359,7 @@ describe("behaviour 73: a stream with several seats", () => {
             kind: fc.constant("step" as const),
             adds: fc.array(fc.constantFrom(0, 1, 2, 100), { minLength: size, maxLength: size }),
             sleeps: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: size, maxLength: size }),
+            begins: fc.option(fc.array(fc.boolean(), { minLength: size, maxLength: size })),
           }),
           fc.record({ kind: fc.constant("reset" as const) }),
         ),
@@ -365,19 +408,25 @@ describe("behaviour 73: a stream with several seats", () => {
               continue;
             }
             const sleep = tensor("int32", [size], Int32Array.from(command.sleeps));
-            const step = rows.step({ ...add(...command.adds), sleep });
+            const begins = command.begins ?? undefined;
+            const mask = begins && {
+              begin_mask: tensor("bool", [size], Uint8Array.from(begins, Number)),
+            };
+            const step = rows.step({ ...add(...command.adds), sleep, ...mask });
             const play = (row: number) => {
               const actions = { add: command.adds[row] as number, sleep: command.sleeps[row] };
               waiting.set(row, (alone[row] as Peer).step(actions as Record<string, number>));
             };
             // First the rows that act; then those in no sequence begin one.
+            const isInSequence = running.includes(true) || begun.size > 0;
             const all = alone
               .map((_, row) => row)
               .filter((row) => !waiting.has(row) && !begun.has(row));
             all.filter((row) => running[row]).forEach(play);
             const results = new Map([...begun, ...(await answers())]);
             begun.clear();
-            all.filter((row) => !running[row]).forEach(play);
+            const mayBegin = (row: number) => !isInSequence || begins?.[row] !== false;
+            all.filter((row) => !running[row] && mayBegin(row)).forEach(play);
             for (const [row, result] of await answers()) {
               results.set(row, result);
             }

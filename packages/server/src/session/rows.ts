@@ -48,8 +48,9 @@ interface OpenStep {
  * and one step is a step of each.
  *
  * A step is answered when every row that acts has its answer, or when the world waits for a row that has one, as on the
- * clock `turns`. Then rows that are in no sequence begin one. A row that still waits, for its turn or for a sequence to
- * begin, does not delay the others: its last observations are sent again, and a later step has its answer.
+ * clock `turns`. Then rows that are in no sequence begin one, unless the step's `begin_mask` keeps them out. A row that
+ * still waits, for its turn or for a sequence to begin, does not delay the others: its last observations are sent again,
+ * and a later step has its answer.
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
@@ -105,14 +106,16 @@ export class Rows implements Place {
     const ready = this.#rows.filter(({ pending, answered }) => !pending && !answered);
     let step: RowsStep;
     try {
-      const areFirst = ready.every(({ seat }) => isFirst(seat));
+      const areFirst = this.seats.every(isFirst);
       step = this.#specs.read(request, areFirst);
     } catch (error) {
       reply(errorResponse(error));
       return;
     }
     const acting = ready.filter(({ seat }) => !isFirst(seat));
-    const beginning = ready.filter(({ seat }) => isFirst(seat));
+    const beginning = ready.filter(
+      ({ seat, index }) => isFirst(seat) && step.begins?.[index] !== false,
+    );
     this.#open = { step, reply, beginning: acting.length === 0 ? [] : beginning };
     this.#error = undefined;
     this.#send(acting.length === 0 ? beginning : acting, step);

@@ -13,7 +13,7 @@ import type {
   VectorResetOptions,
 } from "../vector.ts";
 import { ActionStacker } from "./actions.ts";
-import { ownNames, seedSettings, sizeOf, slotActions } from "./join-batch.ts";
+import { ownNames, rowActions, seedSettings, sizeOf } from "./join-batch.ts";
 import { type Received, ReceivedBatch, RowArrays } from "./received-batch.ts";
 import { RowCounts } from "./row-counts.ts";
 import { sameSettings } from "./same-settings.ts";
@@ -69,7 +69,7 @@ export class BatchedEnvironment
     this.#closesConnection = batch?.closeConnection === true;
     this.#counts = batch === undefined ? new RowCounts(size) : undefined;
     this.#environment = environment;
-    this.#stacker = new ActionStacker(slotActions(tables), size);
+    this.#stacker = new ActionStacker(rowActions(tables, options), size);
     this.#ids = Array.from({ length: size }, (_, slot) => slot);
     const shown = ownNames(tables, options);
     this.#showsReward = shown.includes("reward");

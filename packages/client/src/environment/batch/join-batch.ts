@@ -34,8 +34,8 @@ export function sizeOf(options: RowsOptions): number {
   return isBatch(options) ? options.batch : options.seats;
 }
 
-/** Actions in addition to those of the environments. */
-const ownActions: readonly string[] = ["reset_mask", "reset_seeds"];
+/** Actions of a batch, and of a stream with several seats, in addition to those of the environments. */
+const [slotMasks, rowMasks] = [["reset_mask", "reset_seeds"], ["begin_mask"]] as const;
 
 /** Returns the settings of a join as a batch, or with several seats (docs/protocol-notes.md). */
 export function rowsSettings(options: RowsOptions): Settings {
@@ -152,8 +152,9 @@ function mapSpecs(specs: Specs, shapeOf: (spec: TensorSpec) => readonly number[]
   ) as Specs;
 }
 
-/** The actions of one slot: without the leading dimension, and without those of the batch itself. */
-export function slotActions({ actions }: SpecTables): Specs {
-  const own = actions.entries.filter(({ name }) => !ownActions.includes(name));
+/** The actions of one row: without the leading dimension, and without those of the rows themselves. */
+export function rowActions({ actions }: SpecTables, options: RowsOptions): Specs {
+  const masks: readonly string[] = isBatch(options) ? slotMasks : rowMasks;
+  const own = actions.entries.filter(({ name }) => !masks.includes(name));
   return mapSpecs(nestSpecs(own), ({ shape }) => shape.slice(1));
 }
