@@ -1091,14 +1091,17 @@ export class Engine {
 
   // ——— The world is reset (behaviours 41–44).
 
-  /** @param callers The seats of the caller, if it has joined this world. */
+  /**
+   * @param callers The seats of the caller, if it has joined this world. Of several, some may have steps outstanding:
+   *   first steps wait for the next sequence, and others are answered with INTERRUPTED.
+   */
   resetWorld(callers: readonly Seat[], settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
       const specs = this.#definition.resetWorldSettings ?? {};
       const values = readSettings(specs, settings, "reset world", true);
       for (const caller of callers) {
         // One that was taken out meanwhile resets the world as a caller that has not joined it.
-        if (caller.state.kind !== "gone") {
+        if (caller.state.kind !== "gone" && outstandingReply(caller.state) === undefined) {
           this.#startAnew(caller);
         }
       }

@@ -15,6 +15,8 @@ export interface Place {
   readonly expectsEnd: boolean;
   step(request: StepRequest, reply: Reply): void;
   reset(settings: PackedSettings, reply: Reply): void;
+  /** Discards results of the sequences that a reset of the world by this stream has ended. */
+  worldWasReset(): void;
   leave(done: Done<undefined>): void;
   /**
    * Handles a lost stream: a single seat is held, which `onHeld` reports, or left; several seats
@@ -54,6 +56,8 @@ export class SeatPlace implements Place {
   reset(settings: PackedSettings, reply: Reply): void {
     this.world.reset(this.#seat, settings, reply);
   }
+
+  worldWasReset(): void {}
 
   leave(done: Done<undefined>): void {
     this.world.leave(this.#seat, done);

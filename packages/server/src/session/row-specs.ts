@@ -126,6 +126,13 @@ export class RowSpecs {
     return unpackFor(packed, { dtype, shape }, name, { maxElements: this.#maxElements }).data;
   }
 
+  /** Clears the observations of a row. */
+  clear(row: number): void {
+    for (const { column } of this.#columns.values()) {
+      column.clear(row);
+    }
+  }
+
   #split({ name, spec }: SpecEntry, data: TensorData, rows: UidTensor[][]): void {
     const { dtype, shape } = spec;
     const { uid } = this.#own.actions.byName.get(name) as SpecEntry;

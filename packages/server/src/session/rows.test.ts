@@ -314,6 +314,34 @@ describe("behaviour 73: a stream with several seats", () => {
     expect((await rows.step()).observations["step_type"]).toEqual([first, last]);
   });
 
+  it.each([
+    ["a step", []],
+    ["a reset", ["reset"]],
+  ] as const)(
+    "begins anew with every row after %s and a reset of the world, on the clock turns",
+    async (_name, before) => {
+      const { world, rows } = await setUp(3, { clock: turns() }, { length: 100 });
+      for (let i = 0; i < 3; i++) {
+        expect((await rows.step()).observations["step_type"]).toEqual([first, last, last]);
+        for (const _ of before) {
+          await rows.reset();
+        }
+        await rows.resetWorld(world);
+        expect((await rows.step()).observations).toMatchObject({
+          sequence: [2 * i + 2, 0, 0],
+          step_type: [first, last, last],
+          truncated: [false, false, false],
+        });
+        expect((await rows.step(add(1, 7, 7))).observations).toMatchObject({
+          total: [0, 1, 0],
+          sequence: [2 * i + 2, 2 * i + 2, 0],
+          step_type: [last, first, last],
+        });
+        await rows.resetWorld(world);
+      }
+    },
+  );
+
   it("is answered when one of its rows wakes up, and ignores the actions of those that sleep", async () => {
     const clock = wakeUp({ action: "sleep" });
     const { rows, log } = await setUp(2, { clock }, { length: 100 });

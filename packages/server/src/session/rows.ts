@@ -104,13 +104,16 @@ export class Rows implements Place {
 
   step(request: StepRequest, reply: Reply): void {
     const ready = this.#rows.filter(({ pending, answered }) => !pending && !answered);
+    const areFirst = this.seats.every(isFirst);
     let step: RowsStep;
     try {
-      const areFirst = this.seats.every(isFirst);
       step = this.#specs.read(request, areFirst);
     } catch (error) {
       reply(errorResponse(error));
       return;
+    }
+    if (areFirst) {
+      this.#forget();
     }
     const acting = ready.filter(({ seat }) => !isFirst(seat));
     const beginning = ready.filter(
@@ -270,6 +273,7 @@ export class Rows implements Place {
       } catch (fault) {
         error ??= clientError(fault);
       }
+      this.#forget();
       const specs = this.#specs.message;
       reply(
         error === undefined
@@ -293,6 +297,22 @@ export class Rows implements Place {
       reset(row);
     }
     done();
+  }
+
+  worldWasReset(): void {
+    for (const row of this.#rows) {
+      row.answered = undefined;
+    }
+    this.#forget();
+  }
+
+  /** Clears the observations of the last sequence, which are not those of rows that wait for their first. */
+  #forget(): void {
+    for (const { index, answered } of this.#rows) {
+      if (answered === undefined) {
+        this.#specs.clear(index);
+      }
+    }
   }
 
   leave(done: Done<undefined>): void {

@@ -49,12 +49,12 @@ export function handleWorldRequest(
     case "resetWorld": {
       const { worldName, settings } = request.value;
       const world = worlds.get(worldName);
-      const callers = joined?.world.name === worldName ? joined.seats : [];
-      world.resetWorld(callers, unpackSettings(settings, host), (result) =>
-        answer(reply, result, () => ({
-          case: "resetWorld",
-          value: create(ResetWorldResponseSchema),
-        })),
+      const caller = joined?.world.name === worldName ? joined : undefined;
+      world.resetWorld(caller?.seats ?? [], unpackSettings(settings, host), (result) =>
+        answer(reply, result, () => {
+          caller?.worldWasReset();
+          return { case: "resetWorld", value: create(ResetWorldResponseSchema) };
+        }),
       );
       return;
     }
