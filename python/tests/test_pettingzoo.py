@@ -12,26 +12,40 @@ from pettingzoo.utils.conversions import parallel_to_aec
 from sample_settings import settings_of
 
 from dm_env_rpc_gym import ActionError, UsageError
+from dm_env_rpc_gym._agents import AgentsOnStreams
+from dm_env_rpc_gym._options import Caller
 from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
 
 
-@pytest.fixture
-def made(sample):
+class OverStreams(RemoteParallelEnv):
+    """A stream for each agent, as over a server without seats."""
+
+    def _join(self, address, num_agents, options):
+        caller = Caller(options)
+        return AgentsOnStreams(caller, caller.host(address), options, num_agents)
+
+
+@pytest.fixture(params=["one stream", "streams"])
+def made(sample, request):
     """Makes environments of a sample world, and closes them."""
     envs = []
+    one_stream = request.param == "one stream"
+    kind = RemoteParallelEnv if one_stream else OverStreams
 
-    def make(name, max_steps=20, **settings):
+    def make(name, max_steps=20, *, together=not one_stream, **settings):
+        # Each agent of the environment is alone in its own. Over streams agents have to act
+        # together: not in turns, and without sleeping for different times.
+        alone = name == "cart-pole" or (name == "turns" and together)
         envs.append(
-            RemoteParallelEnv(
+            kind(
                 sample(name),
-                # Agents that take turns see the world when it is theirs, not together.
-                1 if name in ("cart-pole", "turns") else 3,
+                1 if alone else 3,
                 create_settings=settings_of(name, max_steps, **settings),
-                # Nor do those that sleep for different times wake together.
-                actions=["move"] if name == "wakeUp" else None,
+                actions=["move"] if name == "wakeUp" and together else None,
                 timeout=30,
             )
         )
+        assert envs[-1].one_stream == (one_stream and name != "cart-pole")
         return envs[-1]
 
     yield make
@@ -54,16 +68,23 @@ def test_pettingzoos_seed_tests_pass(made, name):
     seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
 
 
-def test_agents_act_in_their_order_where_each_step_is_played_on_arrival(sample):
-    settings = settings_of("freeRunning", 100, max_agents=6)
+@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "coins"])
+def test_one_stream_and_many_play_the_same_and_in_the_order_of_the_agents(sample, name):
+    settings = settings_of(name, 100, max_agents=6) if name != "coins" else settings_of(name)
     one, other = (
-        RemoteParallelEnv(sample("freeRunning"), 6, create_settings=settings) for _ in range(2)
+        kind(sample(name), 6, create_settings=settings) for kind in (RemoteParallelEnv, OverStreams)
     )
+    assert one.one_stream
+    assert not other.one_stream
+    for agent in one.possible_agents:
+        assert one.observation_space(agent) == other.observation_space(agent)
+        assert one.action_space(agent) == other.action_space(agent)
     for seed in range(3):
         np.testing.assert_equal(one.reset(seed=seed), other.reset(seed=seed))
         moves = np.random.default_rng(seed)
         while one.agents:
-            actions = {agent: moves.integers(6) for agent in one.agents}
+            space = one.action_space("agent_0")
+            actions = {agent: space.start + moves.integers(space.n) for agent in one.agents}
             np.testing.assert_equal(one.step(actions), other.step(actions))
             assert one.agents == other.agents
     one.close()
@@ -75,10 +96,26 @@ def test_pettingzoos_max_cycles_test_passes(made, name):
     # Food that none can carry is never gone, which would end a sequence before its time.
     heavy = {} if name == "cart-pole" else {"min_food_level": 85, "max_food_level": 85}
     module = types.SimpleNamespace(
-        parallel_env=lambda max_cycles: made(name, max_cycles, **heavy),
-        env=lambda max_cycles: parallel_to_aec(made(name, max_cycles, **heavy)),
+        parallel_env=lambda max_cycles: made(name, max_cycles, together=True, **heavy),
+        env=lambda max_cycles: parallel_to_aec(made(name, max_cycles, together=True, **heavy)),
     )
     max_cycles_test(module)
+
+
+def test_agents_that_take_turns_wait_on_one_stream(sample):
+    settings = settings_of("turns", 100)
+    env = RemoteParallelEnv(sample("turns"), 3, create_settings=settings, observations=["step"])
+
+    def waiting(infos):
+        return [agent for agent, info in infos.items() if info.get("waiting")]
+
+    for _ in range(2):
+        _, infos = env.reset(seed=1)
+        for turn in range(5):
+            assert waiting(infos) == [a for a in env.agents if a != f"agent_{turn % 3}"]
+            observations, _, _, _, infos = env.step(dict.fromkeys(env.agents, 0))
+            assert max(observations.values()) == turn + 1
+    env.close()
 
 
 def test_one_bad_action_is_sent_for_nobody_and_the_next_answers_are_right(gridworld):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The specs of an agent as spaces, and its steps packed and unpacked."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,21 +23,73 @@ discrete action; `legal_actions.NAME` where a world masks one of several."""
 
 ACTION_MASK = "action_mask"
 
+BATCH = "batch"
+SEATS = "seats"
+"""Settings of a join whose tensors have rows."""
+
+WAITING = "waiting"
+"""Info of an agent whose step waits, for its turn or to wake up: its next action is ignored."""
+
 TERMINATED = "terminated"
 TRUNCATED = "truncated"
 RESET_MASK = "reset_mask"
 RESET_SEEDS = "reset_seeds"
+BEGIN_MASK = "begin_mask"
+STEP_TYPE = "step_type"
 FINAL = "final"
 
-_OF_SLOTS = (
-    "step_type",
-    TERMINATED,
-    TRUNCATED,
-    "episode_return",
-    "episode_length",
-    "slot_failures",
-)
-"""Observations of a batch beside those of its environments."""
+_LAST = 2
+"""`step_type` of a sequence's last step, and of a row without an answer."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """The leading dimension of every tensor of a stream, by docs/protocol-notes.md.
+
+    Attributes:
+        count: Its length.
+        setting: The setting of the join.
+        needed: Names of the actions and observations that tell that the server knows the setting.
+        observations: Names of the observations beside those of one row.
+        actions: Names of the actions beside those of one row.
+    """
+
+    count: int
+    setting: str
+    needed: frozenset[str]
+    observations: Sequence[str]
+    actions: Sequence[str]
+
+
+def batch_of(slots: int) -> Rows:
+    """The rows of a batch: an environment in each slot."""
+    return Rows(
+        slots,
+        BATCH,
+        frozenset({TERMINATED, TRUNCATED, RESET_MASK}),
+        (
+            STEP_TYPE,
+            TERMINATED,
+            TRUNCATED,
+            "episode_return",
+            "episode_length",
+            "slot_failures",
+            FINAL,
+        ),
+        (RESET_MASK, RESET_SEEDS),
+    )
+
+
+def seats_of(agents: int) -> Rows:
+    """The rows of several seats in a shared world: an agent in each."""
+    return Rows(
+        agents,
+        SEATS,
+        frozenset({STEP_TYPE, TERMINATED, TRUNCATED, BEGIN_MASK}),
+        (STEP_TYPE, TERMINATED, TRUNCATED),
+        (BEGIN_MASK,),
+    )
+
 
 FRAME = "rgb"
 """Observation that `render` shows: uint8 [height, width, 3]."""
@@ -61,6 +114,11 @@ class Step(NamedTuple):
         """True if the sequence is over."""
         return self.terminated or self.truncated
 
+    @property
+    def begun(self) -> bool:
+        """True if a first step has begun a sequence."""
+        return not self.ended
+
 
 class BatchStep(NamedTuple):
     """A response to a step of a batch, unpacked: batched as Gymnasium batches."""
@@ -74,9 +132,30 @@ class BatchStep(NamedTuple):
     ended: bool
     """True if the server cut every slot short: the next step begins all of them."""
 
+    @property
+    def begun(self) -> bool:
+        """True if a first step has begun the sequences."""
+        return not self.ended
+
+
+class SeatsStep(NamedTuple):
+    """A response to a step of several seats, unpacked: a step of each row."""
+
+    rows: Sequence[Step]
+
+    @property
+    def ended(self) -> bool:
+        """True if the sequences of all rows have ended in this step."""
+        return all(row.ended for row in self.rows)
+
+    @property
+    def begun(self) -> bool:
+        """True if no row has received the end of an earlier sequence."""
+        return not any(row.ended for row in self.rows)
+
 
 class AgentSpecs:
-    """The specs of a joined agent, or of a batch.
+    """The specs of a joined agent, or of rows.
 
     Args:
         specs: As the server sent them.
@@ -85,7 +164,7 @@ class AgentSpecs:
         actions: Names of the actions in the space; by default all that have a space. Others are
             left out of every step.
         rendered: True to receive the frame with each step.
-        slots: How many environments a batch has; spaces are those of one. None for one environment.
+        rows: Of a batch or of several seats; spaces are those of one. None for one agent.
 
     Raises:
         SpecError: A name is unknown, or a spec does not fit its purpose.
@@ -97,37 +176,37 @@ class AgentSpecs:
         observations: Sequence[str] | None,
         actions: Sequence[str] | None,
         rendered: bool,
-        slots: int | None = None,
+        rows: Rows | None = None,
     ) -> None:
         self.sent = specs
-        self.slots = slots
+        self._rows = rows
         by_name = {spec.name: (uid, spec) for uid, spec in specs.observations.items()}
         self._uid_of = {name: uid for name, (uid, _) in by_name.items()}
         self._control_of = {spec.name: uid for uid, spec in specs.actions.items()}
-        if slots is not None:
-            _check_batch(specs, slots)
+        if rows is not None:
+            _check_rows(specs, rows)
         masks = [name for name in by_name if name.split(".")[0] == LEGAL_ACTIONS]
+        of_rows = () if rows is None else rows.observations
         aside = [REWARD, DISCOUNT, *masks]
-        controls = []
-        if slots is not None:
-            aside += [*_OF_SLOTS, *(name for name in by_name if name.split(".")[0] == FINAL)]
-            controls += [RESET_MASK, RESET_SEEDS]
+        aside += [name for name in by_name if name.split(".")[0] in of_rows]
+        controls = () if rows is None else rows.actions
         self._observations = _Layout(
             "observation",
             specs.observations,
             observations,
             aside,
-            _space_maker(observation_space_of, slots, acts=False),
+            _space_maker(observation_space_of, rows, acts=False),
         )
         self._actions = _Layout(
             "action",
             specs.actions,
             actions,
             controls,
-            _space_maker(action_space_of, slots, acts=True),
+            _space_maker(action_space_of, rows, acts=True),
         )
         self._reward = by_name.get(REWARD)
-        if self._reward is not None and list(self._reward[1].shape) != ([slots] if slots else []):
+        leading = [] if rows is None else [rows.count]
+        if self._reward is not None and list(self._reward[1].shape) != leading:
             raise SpecError(
                 f"observation {REWARD} has the shape {list(self._reward[1].shape)}: expected a "
                 "scalar",
@@ -151,7 +230,7 @@ class AgentSpecs:
             if mask in by_name and (mask != LEGAL_ACTIONS or len(discrete) == 1)
         }
         frame = by_name.get(FRAME)
-        self.renders = frame is not None and _is_frame(frame[1], slots)
+        self.renders = frame is not None and _is_frame(frame[1], rows)
         self._frame = frame if rendered else None
         if rendered and not self.renders:
             raise SpecError(
@@ -162,10 +241,17 @@ class AgentSpecs:
             )
         extra = (self._reward, *self._masks.values(), self._frame)
         requested = {*self._observations.uids, *(uid for uid, _ in filter(None, extra))}
-        if slots is not None:
-            requested |= {self._uid_of[TERMINATED], self._uid_of[TRUNCATED]}
+        if rows is not None:
+            requested |= {self._uid_of[name] for name in rows.needed if name in self._uid_of}
+        if rows is not None and FINAL in rows.observations:
             requested |= {uid for uid in map(self._final_of, requested) if uid is not None}
         self._requested = sorted(requested)
+        self._none_begin = None if rows is None else pack(np.zeros(rows.count, np.bool_))
+
+    @property
+    def _count(self) -> int:
+        assert self._rows is not None
+        return self._rows.count
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
@@ -204,19 +290,35 @@ class AgentSpecs:
             if RESET_SEEDS not in self._control_of:
                 raise UsageError(
                     "the server seeds all slots of a batch or none: expected seeds for all of "
-                    f"{self.slots}, received some",
+                    f"{self._count}, received some",
                     "UNIMPLEMENTED",
                     "reset all slots, each with a seed or none with one",
                 )
             actions[self._control_of[RESET_SEEDS]] = pack(seeds)
         return self._request(actions)
 
-    def read(self, response: Any) -> Step:
-        """Unpacks a response.
+    def seats_request(self, actions: Mapping[int, Any]) -> Any:
+        """A step of several seats with actions by their rows; other rows stay out of it.
+
+        Raises:
+            ActionError: One does not fit; nothing was sent.
+        """
+        encoded = self._actions.encode_rows(actions, self._count)
+        return self._request({**encoded, self._control_of[BEGIN_MASK]: self._none_begin})
+
+    def read(self, response: Any) -> Step | BatchStep | SeatsStep:
+        """Unpacks a response, of the kind of the join.
 
         Raises:
             SpecError: The server left out what was requested.
         """
+        if self._rows is None:
+            return self._read_one(response)
+        if self._rows.setting == BATCH:
+            return self.read_batch(response)
+        return self._read_seats(response)
+
+    def _read_one(self, response: Any) -> Step:
         tensors = response.observations
         self._check_answered(tensors)
         info = {}
@@ -246,17 +348,16 @@ class AgentSpecs:
         Raises:
             SpecError: The server left out what was requested.
         """
-        assert self.slots is not None
         tensors = response.observations
         self._check_answered(tensors)
         if present is None:
-            present = np.ones(self.slots, np.bool_)
+            present = np.ones(self._count, np.bool_)
         terminated = np.array(unpack(tensors[self._uid_of[TERMINATED]]))
         truncated = np.array(unpack(tensors[self._uid_of[TRUNCATED]]))
         all_ended = response.state != State.RUNNING
         if all_ended:
             truncated = truncated | ~terminated
-        rewards = np.zeros(self.slots) if self._reward is None else _value(tensors, self._reward)
+        rewards = np.zeros(self._count) if self._reward is None else _value(tensors, self._reward)
         infos: dict[str, Any] = {}
         if self._masks:
             infos = self._mask_infos(tensors, present)
@@ -267,7 +368,7 @@ class AgentSpecs:
                 finals = tensors
             final_infos = self._mask_infos(finals, ended) if self._masks else {}
             infos |= {"final_info": final_infos, "_final_info": ended.copy()}
-            infos |= {"final_obs": self._rows(finals, ended), "_final_obs": ended.copy()}
+            infos |= {"final_obs": self._finals_of(finals, ended), "_final_obs": ended.copy()}
         return BatchStep(
             self._observations.decode(tensors),
             np.array(rewards, np.float64),
@@ -276,6 +377,36 @@ class AgentSpecs:
             infos,
             None if self._frame is None else np.array(_value(tensors, self._frame)),
             all_ended,
+        )
+
+    def _read_seats(self, response: Any) -> SeatsStep:
+        tensors = response.observations
+        self._check_answered(tensors)
+        every = np.arange(self._count)
+        observations = self._observations.rows(tensors, every)
+        rewards = np.zeros(self._count) if self._reward is None else _value(tensors, self._reward)
+        terminated = unpack(tensors[self._uid_of[TERMINATED]])
+        truncated = unpack(tensors[self._uid_of[TRUNCATED]])
+        waiting = (unpack(tensors[self._uid_of[STEP_TYPE]]) == _LAST) & ~(terminated | truncated)
+        legal = {name: _value(tensors, mask) for name, mask in self._masks.items()}
+        frames = None if self._frame is None else np.array(_value(tensors, self._frame))
+        infos: list[dict[str, Any]] = [{WAITING: True} if row else {} for row in waiting]
+        if self._masks:
+            for row in every:
+                masks = {name: np.array(mask[row], np.int8) for name, mask in legal.items()}
+                infos[row][ACTION_MASK] = self._actions.nested(masks)
+        return SeatsStep(
+            [
+                Step(
+                    observations[row],
+                    float(rewards[row]),
+                    bool(terminated[row]),
+                    bool(truncated[row]),
+                    infos[row],
+                    None if frames is None else frames[row],
+                )
+                for row in every
+            ]
         )
 
     def _final_of(self, uid: int) -> int | None:
@@ -287,7 +418,7 @@ class AgentSpecs:
         known = {uid: tensors[final] for uid, final in finals.items() if final is not None}
         return known or None
 
-    def _rows(self, tensors: Mapping[int, Any], ended: npt.NDArray[np.bool_]) -> Any:
+    def _finals_of(self, tensors: Mapping[int, Any], ended: npt.NDArray[np.bool_]) -> Any:
         slots = np.flatnonzero(ended)
         values = np.full(len(ended), None, object)
         for slot, value in zip(slots, self._observations.rows(tensors, slots), strict=True):
@@ -364,7 +495,7 @@ class _Layout:
     def decode(self, tensors: Mapping[int, Any]) -> Any:
         return self._nested({uid: leaf.decode(tensors[uid]) for uid, leaf in self._leaves.items()})
 
-    def rows(self, tensors: Mapping[int, Any], slots: Any) -> list[Any]:
+    def rows(self, tensors: Mapping[int, Any], slots: npt.NDArray[np.intp]) -> list[Any]:
         columns = {
             uid: leaf.rows(tensors[uid], slots)
             for uid, leaf in self._leaves.items()
@@ -376,8 +507,21 @@ class _Layout:
         ]
 
     def encode(self, value: Any) -> dict[int, Any]:
+        return {uid: self._leaves[uid].encode(part) for uid, part in self._parts(value).items()}
+
+    def encode_rows(self, values: Mapping[int, Any], count: int) -> dict[int, Any]:
+        """Packs the values of some rows; the others have zeros."""
+        parts = {row: self._parts(value) for row, value in values.items()}
+        return {
+            uid: leaf.encode_rows({row: part[uid] for row, part in parts.items()}, count)
+            for uid, leaf in self._leaves.items()
+            if isinstance(leaf, BatchedSpace)
+        }
+
+    def _parts(self, value: Any) -> dict[int, Any]:
+        """The parts of a value by the UIDs of their tensors."""
         if self._only is not None:
-            return {self._only: self._leaves[self._only].encode(value)}
+            return {self._only: value}
         flat = dict(_flat(value)) if isinstance(value, Mapping) else {}
         names = {leaf.name for leaf in self._leaves.values()}
         if not isinstance(value, Mapping) or flat.keys() != names:
@@ -388,7 +532,7 @@ class _Layout:
                 "INVALID_ARGUMENT",
                 f"give all of them, or choose some with {self._kind}s=; nothing was sent",
             )
-        return {uid: leaf.encode(flat[leaf.name]) for uid, leaf in self._leaves.items()}
+        return {uid: flat[leaf.name] for uid, leaf in self._leaves.items()}
 
     def _nested(self, values: Mapping[int, Any]) -> Any:
         if self._only is not None:
@@ -421,30 +565,29 @@ def _value(tensors: Mapping[int, Any], named: tuple[int, Any]) -> Any:
     return unpack(tensors[named[0]])
 
 
-def _is_frame(spec: dm_env_rpc_pb2.TensorSpec, slots: int | None) -> bool:
-    shape = spec.shape if slots is None else spec.shape[1:]
+def _is_frame(spec: dm_env_rpc_pb2.TensorSpec, rows: Rows | None) -> bool:
+    shape = spec.shape if rows is None else spec.shape[1:]
     return spec.dtype == dm_env_rpc_pb2.DataType.UINT8 and len(shape) == 3 and shape[2] == 3
 
 
 def _space_maker(
-    make: Callable[[Any], TensorSpace], slots: int | None, *, acts: bool
+    make: Callable[[Any], TensorSpace], rows: Rows | None, *, acts: bool
 ) -> Callable[[Any], TensorSpace | BatchedSpace]:
-    if slots is None:
+    if rows is None:
         return make
-    return lambda spec: BatchedSpace(spec, slots, make, acts=acts)
+    return lambda spec: BatchedSpace(spec, rows.count, make, acts=acts)
 
 
-def _check_batch(specs: dm_env_rpc_pb2.ActionObservationSpecs, slots: int) -> None:
-    """Checks that a server which took the settings of a batch has made one."""
-    expected = {TERMINATED, TRUNCATED, RESET_MASK}
+def _check_rows(specs: dm_env_rpc_pb2.ActionObservationSpecs, rows: Rows) -> None:
+    """Checks that a server which took the setting of rows has made them."""
     every = [*specs.observations.values(), *specs.actions.values()]
-    missing = expected - {spec.name for spec in every}
-    if missing or any(list(spec.shape[:1]) != [slots] for spec in every):
+    missing = rows.needed - {spec.name for spec in every}
+    if missing or any(list(spec.shape[:1]) != [rows.count] for spec in every):
         raise SpecError(
-            f"specs are not those of a batch: expected {sorted(expected)}, and a dimension of "
-            f"{slots} slots first in every shape",
+            f"specs are not those of {rows.setting}: expected {sorted(rows.needed)}, and a "
+            f"dimension of {rows.count} first in every shape",
             "UNIMPLEMENTED",
-            "join without the setting batch",
+            f"join without the setting {rows.setting}",
         )
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from ._agent_specs import AgentSpecs, BatchStep, Frame
+from ._agent_specs import AgentSpecs, BatchStep, Frame, batch_of
 from ._options import Caller, Options
 from ._session import Session
 from ._slots import Bools, JoinedSlots, Stepped
@@ -34,10 +34,9 @@ class _Batch:
         self.slots = slots
         join = {
             **options.get("join_settings", {}),
-            "batch": np.int32(len(slots)),
             "autoreset": _MODES[autoreset_mode],
         }
-        self.session = Session(host, {**options, "join_settings": join}, slots=len(slots))
+        self.session = Session(host, {**options, "join_settings": join}, rows=batch_of(len(slots)))
         self._same_step = autoreset_mode is AutoresetMode.SAME_STEP
         self._ended = True
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from dm_env_rpc.v1 import dm_env_rpc_pb2
 
-from ._agent_specs import AgentSpecs, BatchStep, Step
+from ._agent_specs import SEATS, AgentSpecs, BatchStep, Rows, SeatsStep, Step
 from ._options import Options
 from ._stream import Host, Stream
 from ._tensors import pack_settings
@@ -39,7 +39,7 @@ class _Agent:
 
 
 class Session:
-    """Agents that share a world, each on a stream of its own.
+    """Agents that share a world, each on a stream of its own, or with rows.
 
     Requests are sent in the order of the agents, each on the wire before the next, and then all
     answers are awaited: a world that acts on arrival acts in that order, and one that waits for
@@ -50,23 +50,23 @@ class Session:
         host: Where the streams go.
         options: The world and its agents.
         agents: How many.
-        slots: Of a batch, whose settings are in the options. None for none.
+        rows: Of each stream: of a batch, or of several seats. None for one agent.
     """
 
     def __init__(
-        self, host: Host, options: Options, agents: int = 1, slots: int | None = None
+        self, host: Host, options: Options, agents: int = 1, rows: Rows | None = None
     ) -> None:
         self._host = host
         self._options = options
         self._count = agents
-        self._slots = slots
+        self._rows = rows
         self._agents: list[_Agent] = []
         self._world = options.get("world")
         self._owned = self._world is None
         self._left_behind: list[str] = []
         self._opened = False
         self._seed_routes: list[Callable[[Seed], Awaitable[None]]] = [self._seed_by_reset]
-        if self._owned and slots is None:
+        if self._owned and (rows is None or rows.setting == SEATS):
             self._seed_routes += [self._seed_by_reset_world, self._seed_by_create]
         self._refusal: str | None = None
 
@@ -179,9 +179,10 @@ class Session:
                 self._world = created.world_name
             while len(streams) < self._count:
                 streams.append(await self._host.open())
+            rows = {} if self._rows is None else {self._rows.setting: np.int32(self._rows.count)}
             join = dm_env_rpc_pb2.JoinWorldRequest(
                 world_name=self._world,
-                settings=pack_settings(self._options.get("join_settings", {})),
+                settings=pack_settings({**self._options.get("join_settings", {}), **rows}),
             )
             # One after another: a world deals its seats out in the order of the joins.
             joined = [await stream.request(Request(join_world=join)) for stream in streams]
@@ -216,7 +217,7 @@ class Session:
             options.get("observations"),
             options.get("actions"),
             options.get("render_mode") is not None,
-            self._slots,
+            self._rows,
         )
 
     async def _begin(
@@ -271,12 +272,12 @@ class Session:
         if response.specs != agent.specs.sent:
             raise _specs_changed()
 
-    async def _receive_first_step(self, agent: _Agent) -> Step | BatchStep:
+    async def _receive_first_step(self, agent: _Agent) -> Step | BatchStep | SeatsStep:
         for attempt in range(_FIRST_STEPS):
             if attempt > 0:
                 await agent.stream.send(agent.specs.first_request())
             step = await self._receive_step(agent)
-            if not step.ended:
+            if step.begun:
                 return step
         raise ServerError(
             f"no sequence began: expected RUNNING, received an end from {_FIRST_STEPS} steps in a "
@@ -285,10 +286,8 @@ class Session:
             "report it to the authors of the world",
         )
 
-    async def _receive_step(self, agent: _Agent) -> Step | BatchStep:
-        response = await agent.stream.receive()
-        specs = agent.specs
-        step = specs.read(response) if specs.slots is None else specs.read_batch(response)
+    async def _receive_step(self, agent: _Agent) -> Step | BatchStep | SeatsStep:
+        step = agent.specs.read(await agent.stream.receive())
         agent.running = not step.ended
         return step
 

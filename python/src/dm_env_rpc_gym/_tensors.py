@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spaces for tensor specs, and the values of those spaces as tensors."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -105,9 +105,11 @@ class BatchedSpace:
         batch: Any = create_empty_array(self.space, self._slots)
         return concatenate(self.space, rows, batch)
 
-    def rows(self, tensor: Any, slots: Iterable[int]) -> list[Any]:
+    def rows(self, tensor: Any, slots: npt.NDArray[np.intp]) -> list[Any]:
         """Returns the values of some slots."""
         array = unpack(tensor)
+        if self._plain and not (isinstance(self.space, spaces.Box) and self.space.shape == ()):
+            return list(np.array(array[slots], self.space.dtype))
         return [self._single._decode(array[slot]) for slot in slots]
 
     def encode(self, value: Any) -> Any:
@@ -121,6 +123,16 @@ class BatchedSpace:
         if self._plain:
             return pack(self._encode(value))
         return pack(self._encode(tuple(iterate(self._batched, value))))
+
+    def encode_rows(self, values: Mapping[int, Any], count: int) -> Any:
+        """Returns the actions of some rows as a tensor; the others have zeros.
+
+        Raises:
+            ActionError: The kind, shape or range of one is not the spec's.
+        """
+        rows = {row: self._single._encode(value) for row, value in values.items()}
+        other = np.zeros_like(next(iter(rows.values())))
+        return pack(np.stack([rows.get(row, other) for row in range(count)]))
 
 
 def _row_of(spec: Any, slots: int) -> Any:

@@ -12,18 +12,26 @@ from pettingzoo import ParallelEnv
 from typing_extensions import Unpack
 
 from ._agent_specs import Frame, Step
+from ._agents import Agents, AgentsOnOneStream, AgentsOnStreams
 from ._options import Caller, Options
-from ._session import Session
 from .env import RemoteEnv, metadata_of, reset_settings
-from .errors import ActionError, UsageError
+from .errors import ActionError, ServerError, SpecError, UsageError
 
 
 class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
-    """Several agents in one world, each on a stream of its own.
+    """Several agents in one world, stepped together.
+
+    Where the server can, the agents have the seats of one stream, and one message a step carries
+    them all. Elsewhere each agent has a stream of its own.
 
     An agent whose sequence ends leaves `agents` until the next `reset`. Agents join, reset and step
     in the order of `possible_agents`, which decides in a world that acts on each as it arrives: a
     seed and the same actions give the same sequences. In real time nothing gives them again.
+
+    In a world where agents take turns, or sleep for different times, a step of one stream returns
+    with the next turn of any agent. The others have `waiting` in their infos, their last
+    observation, which is zeros before their first turn, and the reward 0; their next action is
+    ignored. With a stream for each agent such a world is not playable.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
@@ -52,13 +60,11 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
                 "INVALID_ARGUMENT",
                 "correct it",
             )
-        self._caller = Caller(options)
-        self._session = Session(self._caller.host(address), options, num_agents)
-        self._caller.call(self._session.open(), f"joining a world on {address}")
+        self._joined = self._join(address, num_agents, options)
         self.possible_agents = [f"agent_{index}" for index in range(num_agents)]
         self.agents: list[str] = []
         self.render_mode = options.get("render_mode")
-        self._specs = dict(zip(self.possible_agents, self._session.specs, strict=True))
+        self._specs = dict(zip(self.possible_agents, self._joined.specs, strict=True))
         first = self._specs[self.possible_agents[0]]
         self.metadata = {**RemoteParallelEnv.metadata, **metadata_of(first)}
         self.observation_spaces = {
@@ -68,6 +74,11 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         self.np_random, self.np_random_seed = seeding.np_random()
         self._frame: Frame | None = None
         self._closed = False
+
+    @property
+    def one_stream(self) -> bool:
+        """True if one stream carries the steps of all agents."""
+        return isinstance(self._joined, AgentsOnOneStream)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's observations."""
@@ -85,9 +96,7 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         if seed is not None:
             self.np_random, self.np_random_seed = seeding.np_random(seed)
         self.agents = []
-        settings = reset_settings(options)
-        begun = self._caller.call(self._session.reset(seed, settings), "reset")
-        self._session.warn_of_seeds()
+        begun = self._joined.reset(seed, reset_settings(options))
         self.agents = list(self.possible_agents)
         steps = dict(zip(self.agents, begun, strict=True))
         self._keep_frame(steps)
@@ -120,13 +129,10 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
                 "INVALID_ARGUMENT",
                 "give an action for every agent in env.agents; nothing was sent",
             )
-        requests = {
-            index: self._specs[agent].request(actions[agent])
-            for index, agent in enumerate(self.possible_agents)
-            if agent in self.agents
-        }
+        indices = [i for i, agent in enumerate(self.possible_agents) if agent in self.agents]
+        requests = self._joined.requests({i: actions[self.possible_agents[i]] for i in indices})
         stepping, self.agents = self.agents, []
-        answers = self._caller.call(self._session.step(requests), "step")
+        answers = self._joined.step(requests, indices)
         steps: dict[str, Step] = dict(zip(stepping, answers, strict=True))
         self.agents = [agent for agent in stepping if not steps[agent].ended]
         self._keep_frame(steps)
@@ -148,7 +154,20 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
             return
         self._closed = True
         self.agents = []
-        self._caller.close(self._session.close())
+        self._joined.close()
+
+    def _join(self, address: str, num_agents: int, options: Options) -> Agents:
+        caller = Caller(options)
+        arguments = (caller, caller.host(address), options, num_agents)
+        try:
+            return AgentsOnOneStream(*arguments)
+        except SpecError:
+            return AgentsOnStreams(*arguments)
+        except ServerError as error:
+            if error.code == "RESOURCE_EXHAUSTED":
+                raise
+            # A server without seats refuses their setting; what else is wrong, it says again.
+            return AgentsOnStreams(*arguments)
 
     def _keep_frame(self, steps: Mapping[str, Step]) -> None:
         first = steps.get(self.possible_agents[0])
