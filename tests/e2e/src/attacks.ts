@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
+import { field, grpcFrame } from "@dm-env-rpc/tests-processes";
 import { expect } from "vitest";
 import { frame, type Payload, RawConnection } from "./raw-call.ts";
 
@@ -19,21 +20,7 @@ const gzip = { "grpc-encoding": "gzip" };
 
 /** Makes a gRPC frame of gzipped bytes. */
 function squeezed(bytes: Uint8Array): Buffer {
-  const bytesOfFrame = frame(gzipSync(bytes));
-  bytesOfFrame[0] = 1;
-  return bytesOfFrame;
-}
-
-/** Encodes a length-delimited protobuf field. */
-function field(number: number, bytes: Uint8Array): Buffer {
-  const size: number[] = [];
-  for (let rest = bytes.length; ; rest >>>= 7) {
-    size.push(rest > 0x7f ? (rest & 0x7f) | 0x80 : rest);
-    if (rest <= 0x7f) {
-      break;
-    }
-  }
-  return Buffer.concat([Buffer.from([(number << 3) | 2, ...size]), bytes]);
+  return grpcFrame(gzipSync(bytes), 1);
 }
 
 /** Makes a CreateWorldRequest with the setting `x`, whose tensor has `array` in the field `payload`. */

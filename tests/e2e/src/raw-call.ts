@@ -13,6 +13,7 @@ import {
   type EnvironmentResponse,
   EnvironmentResponseSchema,
 } from "@dm-env-rpc/protocol";
+import { grpcFrame } from "@dm-env-rpc/tests-processes";
 
 /** The payload of a request. */
 export type Payload = MessageInitShape<typeof EnvironmentRequestSchema>["payload"];
@@ -26,10 +27,7 @@ export function frame(request: Payload | Uint8Array): Buffer {
           EnvironmentRequestSchema,
           create(EnvironmentRequestSchema, request === undefined ? {} : { payload: request }),
         );
-  const bytes = Buffer.alloc(5 + body.length);
-  bytes.writeUInt32BE(body.length, 1);
-  bytes.set(body, 5);
-  return bytes;
+  return grpcFrame(body);
 }
 
 /** An HTTP/2 connection for invalid calls. */

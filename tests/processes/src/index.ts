@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Processes for tests and measurements to start and kill: programs, a Redis, and a server of raw messages. */
+/** Processes for tests and measurements to start and kill, a server of raw messages, and frames and fields for bytes that no client of ours sends. */
 export { freePort } from "./free-port.ts";
+export {
+  emptySettings,
+  frameFlags,
+  frameHead,
+  frameHeadBytes,
+  frameTypes,
+  headersOfCall,
+  http2Frame,
+  indexedHeader,
+  literalHeader,
+  preface,
+  settingsFrame,
+} from "./http2-frames.ts";
 export { type Outcome, Program, run, type ServingProgram } from "./program.ts";
+export { field, grpcFrame, integerField, varint } from "./protobuf-fields.ts";
 export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
 export { hasRedis, RedisServer, type RedisServerOptions, sayWhetherRedis } from "./redis-server.ts";

@@ -6,6 +6,7 @@ import {
   type ProcessRequest,
   type ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
+import { grpcFrame } from "./protobuf-fields.ts";
 
 /**
  * A server of the protocol that shares only the codec with this repository's servers, and can send
@@ -63,11 +64,9 @@ export async function rawServer(answer: () => RawAnswer, port = 0): Promise<RawS
 /** Encodes a response with gRPC's prefix. */
 export function framed(response: ProcessResponse): Buffer {
   const codec = createResponseCodec();
-  const size = codec.size(response);
-  const bytes = Buffer.alloc(5 + size);
-  bytes.writeUInt32BE(size, 1);
-  codec.write(response, bytes, 5);
-  return bytes;
+  const bytes = Buffer.alloc(codec.size(response));
+  codec.write(response, bytes, 0);
+  return grpcFrame(bytes);
 }
 
 function serveStream(stream: ServerHttp2Stream, answer: RawAnswer): void {

@@ -4,13 +4,14 @@ import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import { frameFlags, frameTypes, http2Frame } from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { openStream } from "../open/open-stream.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { reachableArrayBuffers } from "../testing/memory.ts";
 import { answered, named, nameOf, stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
-import { http2Frame, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 
@@ -235,8 +236,8 @@ describe("behaviour 8: the peer is gone", () => {
     peer.write(startOfCall);
     const served = record(await server.next());
     peer.write(
-      http2Frame(0, 1, message), // DATA with END_STREAM
-      http2Frame(3, 0, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)), // RST_STREAM
+      http2Frame(frameTypes.data, frameFlags.endStream, 1, message),
+      http2Frame(frameTypes.rstStream, 0, 1, Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL)),
     );
     expect(await codeOf(served.closed)).toBe("CANCELLED");
     expect(served.events).not.toContain("end");

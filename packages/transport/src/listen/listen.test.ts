@@ -4,12 +4,19 @@ import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp } from "node:net";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import {
+  emptySettings,
+  frameFlags,
+  frameTypes,
+  http2Frame,
+  preface,
+} from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { openStream } from "../open/open-stream.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { answerOf, named, nameOf } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
-import { emptySettings, http2Frame, preface, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 import { listen } from "./listen.ts";
@@ -216,8 +223,9 @@ describe("hostile connections", () => {
       await using peer = rawPeer(server.listener.port);
       peer.write(
         startOfCall,
-        http2Frame(7, 0, Buffer.alloc(8), 0), // GOAWAY: node:http2 waits for the last stream.
-        http2Frame(9, 4, Buffer.alloc(0), 3), // CONTINUATION of no headers: it stops reading.
+        http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(8)), // node:http2 waits for the last stream.
+        // A CONTINUATION of no headers: node:http2 stops reading.
+        http2Frame(frameTypes.continuation, frameFlags.endHeaders, 3),
       );
       const served = record(await server.next());
       peer.socket.destroy();

@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect, type Socket } from "node:net";
+import {
+  emptySettings,
+  frameFlags,
+  frameTypes,
+  headersOfCall,
+  http2Frame,
+  preface,
+} from "@dm-env-rpc/tests-processes";
 import { processPath } from "../stream/process-path.ts";
-
-/** First bytes of every HTTP/2 client. */
-export const preface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-
-/** A SETTINGS frame that changes nothing. */
-export const emptySettings: Buffer = Buffer.from("000000040000000000", "hex");
-
-/** Creates an HTTP/2 frame. */
-export function http2Frame(type: number, flags: number, payload: Uint8Array, stream = 1): Buffer {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.set([type, flags], 3);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-}
 
 /** The preface, settings, and the headers of a gRPC call of Process on stream 1. */
 export const startOfCall: Buffer = Buffer.concat([
   preface,
   emptySettings,
-  http2Frame(
-    1,
-    4, // END_HEADERS
-    Buffer.concat([
-      Buffer.of(0x83, 0x86), // :method POST, :scheme http
-      literal(":path", processPath),
-      literal(":authority", "localhost"),
-      literal("content-type", "application/grpc"),
-    ]),
-  ),
+  http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, headersOfCall(processPath)),
 ]);
 
 /** A peer over plain TCP that sends the given bytes and answers nothing. */
@@ -52,14 +36,4 @@ export function rawPeer(port: number): RawPeer {
       socket.destroy();
     },
   };
-}
-
-/** Encodes an HPACK header that is in no table. */
-function literal(name: string, value: string): Buffer {
-  return Buffer.concat([
-    Buffer.of(0, name.length),
-    Buffer.from(name),
-    Buffer.of(value.length),
-    Buffer.from(value),
-  ]);
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as sleep } from "node:timers/promises";
+import { Peer, type PeerOptions } from "../wire/peer.ts";
+
+/** Counts of the bytes that an attack sent, and of the server's answers. */
+export class Seen {
+  sentBytes = 0;
+  receivedBytes = 0;
+  readonly counts: Record<string, number> = {};
+
+  /** Counts an answer or an event by its name. */
+  count(what: string, times = 1): void {
+    this.counts[what] = (this.counts[what] ?? 0) + times;
+  }
+}
+
+/** The attacked server, and the time of the attack. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  /** Address that the attack comes from: not that of the other agents. */
+  readonly from: string;
+  readonly seen: Seen;
+  /** Resolves when the attack's time is over. */
+  readonly over: Promise<void>;
+  isOver(): boolean;
+  /** Counts the answer to a single message. */
+  answered(how: string): void;
+}
+
+/** Prepares its bytes, and returns the attack, which lasts until `target.over` and leaves its connections open. */
+export type Attack = () => (target: Target) => Promise<unknown>;
+
+/** A room of attacks, by name. */
+export type Attacks = Readonly<Record<string, Attack>>;
+
+/** Pause after a refused connection. */
+const refusedMs = 10;
+
+/** Keeps `count` connections on which `play` runs; a connection that ends is replaced until the attack is over. */
+export async function persist(
+  target: Target,
+  count: number,
+  play: (peer: Peer) => Promise<unknown>,
+  options?: PeerOptions,
+): Promise<void> {
+  await repeat(target, count, async () => {
+    const peer = await Peer.connect(target, options);
+    if (peer === undefined) {
+      await sleep(refusedMs);
+      return;
+    }
+    await play(peer);
+    if (!target.isOver()) {
+      peer.destroy();
+    }
+  });
+}
+
+/** Opens `count` connections, plays on each, and holds them until the attack is over. */
+export async function hold(
+  target: Target,
+  count: number,
+  play: (peer: Peer) => Promise<unknown>,
+  options?: PeerOptions,
+): Promise<void> {
+  const connections = Array.from({ length: count }, async () => {
+    const peer = await Peer.connect(target, options);
+    if (peer !== undefined) {
+      await play(peer);
+    }
+  });
+  await Promise.all(connections);
+  await target.over;
+}
+
+/** Runs `count` loops of `play` until the attack is over. */
+export async function repeat(
+  target: Target,
+  count: number,
+  play: () => Promise<unknown>,
+): Promise<void> {
+  const loops = Array.from({ length: count }, async () => {
+    while (!target.isOver()) {
+      await play();
+    }
+  });
+  await Promise.all(loops);
+}
+
+/** Concatenates `times` copies of the bytes. */
+export function times(count: number, bytes: Uint8Array): Buffer {
+  return Buffer.alloc(count * bytes.length, bytes);
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server holds for peers: requests that wait, and responses that are never read.
+import { gzipSync } from "node:zlib";
+import { field, frameFlags, grpcFrame, literalHeader } from "@dm-env-rpc/tests-processes";
+import { type Peer, processPath, settingIds } from "../wire/peer.ts";
+import {
+  createOn,
+  createWith,
+  joinOn,
+  joinOwn,
+  requestOf,
+  stepFor,
+  tensorFields,
+} from "../wire/requests.ts";
+import { openWebSocket, webSocketFrame, webSocketOpcodes } from "../wire/web-socket.ts";
+import { type Attack, type Attacks, hold, times } from "./attack.ts";
+import { manySettings } from "./messages.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** Streams of each connection: a few less than maxStreamsPerConnection. */
+const streams = 250;
+
+/** Gives a client whose windows are closed: responses stay with the server. */
+const closedWindow = { settings: [[settingIds.initialWindowSize, 0] as const] };
+
+/** Fills the streams of some connections whose windows are closed with requests. */
+function unread(
+  connections: number,
+  path: string,
+  requestOfStream: (peer: Peer, stream: number) => Promise<Uint8Array | undefined>,
+): Attack {
+  return () => (target) =>
+    hold(
+      target,
+      connections,
+      async (peer) => {
+        const all = Array.from({ length: streams }, async () => {
+          const stream = await peer.call(path);
+          const request = await requestOfStream(peer, stream);
+          if (request === undefined) {
+            return;
+          }
+          const framed = grpcFrame(request);
+          const bytes = times(Math.ceil(65_536 / framed.length), framed);
+          while (await peer.send(stream, bytes)) {
+            // Until the server stops reading, or the stream, the connection or the attack ends.
+          }
+        });
+        await Promise.all(all);
+      },
+      closedWindow,
+    );
+}
+
+/** Joins a world with two agents of which one is silent, so that steps of the other wait. */
+async function joinWaiting(peer: Peer, stream: number): Promise<boolean> {
+  const silent = await peer.call();
+  const world = await createOn(peer, silent);
+  if (world === undefined || (await joinOn(peer, silent, world)) === undefined) {
+    return false;
+  }
+  if ((await joinOn(peer, stream, world)) === undefined) {
+    return false;
+  }
+  return await peer.request(stream, stepFor([]));
+}
+
+/** Fills streams whose first step waits for a silent agent. */
+function waiting(
+  connections: number,
+  pairs: number,
+  bodyOf: () => Uint8Array,
+  extra?: Buffer,
+  flags = 0,
+): Attack {
+  return () => {
+    const framed = grpcFrame(bodyOf(), flags);
+    return (target) =>
+      hold(target, connections, async (peer) => {
+        const all = Array.from({ length: pairs }, async () => {
+          const stream = await peer.call(processPath, undefined, extra);
+          if (await joinWaiting(peer, stream)) {
+            while (await peer.send(stream, framed)) {
+              // Until the server stops reading, or the stream, the connection or the attack ends.
+            }
+          }
+        });
+        await Promise.all(all);
+      });
+  };
+}
+
+const reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const gzip = literalHeader("grpc-encoding", "gzip");
+
+/** Attacks by what a server holds. */
+export const memory: Attacks = {
+  "zero window: lists of properties that are never read": unread(4, processPath, async () =>
+    requestOf("listProperty"),
+  ),
+  "zero window: errors that are never read": unread(4, processPath, async () =>
+    requestOf("joinWorld", field(1, Buffer.alloc(200, "w"))),
+  ),
+  "zero window: reflection that is never read": unread(4, reflectionPath, async () =>
+    field(4, Buffer.from("dm_env_rpc.v1.Environment")),
+  ),
+  "reflection with requests of 60 KB that is never read": unread(4, reflectionPath, async () =>
+    field(3, Buffer.alloc(60_000, "f")),
+  ),
+
+  "deaf: 500 agents that step for pictures and never read": () => (target) =>
+    hold(target, 4, async (peer) => {
+      const joins = Array.from({ length: 125 }, () => joinOwn(peer, { height: 32, width: 32 }));
+      const joined = await Promise.all(joins);
+      peer.socket.pause();
+      const all = joined.map(async (agent) => {
+        const bytes = agent && times(200, grpcFrame(stepFor(agent.observations)));
+        while (agent && bytes && (await peer.send(agent.stream, bytes))) {
+          // Until the window is full, or the stream, the connection or the attack ends.
+        }
+      });
+      await Promise.all(all);
+    }),
+
+  "deaf: 2,000 streams of creates that are never read": () => (target) =>
+    hold(target, 8, async (peer) => {
+      const ids: number[] = [];
+      for (let i = 0; i < streams && peer.isOpen; i++) {
+        ids.push(await peer.call());
+      }
+      peer.socket.pause();
+      const bytes = times(1_000, grpcFrame(requestOf("createWorld")));
+      const all = ids.map(async (id) => {
+        while (await peer.send(id, bytes)) {
+          // Until the window is full, or the stream, the connection or the attack ends.
+        }
+      });
+      await Promise.all(all);
+    }),
+
+  "steps of 16 KB behind a step that waits, 500 streams": waiting(4, 125, () =>
+    requestOf(
+      "step",
+      field(1, field(2, field(tensorFields.uint8s, field(1, Buffer.alloc(16_000))))),
+    ),
+  ),
+  "creates of 900 KB behind a step that waits, 500 streams": waiting(4, 125, () =>
+    createWith(field(tensorFields.uint8s, field(1, Buffer.alloc(900_000)))),
+  ),
+  "creates of 65,000 settings behind a step that waits, 140 streams": waiting(2, 70, manySettings),
+  "creates of 60 MiB in gzip behind a step that waits, 100 streams": waiting(
+    1,
+    100,
+    () => gzipSync(createWith(field(tensorFields.uint8s, field(1, Buffer.alloc(60 * mebibyte))))),
+    gzip,
+    1,
+  ),
+
+  "messages of 60 MiB that stop after 58, 120 streams": () => {
+    const part = Buffer.alloc(5 + 58 * mebibyte);
+    part.writeUInt32BE(60 * mebibyte, 1);
+    return (target) =>
+      hold(target, 4, async (peer) => {
+        const all = Array.from({ length: 30 }, async () => {
+          await peer.send(await peer.call(), part);
+        });
+        await Promise.all(all);
+      });
+  },
+  "messages of 60 MiB that stop after 1 KB, 1,000 streams": () => {
+    const part = Buffer.alloc(5 + 1000);
+    part.writeUInt32BE(60 * mebibyte, 1);
+    return (target) =>
+      hold(target, 4, async (peer) => {
+        for (let i = 0; i < streams && peer.isOpen; i++) {
+          await peer.send(await peer.call(), part);
+        }
+      });
+  },
+  "requests by Connect that stop after 900 KB, 1,000 streams": () => {
+    const part = Buffer.alloc(5 + 900_000);
+    part.writeUInt32BE(1_000_000, 1);
+    return (target) =>
+      hold(target, 4, async (peer) => {
+        const all = Array.from({ length: streams }, async () => {
+          await peer.send(await peer.call(processPath, "application/connect+proto"), part);
+        });
+        await Promise.all(all);
+      });
+  },
+  "headers of 14 KB on 1,000 streams that stay open": () => {
+    const extra = Buffer.concat(
+      Array.from({ length: 14 }, (_, i) => literalHeader(`x-${i}`, "h".repeat(1_000))),
+    );
+    return (target) =>
+      hold(target, 4, async (peer) => {
+        for (let i = 0; i < streams && peer.isOpen; i++) {
+          await peer.call(processPath, undefined, extra);
+        }
+      });
+  },
+  "1,000 health watches that are never read": () => {
+    const body = grpcFrame(Buffer.alloc(0));
+    return (target) =>
+      hold(
+        target,
+        4,
+        async (peer) => {
+          for (let i = 0; i < streams && peer.isOpen; i++) {
+            await peer.send(
+              await peer.call("/grpc.health.v1.Health/Watch"),
+              body,
+              frameFlags.endStream,
+            );
+          }
+        },
+        closedWindow,
+      );
+  },
+  "WebSockets that never read, 200 of them": () => (target) => {
+    const creates = times(200, webSocketFrame(webSocketOpcodes.binary, requestOf("listProperty")));
+    return Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const socket = await openWebSocket(target, processPath);
+        socket?.pause();
+        await socket?.pour(creates);
+        await target.over;
+      }),
+    );
+  },
+};

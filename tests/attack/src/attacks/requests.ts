@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Valid requests without pause, over every protocol that the server speaks.
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import {
+  field,
+  frameFlags,
+  frameTypes,
+  grpcFrame,
+  headersOfCall,
+  http2Frame,
+  literalHeader,
+} from "@dm-env-rpc/tests-processes";
+import { type Peer, processPath } from "../wire/peer.ts";
+import { createOn, joinOn, joinOwn, requestOf, stepFor } from "../wire/requests.ts";
+import {
+  openWebSocket,
+  type WebSocketPeer,
+  webSocketFrame,
+  webSocketOpcodes,
+} from "../wire/web-socket.ts";
+import { type Attack, type Attacks, persist, repeat, times } from "./attack.ts";
+import { manySettings } from "./messages.ts";
+
+const { data, headers } = frameTypes;
+const { endStream, endHeaders } = frameFlags;
+
+const connections = 4;
+
+/** Requests in one write. */
+const batch = 100;
+
+/** Sends the same requests on a stream without pause, and drops the responses. */
+function pipelined(requestsOf: (peer: Peer) => Promise<Pipelined | undefined>): Attack {
+  return () => (target) =>
+    persist(target, connections, async (peer) => {
+      const pipeline = await requestsOf(peer);
+      if (pipeline === undefined) {
+        return;
+      }
+      const { stream, requests } = pipeline;
+      peer.drop(stream);
+      const bytes = times(batch, Buffer.concat(requests.map((request) => grpcFrame(request))));
+      while (await peer.send(stream, bytes)) {
+        // Until the stream, the connection or the attack ends.
+      }
+    });
+}
+
+interface Pipelined {
+  readonly stream: number;
+  readonly requests: readonly Uint8Array[];
+}
+
+/** Sends the same requests on a new stream that has joined no world. */
+function onOwnStream(...requests: readonly Uint8Array[]): Attack {
+  return pipelined(async (peer) => ({ stream: await peer.call(), requests }));
+}
+
+/** Makes calls with one request each, 100 at a time on each connection. */
+function calls(path: string, contentType: string, body: Uint8Array): Attack {
+  return () => {
+    const head = headersOfCall(path, contentType);
+    return (target) =>
+      persist(target, connections, async (peer) => {
+        while (peer.isOpen) {
+          const ids = Array.from({ length: batch }, () => peer.newStream());
+          const framesOf = (id: number): Buffer =>
+            Buffer.concat([
+              http2Frame(headers, endHeaders, id, head),
+              http2Frame(data, endStream, id, body),
+            ]);
+          await peer.write(Buffer.concat(ids.map(framesOf)));
+          await peer.pong();
+        }
+      });
+  };
+}
+
+/** Makes calls whose one request is larger than a frame, 32 at a time on each connection. */
+function largeCalls(contentType: string, bodyOf: () => Uint8Array): Attack {
+  return () => {
+    const body = bodyOf();
+    return (target) =>
+      persist(target, connections, async (peer) => {
+        while (peer.isOpen) {
+          const streams = Array.from({ length: 32 }, async () => {
+            const id = await peer.call(processPath, contentType);
+            await peer.send(id, body, endStream);
+            await peer.ended(id);
+          });
+          await Promise.all(streams);
+        }
+      });
+  };
+}
+
+/** Opens streaming calls with one request each, as many as the connections allow. */
+function watches(path: string, request: Uint8Array): Attack {
+  const body = grpcFrame(request);
+  return () => (target) =>
+    persist(target, 8, async (peer) => {
+      for (let i = 0; i < 250 && peer.isOpen; i++) {
+        const id = await peer.call(path);
+        await peer.send(id, body, endStream);
+      }
+      peer.destroy();
+    });
+}
+
+const health = "/grpc.health.v1.Health";
+const name = field(1, Buffer.from("dm_env_rpc.v1.Environment"));
+const longName = field(1, Buffer.alloc(60_000, "s"));
+
+/** Connects WebSockets again and again, and runs `play` on each. */
+function webSockets(play: (socket: WebSocketPeer) => Promise<void>): Attack {
+  return () => (target) =>
+    repeat(target, connections, async () => {
+      const socket = await openWebSocket(target, processPath);
+      if (socket === undefined) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        return;
+      }
+      await play(socket);
+      socket.destroy();
+    });
+}
+
+const { text, binary, continuation, ping } = webSocketOpcodes;
+const create = requestOf("createWorld");
+
+/** Attacks by requests. */
+export const requests: Attacks = {
+  creates: onOwnStream(create),
+  "requests without a payload": onOwnStream(Buffer.alloc(0)),
+  "joins of unknown worlds": onOwnStream(requestOf("joinWorld", field(1, Buffer.from("nowhere")))),
+  "lists of all properties": onOwnStream(requestOf("listProperty")),
+  "extensions that do not exist": onOwnStream(
+    requestOf("extension", field(1, Buffer.from("type.googleapis.com/chess.v1.Move"))),
+  ),
+  "joins and leaves": pipelined(async (peer) => {
+    const stream = await peer.call();
+    const world = await createOn(peer, stream);
+    return world === undefined
+      ? undefined
+      : {
+          stream,
+          requests: [requestOf("joinWorld", field(1, Buffer.from(world))), requestOf("leaveWorld")],
+        };
+  }),
+  "steps of own worlds for all observations": pipelined(async (peer) => {
+    const joined = await joinOwn(peer, { height: 32, width: 32 });
+    return joined && { stream: joined.stream, requests: [stepFor(joined.observations)] };
+  }),
+  "resets of own worlds": pipelined(async (peer) => {
+    const joined = await joinOwn(peer);
+    return joined && { stream: joined.stream, requests: [requestOf("reset"), stepFor([])] };
+  }),
+  "250 agents in lockstep for pictures": () => (target) =>
+    persist(target, 1, async (peer) => {
+      const host = await peer.call();
+      const size = { height: 32, width: 32, max_agents: 250, min_agents: 1 };
+      const world = await createOn(peer, host, size);
+      if (world === undefined) {
+        return;
+      }
+      const agents = Array.from({ length: 250 }, async () => {
+        const stream = await peer.call();
+        const joined = await joinOn(peer, stream, world);
+        const step = grpcFrame(stepFor(joined?.observations ?? []));
+        while (joined !== undefined && (await peer.send(stream, step))) {
+          await peer.answer(stream);
+        }
+      });
+      await Promise.all(agents);
+    }),
+
+  "unary creates by Connect": calls(processPath, "application/connect+proto", grpcFrame(create)),
+  "unary creates by gRPC-Web": calls(processPath, "application/grpc-web+proto", grpcFrame(create)),
+  "unary creates of 65,000 settings by gRPC": largeCalls("application/grpc", () =>
+    grpcFrame(manySettings()),
+  ),
+  "unary creates of 65,000 settings by Connect": largeCalls("application/connect+proto", () =>
+    grpcFrame(manySettings()),
+  ),
+  "unary creates of 65,000 settings by gRPC-Web": largeCalls("application/grpc-web+proto", () =>
+    grpcFrame(manySettings()),
+  ),
+  "calls with content types that are unknown": calls(processPath, "text/chess", randomBytes(100)),
+  "messages in gzip, 16 KB each": () => {
+    const message = grpcFrame(
+      gzipSync(requestOf("joinWorld", field(1, Buffer.alloc(2 ** 20, "w")))),
+      1,
+    );
+    return (target) =>
+      persist(target, connections, async (peer) => {
+        const encoding = literalHeader("grpc-encoding", "gzip");
+        const stream = await peer.call(processPath, undefined, encoding);
+        peer.drop(stream);
+        while (await peer.send(stream, message)) {
+          // Until the stream, the connection or the attack ends.
+        }
+      });
+  },
+
+  "health checks": calls(`${health}/Check`, "application/grpc", grpcFrame(name)),
+  "health checks of long names": calls(
+    `${health}/Check`,
+    "application/grpc",
+    grpcFrame(longName.subarray(0, 10_000)),
+  ),
+  "health watches": watches(`${health}/Watch`, name),
+  reflection: pipelined(async (peer) => ({
+    stream: await peer.call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
+    requests: [field(4, Buffer.from("dm_env_rpc.v1.Environment"))],
+  })),
+
+  "WebSockets that open and close": webSockets(async () => {}),
+  "WebSocket frames without a mask": webSockets(async (socket) => {
+    await socket.write(webSocketFrame(binary, create, { isMasked: false }));
+    await socket.ended();
+  }),
+  "WebSocket fragments of one byte": webSockets(async (socket) => {
+    await socket.write(webSocketFrame(binary, create, { isLast: false }));
+    const fragments = times(1000, webSocketFrame(continuation, Buffer.of(0), { isLast: false }));
+    await socket.pour(fragments);
+  }),
+  "WebSocket pings": webSockets(async (socket) => {
+    await socket.pour(times(1000, webSocketFrame(ping, randomBytes(125))));
+  }),
+  "WebSocket texts": webSockets(async (socket) => {
+    await socket.pour(times(1000, webSocketFrame(text, Buffer.from("chess"))));
+  }),
+  "WebSocket creates": webSockets(async (socket) => {
+    await socket.pour(times(1000, webSocketFrame(binary, create)));
+  }),
+};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { rooms } from "./attacks/index.ts";
+import { parseOptions, usage } from "./options.ts";
+
+describe("the options", () => {
+  it("select all attacks by default, and a room or a part of a name", () => {
+    const count = Object.values(rooms).flatMap((room) => Object.keys(room)).length;
+    expect(parseOptions([]).attacks).toHaveLength(count);
+    expect(parseOptions(["frames"]).attacks.every(({ room }) => room === "frames")).toBe(true);
+    expect(parseOptions(["RAPID", "rapid reset"]).attacks).toMatchObject([{ room: "frames" }]);
+  });
+
+  it("name what they do not know", () => {
+    expect(() => parseOptions(["chess"])).toThrow(/unknown attack "chess": expected a room/);
+    expect(() => parseOptions(["--fast"])).toThrow(/--fast/);
+  });
+
+  it("list every attack, each under a name of its own", () => {
+    const names = Object.values(rooms).flatMap((room) => Object.keys(room));
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => !usage.includes(name))).toEqual([]);
+  });
+});

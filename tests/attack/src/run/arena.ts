@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Room } from "../attacks/index.ts";
+import type { Played, Step } from "../children/agents.ts";
+import { clockMs } from "../children/clock.ts";
+import { Attacker } from "./attacker.ts";
+import type { Row } from "./bars.ts";
+import { Bystanders } from "./bystanders.ts";
+import { ownGapMs, ownStepMs, quantile, type Span } from "./measure.ts";
+import { ProbedServer } from "./probed-server.ts";
+
+/** Durations of a run. */
+export interface Pace {
+  /** Time that the neighbour plays before the attack. */
+  readonly beforeMs: number;
+  readonly attackMs: number;
+  /** Time that the neighbour plays after the attack. */
+  readonly afterMs: number;
+  /** True to attack a server again that withstood the last attack. */
+  readonly reusesServers: boolean;
+}
+
+/** Names of the agents: on the attacked server, and on the other one. */
+const neighbour = "neighbour";
+const control = "control";
+
+/** A step of the control agent that takes longer, or a gap of its server, shows that the machine stood still. */
+const standstillMs = 10;
+
+/** A step of the neighbour that is not slow. */
+const fastMs = 100;
+
+/** Longest time that a recovery is waited for. */
+const recoveryMs = 15_000;
+
+/** Longest attack by a message that the server does not answer. */
+const untilAnsweredMs = 15_000;
+
+/** Memory in use above which a server is not reused. */
+const reusableBytes = 160e6;
+
+/** An attacked server and its neighbour. */
+interface Victim {
+  readonly server: ProbedServer;
+  readonly baseP99Ms: number;
+  readonly descriptors: number;
+}
+
+/** A server that is attacked, one that is not, and an agent on each. */
+export class Arena implements AsyncDisposable {
+  readonly #pace: Pace;
+  readonly #bystanders: Bystanders;
+  readonly #control: ProbedServer;
+  #victim: Victim | undefined;
+  #standstills: Span[] = [];
+
+  private constructor(pace: Pace, bystanders: Bystanders, other: ProbedServer) {
+    this.#pace = pace;
+    this.#bystanders = bystanders;
+    this.#control = other;
+  }
+
+  /** Starts the server that is not attacked, and the agents' process. */
+  static async open(pace: Pace): Promise<Arena> {
+    const bystanders = new Bystanders();
+    const other = await ProbedServer.start();
+    await bystanders.ask("join", { name: control, url: other.url });
+    return new Arena(pace, bystanders, other);
+  }
+
+  /** Runs an attack once. */
+  async run(room: Room, attack: string): Promise<Row> {
+    await using attacker = new Attacker(attack);
+    const [victim] = await Promise.all([this.#prepareVictim(), attacker.ready()]);
+    const { server } = victim;
+    await this.#collect();
+    server.forgetPeak();
+    const { attackMs } = this.#pace;
+    const { beganAt, isAnswered, seen } = await attacker.attack({
+      port: server.port,
+      ms: attackMs,
+      ...(room === "messages" ? { untilAnsweredMs } : {}),
+    });
+    const endedAt = clockMs();
+    const failures: string[] = [];
+    if (room === "messages" && !isAnswered) {
+      failures.push("the server has not answered a message");
+    }
+    const steps: Step[] = [];
+    const recoveredMs = await this.#recovery(victim, endedAt, steps, failures);
+    const gaps = server.gaps.filter(({ to }) => to > beganAt);
+    const own = steps.map((step) => ownStepMs(step, this.#standstills, gaps));
+    const isDead = server.death !== undefined;
+    const row: Row = {
+      room,
+      attack,
+      stallMs: Math.max(0, ...gaps.map(ownGapMs)),
+      residentBytes: isDead ? Number.NaN : server.memory().peak,
+      baseP99Ms: victim.baseP99Ms,
+      p99Ms: quantile(own, 0.99),
+      worstMs: Math.max(0, ...own),
+      recoveredMs,
+      descriptors: isDead ? 0 : Math.max(0, server.descriptors() - victim.descriptors),
+      failures,
+      seen,
+    };
+    const isReusable =
+      this.#pace.reusesServers &&
+      failures.length === 0 &&
+      recoveredMs !== undefined &&
+      server.memory().now < reusableBytes;
+    if (!isReusable) {
+      await this.#endVictim();
+    }
+    return row;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#bystanders[Symbol.asyncDispose]();
+    await this.#victim?.server[Symbol.asyncDispose]();
+    await this.#control[Symbol.asyncDispose]();
+  }
+
+  /** Returns a server whose neighbour plays. */
+  async #prepareVictim(): Promise<Victim> {
+    if (this.#victim !== undefined) {
+      return this.#victim;
+    }
+    const server = await ProbedServer.start();
+    await this.#bystanders.ask("join", { name: neighbour, url: server.url });
+    await sleep(this.#pace.beforeMs / 2); // The first steps are slow, because the code is cold.
+    await this.#collect();
+    await sleep(this.#pace.beforeMs);
+    const from = clockMs() - this.#pace.beforeMs;
+    const { steps } = await this.#collect();
+    const gaps = server.gaps.filter(({ to }) => to > from);
+    const own = steps.map((step) => ownStepMs(step, this.#standstills, gaps));
+    this.#victim = {
+      server,
+      baseP99Ms: quantile(own, 0.99),
+      descriptors: server.descriptors(),
+    };
+    return this.#victim;
+  }
+
+  async #endVictim(): Promise<void> {
+    const victim = this.#victim;
+    this.#victim = undefined;
+    await victim?.server[Symbol.asyncDispose]();
+    await this.#bystanders.ask("leave", { name: neighbour });
+  }
+
+  /** Returns the steps of the neighbour since the last call, and records where the machine stood still. */
+  async #collect(): Promise<Played> {
+    const other = await this.#bystanders.ask("steps", { name: control });
+    if (other.failure !== undefined) {
+      throw new Error(`the agent on the server that is not attacked failed: ${other.failure}`);
+    }
+    const pending = other.pending === undefined ? [] : [other.pending];
+    for (const [at, ms] of [...other.steps, ...pending]) {
+      if (ms >= standstillMs) {
+        this.#standstills.push({ from: at, to: at + ms });
+      }
+    }
+    this.#standstills = [...this.#standstills, ...this.#control.gaps].slice(-10_000);
+    return await this.#bystanders.ask("steps", { name: neighbour });
+  }
+
+  /** Waits until a visitor has played, the neighbour's steps are fast and the attack's descriptors are closed. */
+  async #recovery(
+    { server, descriptors }: Victim,
+    endedAt: number,
+    steps: Step[],
+    failures: string[],
+  ): Promise<number | undefined> {
+    const visiting = this.#bystanders.ask("visit", { name: neighbour });
+    const deadline = sleep(recoveryMs, undefined, { ref: false });
+    const visit = await Promise.race([visiting, deadline]);
+    let recoveredAt = visit?.endedAt ?? endedAt;
+    if (visit === undefined || visit.failure !== undefined) {
+      failures.push(`a visitor cannot play: ${visit?.failure ?? "no response"}`);
+    }
+    await sleep(this.#pace.afterMs);
+    for (;;) {
+      const played = await this.#collect();
+      steps.push(...played.steps);
+      const all = [...steps, ...(played.pending === undefined ? [] : [played.pending])];
+      for (const [at, ms] of all) {
+        if (ownStepMs([at, ms], this.#standstills, server.gaps.slice(-1_000)) > fastMs) {
+          recoveredAt = Math.max(recoveredAt, at + ms);
+        }
+      }
+      if (played.failure !== undefined) {
+        failures.push(`the neighbour has failed: ${played.failure}`);
+      }
+      if (server.death !== undefined) {
+        failures.push(`the server has died with ${server.death}`);
+      }
+      const isClosed = server.death === undefined && server.descriptors() <= descriptors;
+      const isFast = played.pending === undefined || played.pending[1] <= fastMs;
+      if (failures.length > 0) {
+        return undefined;
+      }
+      if (isClosed && isFast) {
+        return Math.max(0, recoveredAt - endedAt);
+      }
+      if (clockMs() - endedAt > recoveryMs) {
+        if (played.pending !== undefined) {
+          steps.push(played.pending);
+        }
+        return undefined;
+      }
+      recoveredAt = clockMs();
+      await sleep(20);
+    }
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Room } from "../attacks/index.ts";
+
+/** Results of one attack. */
+export interface Row {
+  readonly room: Room;
+  readonly attack: string;
+  /** Longest stall of the server's event loop. */
+  readonly stallMs: number;
+  /** Highest resident memory of the server. */
+  readonly residentBytes: number;
+  /** 99th percentile of the neighbour's steps before the attack and during it. */
+  readonly baseP99Ms: number;
+  readonly p99Ms: number;
+  readonly worstMs: number;
+  /** Time after the attack until a visitor has played, the neighbour's steps are fast and all descriptors are closed; undefined if it did not happen. */
+  readonly recoveredMs: number | undefined;
+  /** Descriptors left at the end. */
+  readonly descriptors: number;
+  /** Errors of the server, the neighbour or a visitor. */
+  readonly failures: readonly string[];
+  /** Bytes and answers that the attacker counted. */
+  readonly seen: string;
+}
+
+/** Largest allowed values. */
+export interface Bars {
+  readonly singleStallMs: number;
+  readonly stallMs: number;
+  readonly worstMs: number;
+  /** The p99 during the attack, as a multiple of the p99 before it. */
+  readonly p99Ratio: number;
+  readonly residentBytes: number;
+  readonly recoveredMs: number;
+}
+
+/** The bars of a full run. */
+export const fullBars: Bars = {
+  singleStallMs: 50,
+  stallMs: 250,
+  worstMs: 300,
+  p99Ratio: 5,
+  residentBytes: 512e6,
+  recoveredMs: 2_000,
+};
+
+/** The bars of a quick run, which may share the machine: times are loose, all else is strict. */
+export const quickBars: Bars = {
+  ...fullBars,
+  singleStallMs: 200,
+  stallMs: 1_000,
+  worstMs: 2_000,
+  p99Ratio: Number.POSITIVE_INFINITY,
+  recoveredMs: 10_000,
+};
+
+/** Returns the bars that a row misses, in words. */
+export function missedBars(row: Row, bars: Bars): string[] {
+  const missed = [...row.failures];
+  const expect = (what: string, value: number, most: number): void => {
+    if (!(value <= most)) {
+      missed.push(`${what} ${rounded(value)} > ${rounded(most)}`);
+    }
+  };
+  expect("stall, ms,", row.stallMs, row.room === "messages" ? bars.singleStallMs : bars.stallMs);
+  expect("resident, MB,", row.residentBytes / 1e6, bars.residentBytes / 1e6);
+  expect("worst step, ms,", row.worstMs, bars.worstMs);
+  if (Number.isFinite(bars.p99Ratio)) {
+    expect("p99 ÷ p99 before,", row.p99Ms / row.baseP99Ms, bars.p99Ratio);
+  }
+  if (row.recoveredMs === undefined) {
+    missed.push(row.descriptors > 0 ? `${row.descriptors} descriptors left open` : "not recovered");
+  } else {
+    expect("recovered, ms,", row.recoveredMs, bars.recoveredMs);
+  }
+  return missed;
+}
+
+function rounded(value: number): string {
+  return value >= 10 ? value.toFixed(0) : value.toFixed(1);
+}
