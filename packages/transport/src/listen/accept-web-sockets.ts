@@ -206,7 +206,9 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       open.delete(webSocket);
       uncount();
     });
-    route.accept(wsSocket(webSocket, network, "server"), peer, webSocket);
+    const { maxMessageBytes } = route;
+    const socket = wsSocket({ webSocket, network, side: "server", maxMessageBytes });
+    route.accept(socket, peer, webSocket);
   };
 
   return {

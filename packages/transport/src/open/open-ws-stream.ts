@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { WebSocket } from "ws";
 import { codeOfHttpStatus } from "../http2/grpc-status.ts";
@@ -8,7 +7,7 @@ import type { Address } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { processPath } from "../stream/process-path.ts";
 import { subprotocol } from "../websocket/protocol.ts";
-import { WebSocketStream } from "../websocket/websocket-stream.ts";
+import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
 import { tlsOptions } from "./client-connection.ts";
 import { connectFailure } from "./connect-failure.ts";
@@ -17,10 +16,10 @@ import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
-/** An open WebSocket and its network connection. */
+/** An open WebSocket. */
 interface Opened {
   readonly webSocket: PatientWebSocket;
-  readonly network: Duplex;
+  readonly socket: Socket;
   /** Resolves when the WebSocket is closed. */
   readonly closed: Promise<void>;
 }
@@ -39,7 +38,7 @@ export async function openWebSocketStream(
     "user-agent": "dm-env-rpc-typescript",
     ...checkedMetadata(options.metadata),
   };
-  const { webSocket, network, closed } = await connecting<Opened>(address, options, (attempt) => {
+  const { webSocket, socket, closed } = await connecting<Opened>(address, options, (attempt) => {
     const webSocket = new PatientWebSocket(`${address.url}${processPath}`, [subprotocol], {
       ...wsOptions,
       ...(address.secure ? tlsOptions(address, options.tls ?? {}) : {}),
@@ -59,14 +58,17 @@ export async function openWebSocketStream(
       ),
     );
     webSocket.once("upgrade", ({ socket: network }) => {
-      webSocket.once("open", () => attempt.succeed({ webSocket, network, closed }));
+      webSocket.once("open", () => {
+        const socket = wsSocket({ webSocket, network, side: "client", maxMessageBytes });
+        attempt.succeed({ webSocket, socket, closed });
+      });
     });
     return () => webSocket.terminate();
   });
   const stop = keepAlive(webSocket, options.pingIntervalMs ?? 0);
   webSocket.once("close", stop);
   const stream = new WebSocketStream({
-    socket: wsSocket(webSocket, network, "client"),
+    socket,
     side: "client",
     decoder: codecs.response,
     encoder: codecs.request,

@@ -88,7 +88,7 @@ export class Link {
     this.#options = options;
     const { socket } = options;
     socket.start({
-      onBinary: (bytes) => this.#onBinary(bytes),
+      onBinary: (source, start, end) => this.#onBinary(source.subarray(start, end)),
       onText: (text) => {
         this.#explained = readStatusMessage(text);
       },

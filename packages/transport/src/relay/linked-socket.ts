@@ -2,7 +2,12 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Frame, FrameSchema } from "@dm-env-rpc/protocol/relay";
 import { goodbyeMs } from "../limits/limits.ts";
-import type { Socket, SocketEvents } from "../websocket/websocket-stream.ts";
+import {
+  type Encoder,
+  encoded,
+  type Socket,
+  type SocketEvents,
+} from "../websocket/websocket-stream.ts";
 
 /** Bytes that a frame costs of a stream's credit beside its content, so that empty ones are bounded too. */
 const frameCostBytes = 64;
@@ -93,6 +98,10 @@ export class LinkedSocket implements Socket {
 
   sendBinary(bytes: Uint8Array): void {
     this.#enqueue({ case: "message", bytes, sent: 0 }, bytes.length);
+  }
+
+  sendMessage<T>(message: T, encoder: Encoder<T>): void {
+    this.sendBinary(encoded(message, encoder));
   }
 
   sendText(text: string): void {
@@ -191,7 +200,7 @@ export class LinkedSocket implements Socket {
       return;
     }
     if (this.#parts.length === 0) {
-      this.#events?.onBinary(value.length > smallBytes ? value : value.slice());
+      this.#events?.onBinary(value.length > smallBytes ? value : value.slice(), 0, value.length);
       return;
     }
     const whole = new Uint8Array(this.#partialBytes + value.length);
@@ -202,7 +211,7 @@ export class LinkedSocket implements Socket {
     }
     whole.set(value, offset);
     this.#forgetParts();
-    this.#events?.onBinary(whole);
+    this.#events?.onBinary(whole, 0, whole.length);
   }
 
   #forgetParts(): void {

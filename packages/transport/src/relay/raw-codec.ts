@@ -6,6 +6,7 @@ import {
   type ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "../stream/call-codecs.ts";
+import { encoded } from "../websocket/websocket-stream.ts";
 
 /**
  * Codecs that leave messages as they are: bytes, which are valid until the receiver's handler returns. For a
@@ -30,8 +31,6 @@ function rawCodec<T>(): MessageCodec<T> {
 
 /** Encodes a response, for a stream whose messages are bytes. */
 export function rawResponse(response: ProcessResponse): ProcessResponse {
-  const codec = createResponseCodec();
-  const bytes = new Uint8Array(codec.size(response));
-  codec.write(response, bytes, 0);
+  const bytes = encoded(response, createResponseCodec());
   return rawCodecs.response.read(bytes, 0, bytes.length) as ProcessResponse;
 }

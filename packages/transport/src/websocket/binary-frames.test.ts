@@ -3,10 +3,21 @@ import { expect, test } from "vitest";
 import { BinaryFrames } from "./binary-frames.ts";
 
 /** Sizes at which the header of a frame changes, and the way in which a message is written. */
-const sizes = [0, 1, 3, 4, 125, 126, 127, 32_768, 32_769, 65_535, 65_536, 200_001, 5];
+const sizes = [
+  0, 0, 1, 3, 4, 125, 125, 126, 126, 127, 32_768, 32_768, 32_769, 32_769, 65_535, 65_536, 200_001,
+  200_002, 5,
+];
 
 const messageOf = (size: number): Uint8Array =>
   Uint8Array.from({ length: size }, (_, index) => index * 7 + size);
+
+const bytesEncoder = {
+  size: (message: Uint8Array) => message.length,
+  write(message: Uint8Array, target: Uint8Array, offset: number) {
+    target.set(message, offset);
+    return offset + message.length;
+  },
+};
 
 /** Reads frames as RFC 6455, section 5.2, has them. */
 function read(bytes: Buffer): { readonly isMasked: boolean; readonly message: Uint8Array }[] {
@@ -41,8 +52,13 @@ test.each([
   ["server", false],
 ])("frames of a %s hold the messages that were added, in order", (_side, isMasked) => {
   const frames = new BinaryFrames(isMasked);
-  for (const size of sizes) {
-    frames.add(messageOf(size));
+  for (const [index, size] of sizes.entries()) {
+    const message = messageOf(size);
+    if (index % 2 === 0) {
+      frames.add(message);
+    } else {
+      frames.encode(message, bytesEncoder);
+    }
   }
   expect([frames.count, frames.bytes]).toEqual([sizes.length, sizes.reduce((a, b) => a + b)]);
   const received = read(Buffer.concat(frames.take()));
@@ -59,4 +75,14 @@ test("every frame of a client has a mask of its own", () => {
     masks.add(Buffer.from(piece.subarray(2, 6)).toString("hex"));
   }
   expect(masks.size).toBeGreaterThan(295);
+});
+
+test("pieces that were taken do not change", () => {
+  const frames = new BinaryFrames(false);
+  frames.encode(messageOf(4), bytesEncoder);
+  const [piece = new Uint8Array(0)] = frames.take();
+  const before = [...piece];
+  frames.encode(messageOf(5), bytesEncoder);
+  frames.take();
+  expect([...piece]).toEqual(before);
 });

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomFillSync } from "node:crypto";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { mask } from "./mask.ts";
 
-/** Larger messages are sent from their own memory; smaller ones are copied into the turn's write. */
+/** Larger messages get memory of their own; smaller ones share the turn's write. */
 const largeMessageBytes = 32 * 1024;
+
+/** Memory for small frames, which later turns go on filling. */
+const slabBytes = 16 * 1024;
 
 /** A frame has at most 2 bytes, a length of 8 bytes and a mask of 4. */
 const maxHeaderBytes = 14;
@@ -13,6 +18,8 @@ const masksPerDraw = 128;
 /** The final frame of a binary message. */
 const finalBinary = 0x82;
 
+const noBytes: Buffer = Buffer.alloc(0);
+
 /**
  * Binary messages of one turn of the event loop, to be sent as frames (RFC 6455, section 5.2).
  *
@@ -21,10 +28,15 @@ const finalBinary = 0x82;
 export class BinaryFrames {
   /** Bytes of pending messages. */
   bytes = 0;
+  /** Number of pending messages. */
+  count = 0;
 
   readonly #isMasked: boolean;
-  #messages: Uint8Array[] = [];
-  #masks: Buffer = Buffer.alloc(0);
+  #slab: Buffer = noBytes;
+  #start = 0;
+  #end = 0;
+  #pieces: Uint8Array[] = [];
+  #masks: Buffer = noBytes;
   #nextMask = 0;
 
   /** @param isMasked True for a client, whose frames are masked. */
@@ -32,65 +44,91 @@ export class BinaryFrames {
     this.#isMasked = isMasked;
   }
 
-  /** Number of pending messages. */
-  get count(): number {
-    return this.#messages.length;
-  }
-
   /** Adds a message, whose memory belongs to the frames from then on. */
   add(message: Uint8Array): void {
-    this.#messages.push(message);
-    this.bytes += message.length;
+    const size = message.length;
+    if (size <= largeMessageBytes) {
+      this.#reserve(size + maxHeaderBytes);
+      const body = this.#writeHeader(this.#slab, this.#end, size);
+      this.#slab.set(message, body);
+      this.#end = this.#finish(this.#slab, body, body + size);
+    } else {
+      const header = Buffer.allocUnsafe(maxHeaderBytes);
+      const body = this.#writeHeader(header, 0, size);
+      if (this.#isMasked) {
+        mask(message, 0, size, header, body - 4);
+      }
+      this.#seal();
+      this.#pieces.push(header.subarray(0, body), message);
+    }
+    this.#count(size);
   }
 
-  /** Returns and removes the pending messages as frames. */
-  take(): readonly Uint8Array[] {
-    const messages = this.#messages;
-    this.clear();
-    const pieces: Uint8Array[] = [];
-    let begin = 0;
-    for (const [index, message] of messages.entries()) {
-      if (message.length > largeMessageBytes) {
-        this.#pushSmall(pieces, messages.slice(begin, index));
-        begin = index + 1;
-        const header = Buffer.allocUnsafe(maxHeaderBytes);
-        const end = this.#writeHeader(header, 0, message.length);
-        if (this.#isMasked) {
-          mask(message, 0, message.length, header, end - 4);
-        }
-        pieces.push(header.subarray(0, end), message);
-      }
+  /**
+   * Encodes a message in place.
+   *
+   * @throws the codec's error; the pending messages are unchanged then.
+   */
+  encode<T>(message: T, encoder: Pick<MessageCodec<T>, "size" | "write">): void {
+    const size = encoder.size(message);
+    if (size <= largeMessageBytes) {
+      this.#reserve(size + maxHeaderBytes);
+      const body = this.#writeHeader(this.#slab, this.#end, size);
+      this.#end = this.#finish(this.#slab, body, encoder.write(message, this.#slab, body));
+    } else {
+      const frame = Buffer.allocUnsafeSlow(size + maxHeaderBytes);
+      const body = this.#writeHeader(frame, 0, size);
+      const end = this.#finish(frame, body, encoder.write(message, frame, body));
+      this.#seal();
+      this.#pieces.push(frame.subarray(0, end));
     }
-    this.#pushSmall(pieces, begin === 0 ? messages : messages.slice(begin));
+    this.#count(size);
+  }
+
+  /** Returns and removes the pending messages as frames, in pieces that will not change. */
+  take(): readonly Uint8Array[] {
+    this.#seal();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.bytes = 0;
+    this.count = 0;
     return pieces;
   }
 
   /** Drops the pending messages. */
   clear(): void {
-    this.#messages = [];
-    this.bytes = 0;
+    this.take();
   }
 
-  /** Puts small messages into one piece. */
-  #pushSmall(pieces: Uint8Array[], messages: readonly Uint8Array[]): void {
-    if (messages.length === 0) {
-      return;
+  #count(size: number): void {
+    this.bytes += size;
+    this.count += 1;
+  }
+
+  /** Makes room for a frame. */
+  #reserve(bytes: number): void {
+    if (bytes > this.#slab.length - this.#end) {
+      this.#seal();
+      this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, bytes));
+      this.#start = 0;
+      this.#end = 0;
     }
-    let most = 0;
-    for (const { length } of messages) {
-      most += length + maxHeaderBytes;
+  }
+
+  /** Makes a piece of the small frames since the last one. */
+  #seal(): void {
+    if (this.#end > this.#start) {
+      this.#pieces.push(this.#slab.subarray(this.#start, this.#end));
+      this.#start = this.#end;
     }
-    const target = Buffer.allocUnsafe(most);
-    let at = 0;
-    for (const message of messages) {
-      const start = this.#writeHeader(target, at, message.length);
-      target.set(message, start);
-      at = start + message.length;
-      if (this.#isMasked) {
-        mask(target, start, at, target, start - 4);
-      }
+  }
+
+  /** Masks the body of a frame where it must be; returns its end. */
+  #finish(target: Buffer, body: number, end: number): number {
+    if (this.#isMasked) {
+      mask(target, body, end, target, body - 4);
     }
-    pieces.push(target.subarray(0, at));
+    return end;
   }
 
   /** @returns The position after the header, whose last 4 bytes are the mask, if there is one. */
@@ -118,23 +156,5 @@ export class BinaryFrames {
       }
     }
     return at;
-  }
-}
-
-/** Masks the bytes from `start` to `end` with the 4 bytes at `key` of `keys`. */
-function mask(bytes: Uint8Array, start: number, end: number, keys: Uint8Array, key: number): void {
-  const key0 = keys[key] ?? 0;
-  const key1 = keys[key + 1] ?? 0;
-  const key2 = keys[key + 2] ?? 0;
-  const key3 = keys[key + 3] ?? 0;
-  let at = start;
-  for (const last = end - 3; at < last; at += 4) {
-    bytes[at] = (bytes[at] ?? 0) ^ key0;
-    bytes[at + 1] = (bytes[at + 1] ?? 0) ^ key1;
-    bytes[at + 2] = (bytes[at + 2] ?? 0) ^ key2;
-    bytes[at + 3] = (bytes[at + 3] ?? 0) ^ key3;
-  }
-  for (let i = 0; at < end; i++, at++) {
-    bytes[at] = (bytes[at] ?? 0) ^ (keys[key + i] ?? 0);
   }
 }

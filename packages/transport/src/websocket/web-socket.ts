@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { later } from "../internal/later.ts";
-import type { Socket, SocketEvents } from "./websocket-stream.ts";
+import { encoded, type Socket, type SocketEvents } from "./websocket-stream.ts";
 
 /** Interval at which buffered bytes are polled: the platform has no event for them. */
 const drainPollMs = 4;
@@ -26,6 +26,11 @@ export function webSocket(webSocket: WebSocket): Socket {
     }, drainPollMs);
   };
 
+  const sendBinary = (bytes: Uint8Array<ArrayBuffer>): void => {
+    webSocket.send(bytes);
+    watchDrain();
+  };
+
   return {
     get bufferedBytes() {
       return webSocket.bufferedAmount;
@@ -37,7 +42,7 @@ export function webSocket(webSocket: WebSocket): Socket {
         if (typeof data === "string") {
           started.onText(data);
         } else {
-          started.onBinary(new Uint8Array(data));
+          started.onBinary(new Uint8Array(data), 0, data.byteLength);
         }
       };
       webSocket.onclose = ({ code, reason }) => {
@@ -45,10 +50,8 @@ export function webSocket(webSocket: WebSocket): Socket {
         started.onClose(code, reason);
       };
     },
-    sendBinary(bytes) {
-      webSocket.send(bytes);
-      watchDrain();
-    },
+    sendBinary,
+    sendMessage: (message, encoder) => sendBinary(encoded(message, encoder)),
     sendText: (text) => webSocket.send(text),
     pause() {},
     resume() {},

@@ -29,6 +29,16 @@ const messagesPerTurn = 256;
 /** Overhead of a queued message in bytes, so that empty messages are bounded too. */
 const messageOverheadBytes = 128;
 
+/** Encodes the messages of one direction. */
+export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
+
+/** Encodes a message in memory of its own. */
+export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(encoder.size(message));
+  encoder.write(message, bytes, 0);
+  return bytes;
+}
+
 /** An open WebSocket of any library or platform. */
 export interface Socket {
   /** Bytes sent but not yet passed to the network. */
@@ -39,6 +49,8 @@ export interface Socket {
   start(events: SocketEvents): void;
   /** Sends a binary message and takes over its memory. */
   sendBinary(bytes: Uint8Array<ArrayBuffer>): void;
+  /** Encodes and sends a binary message. */
+  sendMessage<T>(message: T, encoder: Encoder<T>): void;
   sendText(text: string): void;
   /** Stops reading if the platform can. Messages that were already read may still arrive. */
   pause(): void;
@@ -55,7 +67,8 @@ export interface Socket {
 
 /** Events of an open WebSocket. */
 export interface SocketEvents {
-  onBinary(bytes: Uint8Array): void;
+  /** A binary message arrived: the bytes of `source` from `start` to `end`. */
+  onBinary(source: Uint8Array, start: number, end: number): void;
   onText(text: string): void;
   /** `bufferedBytes` has fallen. */
   onDrain(): void;
@@ -72,7 +85,7 @@ export interface WebSocketStreamOptions<Received, Sent> {
   readonly socket: Socket;
   readonly side: "client" | "server";
   readonly decoder: Pick<MessageCodec<Received>, "read">;
-  readonly encoder: Pick<MessageCodec<Sent>, "size" | "write">;
+  readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
   /** Name of the other side in errors: "the client at …" or "the server at …". */
   readonly peerName: string;
@@ -124,7 +137,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       fail: (error) => this.abort(error),
     });
     options.socket.start({
-      onBinary: (bytes) => this.#onBinary(bytes),
+      onBinary: (source, start, end) => this.#onBinary(source, start, end),
       onText: (text) => this.#onText(text),
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
@@ -146,10 +159,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#done || this.#ended) {
       return true; // Dropped. The sender learns it from `onClose`.
     }
-    const { encoder } = this.#options;
-    const bytes = new Uint8Array(encoder.size(message));
-    encoder.write(message, bytes, 0);
-    this.#socket.sendBinary(bytes);
+    this.#socket.sendMessage(message, this.#options.encoder);
     if (this.#socket.bufferedBytes < highWaterBytes) {
       return true;
     }
@@ -230,7 +240,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#socket.later(this.#deliverScheduled);
   }
 
-  #onBinary(bytes: Uint8Array): void {
+  #onBinary(source: Uint8Array, start: number, end: number): void {
     if (this.#done || (this.#ended && this.#options.side === "server")) {
       return;
     }
@@ -245,6 +255,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     if (this.#isBlocked() || this.#inbox.length > 0) {
+      const bytes = source.subarray(start, end);
       this.#inbox.push(bytes);
       this.#inboxBytes += bytes.length + messageOverheadBytes;
       this.#keepAccount();
@@ -255,7 +266,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     this.#delivering = true;
-    this.#hand(bytes);
+    this.#hand(source, start, end);
     this.#delivering = false;
   }
 
@@ -263,14 +274,15 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     return this.#paused || this.#scheduled || this.#delivering || this.#receiver === undefined;
   }
 
-  #hand(bytes: Uint8Array): void {
+  #hand(source: Uint8Array, start: number, end: number): void {
     const { decoder, maxMessageBytes } = this.#options;
-    if (bytes.length > maxMessageBytes) {
-      this.#onTooLarge(`${bytes.length} bytes`);
+    const size = end - start;
+    if (size > maxMessageBytes) {
+      this.#onTooLarge(`${size} bytes`);
       return;
     }
-    const message: Received | Malformed = decoder.read(bytes, 0, bytes.length);
-    this.#receiver?.onMessage(message, bytes.length);
+    const message: Received | Malformed = decoder.read(source, start, end);
+    this.#receiver?.onMessage(message, size);
   }
 
   #deliver(): void {
@@ -292,7 +304,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       }
       this.#next += 1;
       this.#inboxBytes -= bytes.length + messageOverheadBytes;
-      this.#hand(bytes);
+      this.#hand(bytes, 0, bytes.length);
     }
     this.#delivering = false;
     this.#keepAccount();

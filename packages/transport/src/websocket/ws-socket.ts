@@ -4,6 +4,7 @@ import { WebSocket } from "ws";
 import { later } from "../internal/later.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
+import { FrameReader } from "./frame-reader.ts";
 import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
@@ -48,21 +49,23 @@ export function terminateSoon(webSocket: WebSocket): void {
   webSocket.once("close", () => clearTimeout(timer));
 }
 
+/** An open WebSocket of the library `ws`, none of whose messages were read yet. */
+export interface WsSocketOptions {
+  readonly webSocket: PatientWebSocket;
+  /** Its network connection. */
+  readonly network: Duplex;
+  /** The side that sends. */
+  readonly side: "client" | "server";
+  /** The `maxPayload` of the WebSocket. */
+  readonly maxMessageBytes: number;
+}
+
 /**
- * Wraps a WebSocket of the library `ws`.
- *
- * @param webSocket An open WebSocket whose messages were not read yet.
- * @param network Its network connection.
- * @param side The side that sends.
+ * Wraps a WebSocket of the library `ws`, as soon as it is open. The library has the handshakes,
+ * control frames and messages in several parts; other messages pass it by in both directions.
  */
-export function wsSocket(
-  webSocket: PatientWebSocket,
-  network: Duplex,
-  side: "client" | "server",
-): Socket {
+export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocketOptions): Socket {
   webSocket.binaryType = "nodebuffer";
-  let partialBytes = 0;
-  let messages = 0;
   const frames = new BinaryFrames(side === "client");
   let isFlushScheduled = false;
   const flush = (): void => {
@@ -84,66 +87,66 @@ export function wsSocket(
     isFlushScheduled = false;
     flush();
   };
+  const flushSoon = (): void => {
+    if (frames.count === messagesPerWrite) {
+      flush();
+    } else if (!isFlushScheduled) {
+      isFlushScheduled = true;
+      process.nextTick(flushLater);
+    }
+  };
   let events: SocketEvents | undefined;
   const onSent = (): void => events?.onDrain();
+
+  const [library] = network.listeners("data").slice(-1);
+  const reader = new FrameReader({
+    isMasked: side === "server",
+    maxMessageBytes,
+    onMessage: (chunk, start, end) => events?.onBinary(chunk, start, end),
+    onOther: (bytes) => library?.call(network, bytes),
+  });
+  const onData = (chunk: Buffer): void => {
+    reader.push(chunk);
+    events?.onPartial();
+  };
+  network.on("data", onData);
+  network.off("data", library as () => void);
 
   return {
     get bufferedBytes() {
       return webSocket.bufferedAmount + frames.bytes;
     },
     get partialBytes() {
-      return partialBytes;
+      return reader.partialBytes;
     },
     start(started) {
       events = started;
       webSocket.on("message", (data: Buffer, isBinary: boolean) => {
-        messages += 1;
         if (isBinary) {
-          started.onBinary(data);
+          started.onBinary(data, 0, data.length);
         } else {
           started.onText(data.toString());
         }
       });
-      let seen = 0;
-      let controlBytes = 0;
-      // A client's frame has a header of 2 bytes and a mask of 4; pings and pongs do not belong to
-      // a message.
-      const onControl = (data: Buffer): void => {
-        controlBytes += data.length + 6;
-      };
-      webSocket.on("ping", onControl);
-      webSocket.on("pong", onControl);
-      // Runs after the library's own listener, so `messages` counts those that this chunk
-      // completed.
-      const onData = (chunk: Buffer): void => {
-        const grown = Math.max(0, partialBytes + chunk.length - controlBytes);
-        partialBytes = messages === seen ? grown : 0;
-        seen = messages;
-        controlBytes = 0;
-        started.onPartial();
-      };
-      network.on("data", onData);
       webSocket.on("error", (error) => {
+        reader.close();
         // After any other error `ws` emits "close" with the code.
         if (isTooLarge(error)) {
-          network.off("data", onData);
-          partialBytes = 0;
           started.onTooLarge();
         }
       });
       webSocket.on("close", (code: number, reason: Buffer) => {
-        partialBytes = 0;
+        reader.close();
         started.onClose(code, reason.toString());
       });
     },
     sendBinary(bytes) {
       frames.add(bytes);
-      if (frames.count === messagesPerWrite) {
-        flush();
-      } else if (!isFlushScheduled) {
-        isFlushScheduled = true;
-        process.nextTick(flushLater);
-      }
+      flushSoon();
+    },
+    sendMessage(message, encoder) {
+      frames.encode(message, encoder);
+      flushSoon();
     },
     sendText(text) {
       flush();

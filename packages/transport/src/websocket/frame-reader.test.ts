@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Writable } from "node:stream";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as ws from "ws";
+import { FrameReader } from "./frame-reader.ts";
+import { mask } from "./mask.ts";
+
+const maxMessageBytes = 1_000;
+
+/** The library's receiver, which its types leave out. */
+const { Receiver } = ws as unknown as {
+  readonly Receiver: new (options: { isServer: boolean; maxPayload: number }) => Writable;
+};
+
+/** A frame: its first byte and its body. */
+interface SentFrame {
+  readonly first: number;
+  readonly body: Uint8Array;
+}
+
+/** Writes a frame as RFC 6455, section 5.2, has it. */
+function frame({ first, body }: SentFrame, isMasked: boolean): Buffer {
+  const { length } = body;
+  const maskBit = isMasked ? 0x80 : 0;
+  const header =
+    length < 126
+      ? [first, maskBit | length]
+      : length < 0x1_0000
+        ? [first, maskBit | 126, length >> 8, length & 0xff]
+        : [first, maskBit | 127, 0, 0, 0, 0, 0, length >> 16, (length >> 8) & 0xff, length & 0xff];
+  if (!isMasked) {
+    return Buffer.from([...header, ...body]);
+  }
+  const key = [7, 130, 9, 255];
+  const bytes = Buffer.from([...header, ...key, ...body]);
+  mask(bytes, header.length + 4, bytes.length, Uint8Array.from(key), 0);
+  return bytes;
+}
+
+/** Splits bytes at positions in shares of their length. */
+function split(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const at = [...cuts.map((cut) => Math.floor(cut * bytes.length)), 0, bytes.length];
+  at.sort((a, b) => a - b);
+  return at.slice(1).map((end, index) => Buffer.from(bytes.subarray(at[index], end)));
+}
+
+/** Adds the events of a receiver of the library to a list. */
+function library(isMasked: boolean, events: unknown[]): Writable {
+  const receiver = new Receiver({ isServer: isMasked, maxPayload: maxMessageBytes });
+  receiver.on("message", (data: Buffer, isBinary: boolean) => events.push([isBinary, [...data]]));
+  receiver.on("ping", (data: Buffer) => events.push(["ping", [...data]]));
+  receiver.on("pong", (data: Buffer) => events.push(["pong", [...data]]));
+  receiver.on("conclude", (code: number) => events.push(["close", code]));
+  receiver.on("error", () => events.push("error"));
+  return receiver;
+}
+
+const body = (maxLength: number) => fc.uint8Array({ maxLength });
+const sized = fc.constantFrom(0, 1, 125, 126, 127, 1_000).map((size) => new Uint8Array(size));
+const binary = fc.oneof(body(40), sized).map((bytes) => [{ first: 0x82, body: bytes }]);
+const valid = fc.oneof(
+  { weight: 5, arbitrary: binary },
+  body(125).map((bytes) => [{ first: 0x89, body: bytes }]),
+  body(125).map((bytes) => [{ first: 0x8a, body: bytes }]),
+);
+const rare = fc.oneof(
+  fc.tuple(body(20), body(20), body(20)).map(([begin, ping, end]) => [
+    { first: 0x02, body: begin },
+    { first: 0x89, body: ping },
+    { first: 0x80, body: end },
+  ]),
+  fc.constant([{ first: 0x81, body: Buffer.from("end") }]),
+  fc.constant([{ first: 0x88, body: Uint8Array.of(0x03, 0xe8) }]),
+  // Broken: too large, a reserved bit, a continuation of nothing, an unknown opcode.
+  fc.constant([{ first: 0x82, body: new Uint8Array(1_001) }]),
+  fc.constant([{ first: 0xc2, body: new Uint8Array(3) }]),
+  fc.constant([{ first: 0x80, body: new Uint8Array(3) }]),
+  fc.constant([{ first: 0x83, body: new Uint8Array(3) }]),
+  fc.constant([{ first: 0x89, body: new Uint8Array(126) }]),
+);
+const sent = fc
+  .array(fc.oneof({ weight: 8, arbitrary: valid }, { weight: 1, arbitrary: rare }), {
+    maxLength: 12,
+  })
+  .map((parts) => parts.flat());
+const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
+
+test.each([
+  ["client", true],
+  ["server", false],
+])(
+  "the frames of a %s in chunks of any size are those that the library reads",
+  async (_side, isMasked) => {
+    await fc.assert(
+      fc.asyncProperty(sent, cuts, async (frames, cuts) => {
+        const bytes = Buffer.concat(frames.map((each) => frame(each, isMasked)));
+        const expected: unknown[] = [];
+        const alone = library(isMasked, expected);
+        alone.write(Buffer.from(bytes));
+
+        const received: unknown[] = [];
+        const behind = library(isMasked, received);
+        behind.on("error", () => reader.close());
+        const reader = new FrameReader({
+          isMasked,
+          maxMessageBytes,
+          onMessage: (chunk, start, end) => received.push([true, [...chunk.subarray(start, end)]]),
+          onOther: (part) => behind.write(part),
+        });
+        for (const chunk of split(bytes, cuts)) {
+          reader.push(chunk);
+          await Promise.resolve(); // An error of the library is told in a later turn.
+          await new Promise((resolve) => process.nextTick(resolve));
+        }
+        expect(received).toEqual(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  },
+);
+
+test("messages pass the library by, and after a frame that breaks the protocol none does", () => {
+  const passed: number[] = [];
+  const messages: number[] = [];
+  const reader = new FrameReader({
+    isMasked: false,
+    maxMessageBytes,
+    onMessage: (_chunk, start, end) => messages.push(end - start),
+    onOther: ({ length }) => passed.push(length),
+  });
+  const message = frame({ first: 0x82, body: new Uint8Array(5) }, false);
+  const ping = frame({ first: 0x89, body: new Uint8Array(1) }, false);
+  reader.push(Buffer.concat([message, ping, message]));
+  expect([messages, passed]).toEqual([[5, 5], [3]]);
+  reader.push(frame({ first: 0xc2, body: new Uint8Array(2) }, false));
+  reader.push(message);
+  expect([messages, passed]).toEqual([
+    [5, 5],
+    [3, 4, 7],
+  ]);
+});
+
+test("bytes of an incomplete message are counted, those of control frames are not", () => {
+  const reader = new FrameReader({
+    isMasked: true,
+    maxMessageBytes,
+    onMessage() {},
+    onOther() {},
+  });
+  const message = frame({ first: 0x82, body: new Uint8Array(200) }, true);
+  reader.push(frame({ first: 0x89, body: new Uint8Array(100) }, true).subarray(0, 50));
+  expect(reader.partialBytes).toBe(0);
+  reader.push(Buffer.alloc(56));
+  reader.push(message.subarray(0, 3));
+  expect(reader.partialBytes).toBe(3);
+  reader.push(message.subarray(3, 100));
+  expect(reader.partialBytes).toBe(100);
+  reader.push(Buffer.concat([message.subarray(100), message, message.subarray(0, 10)]));
+  expect(reader.partialBytes).toBe(10);
+  reader.close();
+  expect(reader.partialBytes).toBe(0);
+});

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mask } from "./mask.ts";
+
+const finalBinary = 0x82;
+const finalPing = 0x89;
+const finalPong = 0x8a;
+const finalBit = 0x80;
+const opcodeBits = 0x0f;
+const closeOpcode = 0x8;
+/** Opcodes from here on are of control frames, which do not belong to a message. */
+const firstControlOpcode = 0x8;
+const maskBit = 0x80;
+const lengthBits = 0x7f;
+const maskBytes = 4;
+const maxControlBytes = 125;
+
+/** Options of a frame reader. */
+export interface FrameReaderOptions {
+  /** True if received frames are masked: those of a client. */
+  readonly isMasked: boolean;
+  /** Size limit of a message. */
+  readonly maxMessageBytes: number;
+  /** A message arrived: the bytes of `chunk` from `start` to `end`. */
+  readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
+  /** Bytes of other frames, in order. A frame may arrive in several parts. */
+  readonly onOther: (bytes: Uint8Array) => void;
+}
+
+/**
+ * Reads the frames of a WebSocket (RFC 6455, section 5.2) in front of the library `ws`, which makes
+ * a buffer, a write and two events for each.
+ *
+ * It delivers binary messages that arrive whole in one chunk, and leaves all other frames to the
+ * library. After a frame that may break the protocol it leaves every frame to the library, which
+ * then decides what follows.
+ */
+export class FrameReader {
+  /** Bytes received of an incomplete message. */
+  partialBytes = 0;
+
+  readonly #options: FrameReaderOptions;
+  /** False once the library reads every frame. */
+  #isDirect = true;
+  #isClosed = false;
+  /** Header of a frame of the library, as far as it has arrived. */
+  #header: number[] = [];
+  /** Bytes of its body still to come; undefined until its header is complete. */
+  #left: number | undefined;
+
+  constructor(options: FrameReaderOptions) {
+    this.#options = options;
+  }
+
+  /** Reads a chunk. */
+  push(chunk: Buffer): void {
+    let at = 0;
+    while (at < chunk.length && !this.#isClosed) {
+      at = this.#readMessage(chunk, at) ?? this.#passOn(chunk, at);
+    }
+  }
+
+  /** Drops what arrives from now on. */
+  close(): void {
+    this.#isClosed = true;
+    this.partialBytes = 0;
+  }
+
+  /** Delivers the message at `start`. Returns its end; undefined if the library must read it. */
+  #readMessage(chunk: Buffer, start: number): number | undefined {
+    if (!this.#isDirect || this.#header.length > 0 || chunk[start] !== finalBinary) {
+      return undefined;
+    }
+    const { isMasked, maxMessageBytes, onMessage } = this.#options;
+    const second = chunk[start + 1] ?? 0;
+    let length = second & lengthBits;
+    let at = start + 2;
+    if (second >= maskBit !== isMasked || length === 127) {
+      return undefined;
+    }
+    if (length === 126) {
+      length = ((chunk[at] ?? 0) << 8) | (chunk[at + 1] ?? 0);
+      at += 2;
+    }
+    const body = isMasked ? at + maskBytes : at;
+    const end = body + length;
+    if (end > chunk.length || length > maxMessageBytes) {
+      return undefined;
+    }
+    if (isMasked) {
+      mask(chunk, body, end, chunk, at);
+    }
+    onMessage(chunk, body, end);
+    return end;
+  }
+
+  /** Passes the frame at `start` on, as far as it has arrived. Returns the position after it. */
+  #passOn(chunk: Buffer, start: number): number {
+    let at = start;
+    while (this.#left === undefined && at < chunk.length) {
+      this.#header.push(chunk[at] ?? 0);
+      at += 1;
+      this.#left = bodyLength(this.#header);
+      if (this.#left !== undefined && !this.#isPlain(this.#left)) {
+        this.#isDirect = false;
+      }
+    }
+    const taken = Math.min(this.#left ?? 0, chunk.length - at);
+    at += taken;
+    this.#count(at - start, taken);
+    this.#options.onOther(at - start === chunk.length ? chunk : chunk.subarray(start, at));
+    return at;
+  }
+
+  /** True for a frame after which the next one is read here again. */
+  #isPlain(length: number): boolean {
+    const [first = 0, second = 0] = this.#header;
+    if (second >= maskBit !== this.#options.isMasked) {
+      return false;
+    }
+    return first === finalBinary
+      ? length <= this.#options.maxMessageBytes
+      : (first === finalPing || first === finalPong) && length <= maxControlBytes;
+  }
+
+  /** Counts bytes of a frame that were passed on, and how many of them are its body's. */
+  #count(bytes: number, body: number): void {
+    const [first = 0] = this.#header;
+    const opcode = first & opcodeBits;
+    const isControl = opcode >= firstControlOpcode;
+    if (!isControl) {
+      this.partialBytes += bytes;
+    }
+    if (this.#left === undefined) {
+      return;
+    }
+    this.#left -= body;
+    if (this.#left > 0) {
+      return;
+    }
+    this.#header = [];
+    this.#left = undefined;
+    if (!isControl && first >= finalBit) {
+      this.partialBytes = 0;
+    }
+    if (opcode === closeOpcode) {
+      this.close();
+    }
+  }
+}
+
+/** Returns the length of a frame's body; undefined while its header is incomplete. */
+function bodyLength(header: readonly number[]): number | undefined {
+  const [, second = 0] = header;
+  const short = second & lengthBits;
+  const extended = short === 127 ? 8 : short === 126 ? 2 : 0;
+  const headerBytes = 2 + extended + (second >= maskBit ? maskBytes : 0);
+  if (header.length < Math.max(2, headerBytes)) {
+    return undefined;
+  }
+  return extended === 0
+    ? short
+    : header.slice(2, 2 + extended).reduce((length, byte) => length * 256 + byte, 0);
+}
