@@ -284,6 +284,13 @@ export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
       connection.createWorld({ settings: { goal: pack(1, { shape: [] }), fault: ["a", "b"] } }),
     { limits: { maxElements: 1 } },
   ),
+  work: served(({ connection }) => connection.createWorld({ settings: { goal: 3 } }), {
+    limits: { maxMessageWork: 10 },
+  }),
+  dimensions: served(
+    ({ connection }) => connection.createWorld({ settings: { goal: pack([[3]]) } }),
+    { limits: { maxDimensions: 1 } },
+  ),
   unknownHook: served(({ connection }) => connection.createWorld({ settings: { goal: 3 } }), {
     worlds: [
       defineWorld({

@@ -150,7 +150,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
       call.http2.write(bomb);
       const answer = await call.answer();
       expect(answer).toMatchObject({ case: "error", value: { code: 8 } });
-      expect(answer.case === "error" && answer.value.message).toContain("maxEntries");
+      expect(answer.case === "error" && answer.value.message).toContain("maxMessageWork");
     }
     return undefined;
   },

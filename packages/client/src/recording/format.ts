@@ -40,6 +40,9 @@ const requestField = 2;
 const responseField = 3;
 const headerField = 4;
 
+/** Recorded messages were read once, under the limits of that time. */
+const noBudget = { maxMessageWork: Number.POSITIVE_INFINITY };
+
 /** Converts entries to bytes and back. */
 export interface EntryCodec {
   /** Encodes an entry, prefixed with its length. */
@@ -50,8 +53,8 @@ export interface EntryCodec {
 
 /** Creates the codec of entries. */
 export function entryCodec(): EntryCodec {
-  const requests = createRequestCodec();
-  const responses = createResponseCodec();
+  const requests = createRequestCodec(noBudget);
+  const responses = createResponseCodec(noBudget);
   const bytesOf = <T>(codec: typeof requests | typeof responses, message: T): Uint8Array => {
     const sized = codec as { size(m: T): number; write(m: T, to: Uint8Array, at: number): number };
     const bytes = new Uint8Array(sized.size(message));

@@ -54,7 +54,7 @@ it("limits of tensors hold for actions, broadcast ones too, and the stream lives
 });
 
 describe("limits of tensors outside steps", () => {
-  const limits = { maxElements: 8, maxStringBytes: 4, maxEntries: 4 };
+  const limits = { maxElements: 8, maxStringBytes: 4, maxEntries: 4, maxDimensions: 8 };
   /** The error of a tensor, if it exceeds a limit. */
   const refusalOf = (tensor: PackedTensor): string | undefined => {
     try {
@@ -120,6 +120,24 @@ it("maxEntries: bounds settings and keys, and the stream lives on", async () => 
   expect(await codeOf({ case: "listProperty", value: list(5) })).toBe(8);
   expect(await codeOf({ case: "listProperty", value: list(4) })).toBe(0);
   await peer.createWorld({ length: 1 });
+});
+
+it("maxMessageWork and maxDimensions: bound a request, and the stream lives on", async () => {
+  const limits = { maxMessageWork: 40, maxDimensions: 2 };
+  await using server = await serving({ worlds: [wide], limits });
+  await using peer = await networkPeer(server);
+  const settings = { a: 1, b: 1, c: 1 };
+  await expect(peer.createWorld(settings)).rejects.toThrow(
+    /^8: .*at most 40 units.*maxMessageWork/,
+  );
+  await peer.join(await peer.createWorld());
+  await peer.step();
+  expect(await answerTo(peer, "row", pack(new Int32Array(1000)))).toMatch(
+    /^8: .*\(maxMessageWork\)/,
+  );
+  const cube = { dtype: "int32", shape: [1, 1, 1], data: Int32Array.of(1) } as const;
+  expect(await answerTo(peer, "row", cube)).toMatch(/^8: .*at most 2 dimensions/);
+  expect(await answerTo(peer, "row", pack(new Int32Array(8)))).toBe("step");
 });
 
 it("maxEntries: bounds an extension's message by default", async () => {

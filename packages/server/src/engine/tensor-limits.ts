@@ -9,6 +9,7 @@ export interface TensorLimits {
   readonly maxElements: number;
   readonly maxStringBytes: number;
   readonly maxEntries: number;
+  readonly maxDimensions: number;
 }
 
 /**
@@ -42,7 +43,10 @@ export function unpackSettings(
 }
 
 function checkLimits(packed: PackedTensor, limits: TensorLimits, name: string): void {
-  const { maxElements, maxStringBytes } = limits;
+  const { maxElements, maxStringBytes, maxDimensions } = limits;
+  if (packed.shape.length > maxDimensions) {
+    throw tooMuch(name, "dimensions", packed.shape.length, "maxDimensions", maxDimensions);
+  }
   let count = 1;
   for (const size of packed.shape) {
     if (size >= 0) {

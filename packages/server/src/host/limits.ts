@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
+  defaultMaxDimensions,
   defaultMaxElements,
   defaultMaxEntries,
+  defaultMaxMessageWork,
   defaultMaxStringBytes,
 } from "@dm-env-rpc/tensor-codec/wire";
 import { type Limit, type LimitsOf, ListenLimitTable, readLimits } from "@dm-env-rpc/transport";
@@ -36,11 +38,19 @@ class ServerLimitTable extends ListenLimitTable {
   readonly maxStringBytes: Limit = { default: defaultMaxStringBytes, unit: "bytes" };
   /**
    * Actions or requested observations of a step, and elements of a PROTO tensor. In other requests,
-   * the total size of maps and lists: settings, keys, strings, protos, and one for every sixteen
-   * numbers (INT8 and UINT8 tensors are not counted). The request is answered with
-   * RESOURCE_EXHAUSTED. Default 2^16.
+   * the total size of maps and lists, except those of numbers: settings, keys, strings, protos. A repeated key counts
+   * each time. The request is answered with RESOURCE_EXHAUSTED. Default 2^16.
    */
   readonly maxEntries: Limit = { default: defaultMaxEntries, unit: "count" };
+  /** Dimensions of one tensor; 64 is NumPy's limit. The request is answered with RESOURCE_EXHAUSTED. Default 64. */
+  readonly maxDimensions: Limit = { default: defaultMaxDimensions, unit: "count" };
+  /**
+   * Work of decoding one request, which is refused with RESOURCE_EXHAUSTED before it is decoded. A field costs 1, and 4 if
+   * it holds a string, bytes or a message. Numbers in one packed field cost 1 for every 16 bytes of integers in a
+   * step, and 1 for every two in any other request. The bytes of strings, of INT8, UINT8 and BOOL tensors
+   * and of a step's floats are free. 2^18 take 33 ms at most. Default 2^18.
+   */
+  readonly maxMessageWork: Limit = { default: defaultMaxMessageWork, unit: "count" };
   /**
    * Requests of one stream that are read ahead; past it the server stops reading, without losing
    * any. Default 256.

@@ -44,7 +44,7 @@ export interface SideChannelOptions {
   /** Properties of the server, including the built-in ones. */
   readonly properties: PropertyTree;
   readonly extensions: readonly Extension[];
-  readonly limits: TensorLimits & { readonly stepMs: number };
+  readonly limits: TensorLimits & { readonly stepMs: number; readonly maxMessageWork: number };
   readonly time: TimeSource;
   /**
    * Reports the failure of an author's function.

@@ -9,9 +9,18 @@ export interface Limits {
   readonly maxStringBytes?: number | undefined;
   /**
    * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; in any other message, the
-   * entries of all its maps and lists together, where sixteen numbers count as one. Default 2^16.
+   * entries of all its maps and lists together, except numbers. A repeated key counts each time. Default 2^16.
    */
   readonly maxEntries?: number | undefined;
+  /** Dimensions of one tensor or spec. Default 64, which is NumPy's limit. */
+  readonly maxDimensions?: number | undefined;
+  /**
+   * Work of decoding one message, counted on the wire before anything is allocated for it. A field costs 1, and 4
+   * if it holds a string, bytes or a message of its own. Numbers in one packed field cost 1 for every 16 bytes of
+   * varints in a step, and 1 for every two in any other message. The bytes of strings, of INT8, UINT8 and BOOL tensors
+   * and of the floats of a step are free. Default 2^18; 2^20 for the messages of servers.
+   */
+  readonly maxMessageWork?: number | undefined;
 }
 
 /** The default of `maxElements`: 2^24, 64 MiB of float32. */
@@ -22,6 +31,15 @@ export const defaultMaxStringBytes: number = 2 ** 24;
 
 /** The default of `maxEntries`: 2^16, more actions or observations than any world has. */
 export const defaultMaxEntries: number = 2 ** 16;
+
+/** The default of `maxDimensions`: 64, which is NumPy's limit. */
+export const defaultMaxDimensions: number = 64;
+
+/** The default of `maxMessageWork`: 2^18, which take 33 ms at most (docs/decisions/0015-a-budget-of-work.md). */
+export const defaultMaxMessageWork: number = 2 ** 18;
+
+/** The default of `maxMessageWork` for the messages of servers: 2^20. Only the program that reads them waits. */
+export const defaultMaxResponseWork: number = 2 ** 20;
 
 /** Makes the error of a tensor with more elements than `maxElements`, before anything is allocated. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
@@ -44,12 +62,23 @@ export function tooManyEntries(maxEntries: number): TensorError {
   });
 }
 
-/** Makes the error of a message other than a step with more numbers or fields than `maxEntries` allows. */
-export function tooManyFields(maxFields: number): TensorError {
+/** Makes the error of a shape with more dimensions than `maxDimensions`, before any is allocated. */
+export function tooManyDimensions(maxDimensions: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `at most ${maxFields} numbers and fields in a message other than a step (16 for each of maxEntries)`,
+    expected: `at most ${maxDimensions} dimensions in a shape (maxDimensions)`,
     received: "more",
-    remedy: "send less or raise maxEntries",
+    remedy: "send fewer or raise maxDimensions",
+  });
+}
+
+/** Makes the error of a message that takes more work than `maxMessageWork`, before it is decoded. */
+export function tooMuchWork(maxMessageWork: number): TensorError {
+  return new TensorError({
+    reason: "limit",
+    expected: `a message that takes at most ${maxMessageWork} units of work to decode (maxMessageWork)`,
+    received: "more",
+    remedy:
+      "send fewer fields, pack numbers in one field or send them as UINT8 or floats, or raise maxMessageWork",
   });
 }

@@ -10,7 +10,7 @@ import { TensorError } from "../errors/tensor-error.ts";
 import { MessageScanner } from "./message-scanner.ts";
 import type { Malformed, MessageCodec } from "./messages.ts";
 import { type CodecOptions, readOptionsOf } from "./primitives/read-options.ts";
-import { Reader } from "./primitives/reader.ts";
+import { objectWork, Reader } from "./primitives/reader.ts";
 import { Sizes } from "./primitives/sizes.ts";
 import { varintSize, writeVarint } from "./primitives/varints.ts";
 import { lengthDelimitedType } from "./primitives/wire-type.ts";
@@ -47,7 +47,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
 ): MessageCodec<T> {
   const { byName, byNumber, step } = fieldsOf(envelope);
   const readOptions = readOptionsOf(options);
-  const reader = new Reader();
+  const reader = new Reader(readOptions);
   const scanner = new MessageScanner(readOptions);
   const borrowsScalars = options.borrowScalars === true && readOptions.maxElements > 0;
   const layoutReader = new LayoutReader(stepCodec, borrowsScalars);
@@ -100,9 +100,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
     const at = writeVarint(bytes, target, pos);
     if (message.case === "step") {
       const end = stepCodec.write(message.value as S, sizes, target, at);
-      reader.open(target, at, end);
-      layoutWriter.learn(message.value as S, reader, offset);
-      reader.close();
+      layoutWriter.learn(message.value as S, target, offset, at, end);
       return end;
     }
     target.set(cold, at);
@@ -128,6 +126,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
         continue;
       }
       const stop = reader.delimited();
+      reader.spend(objectWork);
       if (field === undefined) {
         openStep ??= stepCodec.open();
         value = undefined;

@@ -121,7 +121,7 @@ test("behaviour 12: a shape of 2^31 by 2^31 is refused before anything is alloca
   expect(() => unpack(packed)).toThrow(refusal("limit", "at most 16777216 elements (maxElements)"));
   const many = decode([
     ...delimited(floats, delimited(1, [0, 0, 0, 0])),
-    ...delimited(15, new Array(100).fill(varint(2147483647)).flat()),
+    ...delimited(15, new Array(60).fill(varint(2147483647)).flat()),
   ]);
   expect(() => unpack(many)).toThrow(refusal("limit", "received Infinity"));
 });
@@ -153,11 +153,120 @@ test("more entries or requested UIDs than maxEntries are refused with that name"
     const bytes = Uint8Array.from(delimited(3, fields.flat()));
     return codec.read(bytes, 0, bytes.length);
   };
-  expect(read(entry(1), entry(2), entry(1), delimited(2, [5, 5]))).toMatchObject({ case: "step" });
+  expect(read(entry(1), entry(2), delimited(2, [5, 5]))).toMatchObject({ case: "step" });
   const refused = { case: "malformed", value: refusal("limit", "(maxEntries)") };
   expect(read(entry(1), entry(2), entry(3))).toMatchObject(refused);
+  expect(read(entry(1), entry(1), entry(1))).toMatchObject(refused);
   expect(read(delimited(2, [5, 5, 5]))).toMatchObject(refused);
   expect(read(delimited(2, [5, 5]), varintField(2, 5))).toMatchObject(refused);
+});
+
+test("behaviour 12: more dimensions than maxDimensions are refused before any is allocated", () => {
+  const codec = createRequestCodec();
+  const refused = { case: "malformed", value: refusal("limit", "at most 64 dimensions") };
+  // A shape of these would take half a gigabyte.
+  const dimensions = new Uint8Array(60_000_000);
+  let around: number[] = [];
+  for (const field of [15, 2, 1, 3]) {
+    around = [...tag(field, 2), ...varint(dimensions.length + around.length), ...around];
+  }
+  const bytes = new Uint8Array(around.length + dimensions.length);
+  bytes.set(around);
+  const before = process.memoryUsage().heapUsed;
+  expect(codec.read(bytes, 0, bytes.length)).toMatchObject(refused);
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+  const shaped = (parts: number, each: number) => {
+    const tensor = new Array(parts).fill(delimited(15, new Array(each).fill(1))).flat();
+    return Uint8Array.from(delimited(3, delimited(1, delimited(2, tensor))));
+  };
+  const [most, more] = [shaped(1, 64), shaped(13, 5)];
+  expect(codec.read(most, 0, most.length)).toMatchObject({ case: "step" });
+  expect(codec.read(more, 0, more.length)).toMatchObject(refused);
+});
+
+const step = (...fields: number[][]) => delimited(3, fields.flat());
+const tensor = (...fields: number[][]) => step(delimited(1, delimited(2, fields.flat())));
+const times = (count: number, bytes: readonly number[]) =>
+  new Array<readonly number[]>(count).fill(bytes).flat();
+
+// A step costs 4, and 4 each for its entry and tensor; an array costs 1.
+test.each<[string, number, (count: number) => number[]]>([
+  ["integers one by one", 33, (n) => tensor(delimited(int32s, times(n, varintField(1, 5))))],
+  ["chunks of one integer", 33, (n) => tensor(delimited(int64s, times(n, delimited(1, [5]))))],
+  ["empty chunks", 35, (n) => tensor(delimited(floats, times(n, delimited(1, []))))],
+  ["chunks of bytes", 35, (n) => tensor(delimited(uint8s, times(n, delimited(1, [5]))))],
+  [
+    "packed integers of one byte",
+    575,
+    (n) => tensor(delimited(int32s, delimited(1, times(n, [5])))),
+  ],
+  [
+    "packed integers of two bytes",
+    287,
+    (n) => tensor(delimited(int64s, delimited(1, times(n, [0x85, 1])))),
+  ],
+  [
+    "packed booleans of two bytes",
+    287,
+    (n) => tensor(delimited(bools, delimited(1, times(n, [0x81, 0])))),
+  ],
+  ["strings", 8, (n) => tensor(delimited(strings, times(n, delimited(1, []))))],
+  ["protos", 8, (n) => tensor(delimited(protos, times(n, delimited(1, []))))],
+  [
+    "parts of a proto",
+    7,
+    (n) => tensor(delimited(protos, delimited(1, times(n, delimited(2, []))))),
+  ],
+  ["arrays of a tensor", 36, (n) => tensor(times(n, delimited(int32s, [])))],
+  [
+    "dimensions of two tensors",
+    28,
+    (n) =>
+      step(
+        delimited(1, delimited(2, delimited(15, times(20, [1])))),
+        delimited(1, delimited(2, delimited(15, times(n - 20, [1])))),
+      ),
+  ],
+  ["entries", 11, (n) => step(times(n, delimited(1, [])))],
+  ["keys of an entry", 40, (n) => step(delimited(1, times(n, varintField(1, 3))))],
+  ["tensors of an entry", 10, (n) => step(delimited(1, times(n, delimited(2, []))))],
+  ["requested observations", 44, (n) => step(delimited(2, times(n, [3])))],
+  ["requested observations one by one", 44, (n) => step(times(n, varintField(2, 3)))],
+  ["unknown fields", 44, (n) => step(times(n, varintField(9, 3)))],
+  ["parts of a step", 12, (n) => times(n, step())],
+])("a step that takes more work than maxMessageWork is refused: %s", (_, most, bytes) => {
+  const codec = createRequestCodec({ maxMessageWork: 48 });
+  const read = (count: number) => {
+    const message = Uint8Array.from(bytes(count));
+    return codec.read(message, 0, message.length);
+  };
+  const refused = { case: "malformed", value: refusal("limit", "(maxMessageWork)") };
+  expect(read(most + 1)).toMatchObject(refused);
+  expect(read(most)).toMatchObject({ case: "step" });
+  // The work of a step whose layout is known counts, too.
+  expect(read(most)).toMatchObject({ case: "step" });
+  expect(read(most + 1)).toMatchObject(refused);
+});
+
+test("bytes, booleans, floats and the bytes of strings take no work", () => {
+  const codec = createRequestCodec({ maxMessageWork: 48 });
+  const large = new Array(4000).fill(1);
+  for (const type of [floats, uint8s, bools]) {
+    const bytes = Uint8Array.from(tensor(delimited(type, delimited(1, large))));
+    expect(codec.read(bytes, 0, bytes.length)).toMatchObject({ case: "step" });
+  }
+  const text = Uint8Array.from(tensor(delimited(strings, delimited(1, large))));
+  expect(codec.read(text, 0, text.length)).toMatchObject({ case: "step" });
+});
+
+test("a message beyond a limit of its own does not change how the next one is read", () => {
+  const codec = createRequestCodec({ maxMessageWork: 48 });
+  const small = Uint8Array.from(tensor(delimited(int32s, delimited(1, [5]))));
+  const large = Uint8Array.from(tensor(delimited(int32s, delimited(1, times(1000, [5])))));
+  for (let i = 0; i < 9; i++) {
+    expect(codec.read(large, 0, large.length)).toMatchObject({ case: "malformed" });
+    expect(codec.read(small, 0, small.length)).toMatchObject({ case: "step" });
+  }
 });
 
 test("a field in a hundred thousand parts takes time in proportion", () => {
@@ -169,7 +278,7 @@ test("a field in a hundred thousand parts takes time in proportion", () => {
 test("a map of a hundred thousand entries takes time in proportion", () => {
   const entries = Array.from({ length: 100_000 }, (_, uid) => delimited(1, varintField(1, uid)));
   const bytes = Uint8Array.from(delimited(3, [...entries, ...entries].flat()));
-  const codec = createRequestCodec({ maxEntries: 100_000 });
+  const codec = createRequestCodec({ maxEntries: 200_000, maxMessageWork: 2 ** 21 });
   const read = codec.read(bytes, 0, bytes.length) as ProcessRequest;
   expect(read.case === "step" && read.value.actions.length).toBe(100_000);
 });

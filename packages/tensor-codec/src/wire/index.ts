@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The bytes of tensors and of the messages of a Process stream. */
 export {
+  defaultMaxDimensions,
   defaultMaxElements,
   defaultMaxEntries,
+  defaultMaxMessageWork,
   defaultMaxStringBytes,
   type Limits,
 } from "../errors/limits.ts";

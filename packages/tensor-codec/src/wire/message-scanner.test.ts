@@ -11,6 +11,7 @@ const listProperty = 10;
 const readProperty = 8;
 const settings = 1;
 const floats = 1;
+const int8s = 3;
 const int64s = 5;
 const strings = 10;
 const protos = 11;
@@ -47,31 +48,49 @@ describe("a message other than a step is held to", () => {
     expect(readRequest(bytes(8), { maxEntries: 8 })).not.toHaveProperty("case", "malformed");
   });
 
-  test.each<[string, (count: number) => Bytes]>([
-    ["packed floats", (n) => create(array(floats, delimited(1, times(n, [0, 0, 0, 0]))))],
-    ["floats one by one", (n) => create(array(floats, times(n, [...tag(1, 5), 0, 0, 0, 0])))],
-    ["packed integers", (n) => create(array(int64s, delimited(1, times(n, varint(300)))))],
-    ["integers one by one", (n) => create(array(int64s, times(n, varintField(1, 300))))],
-    ["dimensions", (n) => create(setting(delimited(shape, times(n, [1]))))],
+  // An empty tensor in a setting costs 4 for the request and 4 each for entry, key and tensor.
+  test.each<[string, number, (count: number) => Bytes]>([
+    ["packed floats", 54, (n) => create(array(floats, delimited(1, times(n, [0, 0, 0, 0]))))],
+    ["floats one by one", 28, (n) => create(array(floats, times(n, [...tag(1, 5), 0, 0, 0, 0])))],
+    ["packed integers", 54, (n) => create(array(int64s, delimited(1, times(n, varint(300)))))],
+    ["integers one by one", 28, (n) => create(array(int64s, times(n, varintField(1, 300))))],
+    ["chunks of one number", 14, (n) => create(array(int64s, times(n, delimited(1, [7]))))],
+    ["empty chunks", 28, (n) => create(array(int64s, times(n, delimited(1, []))))],
+    ["bytes", 7, (n) => create(array(int8s, times(n, delimited(1, [7]))))],
+    ["strings", 7, (n) => create(array(strings, times(n, delimited(1, []))))],
+    ["protos", 7, (n) => create(array(protos, times(n, delimited(1, []))))],
     [
-      "numbers of two tensors",
-      (n) =>
-        create(
-          setting(delimited(int64s, delimited(1, times(n - 60, [7])))),
-          setting(delimited(floats, delimited(1, times(60, [0, 0, 0, 0]))), delimited(1, [121])),
-        ),
+      "fields that the last one replaces",
+      8,
+      (n) => create(setting(times(n, delimited(floats, [])))),
     ],
-    ["fields, repeated for nothing", (n) => create(setting(times(n, delimited(floats, []))))],
-  ])("sixteen numbers or fields for each of maxEntries: %s", (_, bytes) => {
-    expect(readRequest(bytes(129), { maxEntries: 8 })).toEqual(refused("at most 128 numbers"));
-    expect(readRequest(bytes(110), { maxEntries: 8 })).toMatchObject({ case: "createWorld" });
+    ["keys of one entry", 10, (n) => create(delimited(settings, times(n, delimited(1, [120]))))],
+    ["settings", 11, (n) => create(times(n, delimited(settings, [])))],
+    ["keys to read", 11, (n) => delimited(readProperty, times(n, delimited(1, [])))],
+    ["requests that the last one replaces", 12, (n) => times(n, create())],
+    ["unknown fields", 44, (n) => create(times(n, [...tag(15, 0), 0]))],
+    ["unknown fields beside the request", 48, (n) => times(n, [...tag(15, 0), 0])],
+    ["unknown fields in a group", 47, (n) => group(15, times(n - 1, [...tag(15, 0), 0]))],
+  ])("maxMessageWork: %s", (_, most, bytes) => {
+    const limits = { maxMessageWork: 48 };
+    expect(readRequest(bytes(most + 1), limits)).toEqual(refused("(maxMessageWork)"));
+    expect(readRequest(bytes(most), limits)).not.toHaveProperty("case", "malformed");
   });
 
-  test("a bound on unknown fields, those of groups included", () => {
-    const million = new Array(2 ** 20 + 1).fill([...tag(15, 0), 0]).flat();
-    expect(readRequest(million)).toEqual(refused("at most 1048576 unknown fields"));
-    expect(readRequest(create(million))).toEqual(refused("unknown fields"));
-    expect(readRequest(group(15, million))).toEqual(refused("unknown fields"));
+  test.each<[string, (count: number) => Bytes]>([
+    ["packed", (n) => create(setting(delimited(shape, times(n, [1]))))],
+    ["one by one", (n) => create(setting(times(n, varintField(shape, 1))))],
+    ["in chunks", (n) => create(setting(times(n / 5, delimited(shape, times(5, [1])))))],
+  ])("64 dimensions of a shape, %s", (_, bytes) => {
+    expect(readRequest(bytes(65))).toEqual(refused("at most 64 dimensions in a shape"));
+    expect(readRequest(bytes(60))).toMatchObject({ case: "createWorld" });
+  });
+
+  test("its maxDimensions for each shape", () => {
+    const square = delimited(shape, [1, 1]);
+    const bytes = create(setting(square), setting(square, delimited(1, [121])));
+    expect(readRequest(bytes, { maxDimensions: 2 })).toMatchObject({ case: "createWorld" });
+    expect(readRequest(bytes, { maxDimensions: 1 })).toEqual(refused("(maxDimensions)"));
   });
 
   test("the wire types of its fields", () => {
@@ -95,7 +114,7 @@ describe("a message other than a step is held to", () => {
   });
 
   test("counts that restart with each message", () => {
-    const codec = createRequestCodec({ maxEntries: 8 });
+    const codec = createRequestCodec({ maxEntries: 8, maxMessageWork: 100 });
     const bytes = Uint8Array.from(create(array(floats, delimited(1, times(100, [0, 0, 0, 0])))));
     for (let i = 0; i < 9; i++) {
       expect(codec.read(bytes, 0, bytes.length)).toMatchObject({ case: "createWorld" });

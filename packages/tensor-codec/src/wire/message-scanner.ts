@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { tooManyEntries, tooManyFields } from "../errors/limits.ts";
+import { TensorSchema, TensorSpecSchema } from "@dm-env-rpc/protocol";
+import { tooManyDimensions, tooManyEntries } from "../errors/limits.ts";
 import type { ReadOptions } from "./primitives/read-options.ts";
-import type { Reader } from "./primitives/reader.ts";
+import { objectWork, type Reader } from "./primitives/reader.ts";
 import { countVarints } from "./primitives/varints.ts";
 import {
   fixed32Type,
@@ -15,16 +16,19 @@ import {
 /** Most nested messages, as in protobuf's own readers. */
 const maxMessageDepth = 100;
 
-/** Allowed fields and numbers of one message for each allowed entry. */
-const fieldsPerEntry = 16;
+/** Numbers in one packed field that cost as much as a field. */
+const numbersPerWork = 2;
 
 /** The cost of decoding one occurrence of a field. */
 interface FieldCost {
   readonly wireType: number;
+  readonly work: number;
   /** True for a list of numbers, which may be packed. */
   readonly packable: boolean;
   /** True if it adds an entry to a list or a map. */
   readonly repeated: boolean;
+  /** True for the shape of a tensor or a spec. */
+  readonly isShape: boolean;
   /** The fields of the nested message. */
   readonly inner: (() => FieldCosts) | undefined;
 }
@@ -34,30 +38,30 @@ type FieldCosts = ReadonlyMap<number, FieldCost>;
 const known = new WeakMap<DescMessage, FieldCosts>();
 
 /**
- * Counts the objects that generated code would allocate for a message, before it does: a few thousand
+ * Counts the work that generated code would have with a message, before it does it: a few thousand
  * bytes of gzip can hold millions of empty messages, each an object of hundreds of bytes.
  */
 export class MessageScanner {
   readonly #maxEntries: number;
+  readonly #maxDimensions: number;
   #entries = 0;
-  #fields = 0;
 
-  constructor({ maxEntries }: Pick<ReadOptions, "maxEntries">) {
+  constructor({ maxEntries, maxDimensions }: Pick<ReadOptions, "maxEntries" | "maxDimensions">) {
     this.#maxEntries = maxEntries;
+    this.#maxDimensions = maxDimensions;
   }
 
-  /** Starts to count from zero. */
+  /** Starts to count entries from zero. */
   clear(): void {
-    this.#entries = this.#fields = 0;
+    this.#entries = 0;
   }
 
   /**
-   * Counts a message from the reader's position to its end, and adds it to the count so far.
+   * Spends the reader's work on a message from its position to its end, and adds its entries to those so far.
    *
    * @throws TensorError `limit`, or `malformed` with the offset.
    */
   scan(schema: DescMessage, reader: Reader): void {
-    this.#countFields(1);
     this.#scanFields(costsOf(schema), reader, 1);
   }
 
@@ -66,6 +70,7 @@ export class MessageScanner {
       throw reader.malformed(`messages at most ${maxMessageDepth} deep`, "a deeper one");
     }
     const { end } = reader;
+    let dimensions = 0;
     while (reader.pos < end) {
       const at = reader.pos;
       const tag = reader.tag();
@@ -75,13 +80,17 @@ export class MessageScanner {
         continue;
       }
       if (cost.packable) {
-        this.#countNumbers(cost, tag, reader, at);
+        const count = spendNumbers(cost, tag, reader, at);
+        dimensions += cost.isShape ? count : 0;
+        if (dimensions > this.#maxDimensions) {
+          throw tooManyDimensions(this.#maxDimensions);
+        }
         continue;
       }
       if ((tag & 7) !== cost.wireType) {
         throw wrongWireType(reader, tag, cost, at);
       }
-      this.#countFields(1);
+      reader.spend(cost.work);
       if (cost.repeated) {
         this.#entries += 1;
         if (this.#entries > this.#maxEntries) {
@@ -97,27 +106,23 @@ export class MessageScanner {
       }
     }
   }
+}
 
-  #countFields(count: number): void {
-    this.#fields += count;
-    const maxFields = this.#maxEntries * fieldsPerEntry;
-    if (this.#fields > maxFields) {
-      throw tooManyFields(maxFields);
-    }
+/** Spends the work of a number, or of a packed field of numbers, and returns how many it holds. */
+function spendNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): number {
+  if ((tag & 7) === cost.wireType) {
+    reader.spend(cost.work);
+    reader.pass(tag);
+    return 1;
   }
-
-  #countNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): void {
-    if ((tag & 7) === lengthDelimitedType) {
-      const stop = reader.delimited();
-      this.#countFields(numbersIn(reader, stop, cost.wireType));
-      reader.pos = stop;
-    } else if ((tag & 7) === cost.wireType) {
-      reader.pass(tag);
-      this.#countFields(1);
-    } else {
-      throw wrongWireType(reader, tag, cost, at);
-    }
+  if ((tag & 7) !== lengthDelimitedType) {
+    throw wrongWireType(reader, tag, cost, at);
   }
+  const stop = reader.delimited();
+  const count = numbersIn(reader, stop, cost.wireType);
+  reader.spend(cost.work + Math.ceil(count / numbersPerWork));
+  reader.pos = stop;
+  return count;
 }
 
 function numbersIn(reader: Reader, stop: number, wireType: number): number {
@@ -141,27 +146,45 @@ function costsOf(schema: DescMessage): FieldCosts {
 }
 
 function costOf(field: DescField): FieldCost {
-  const packable = field.fieldKind === "list" && wireTypeOf(field) !== lengthDelimitedType;
+  const wireType = wireTypeOf(field);
+  const packable = field.fieldKind === "list" && wireType !== lengthDelimitedType;
   return {
-    wireType: wireTypeOf(field),
+    wireType,
+    work: workOf(wireType),
     packable: packable && field.listKind !== "message",
     repeated: field.fieldKind === "list" || field.fieldKind === "map",
+    isShape: shapes.has(`${field.parent.typeName}.${field.name}`),
     inner: innerOf(field),
   };
+}
+
+const shapes: ReadonlySet<string> = new Set(
+  [TensorSchema, TensorSpecSchema].map(({ typeName }) => `${typeName}.shape`),
+);
+
+function workOf(wireType: number): number {
+  return wireType === lengthDelimitedType || wireType === startGroupType ? objectWork : 1;
 }
 
 function innerOf(field: DescField): (() => FieldCosts) | undefined {
   const { message } = field;
   if (field.fieldKind === "map") {
-    const plain = { packable: false, repeated: false };
-    const key = { ...plain, wireType: wireTypes[field.mapKey], inner: undefined };
-    const value =
-      message === undefined
-        ? { ...plain, wireType: scalarWireType(field), inner: undefined }
-        : { ...plain, wireType: lengthDelimitedType, inner: () => costsOf(message) };
+    const partOf = (wireType: number, inner?: () => FieldCosts): FieldCost => ({
+      wireType,
+      work: workOf(wireType),
+      packable: false,
+      repeated: false,
+      isShape: false,
+      inner,
+    });
     const entry = new Map([
-      [1, key],
-      [2, value],
+      [1, partOf(wireTypes[field.mapKey])],
+      [
+        2,
+        message === undefined
+          ? partOf(scalarWireType(field))
+          : partOf(lengthDelimitedType, () => costsOf(message)),
+      ],
     ]);
     return () => entry;
   }

@@ -18,8 +18,9 @@ export function decodeMessage<T extends DescMessage>(
   bytes: Uint8Array,
   limits: Limits = {},
 ): MessageShape<T> {
-  const reader = new Reader();
+  const options = readOptionsOf(limits);
+  const reader = new Reader(options);
   reader.open(bytes, 0, bytes.length);
-  new MessageScanner(readOptionsOf(limits)).scan(schema, reader);
+  new MessageScanner(options).scan(schema, reader);
   return fromBinary(schema, bytes, knownFieldsOnly);
 }

@@ -72,22 +72,23 @@ class OpenStepRequest implements OpenStep<StepRequest> {
         const stop = reader.delimited();
         reader.end = stop;
         while (reader.pos < stop) {
-          this.#request(readUid(reader), options);
+          this.#request(reader, options);
         }
         reader.end = end;
       } else if (tag === requestedUnpackedTag) {
-        this.#request(readUid(reader), options);
+        this.#request(reader, options);
       } else {
         reader.skip(tag);
       }
     }
   }
 
-  #request(uid: Uid, { maxEntries }: ReadOptions): void {
+  #request(reader: Reader, { maxEntries }: ReadOptions): void {
+    reader.spend(1);
     if (this.#requestedObservations.length === maxEntries) {
       throw tooManyEntries(maxEntries);
     }
-    this.#requestedObservations.push(uid);
+    this.#requestedObservations.push(readUid(reader));
   }
 
   close(): StepRequest {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentResponseSchema, type EnvironmentStateType } from "@dm-env-rpc/protocol";
+import { defaultMaxResponseWork } from "../errors/limits.ts";
 import { createEnvelopeCodec } from "./envelope.ts";
 import type { MessageCodec, ProcessResponse } from "./messages.ts";
 import type { CodecOptions, ReadOptions } from "./primitives/read-options.ts";
@@ -21,7 +22,10 @@ const observationsTag = (2 << 3) | lengthDelimitedType;
  * Any number of streams may share a codec; it reads or writes one message at a time.
  */
 export function createResponseCodec(options: CodecOptions = {}): MessageCodec<ProcessResponse> {
-  return createEnvelopeCodec(EnvironmentResponseSchema, stepResponseCodec, options);
+  return createEnvelopeCodec(EnvironmentResponseSchema, stepResponseCodec, {
+    ...options,
+    maxMessageWork: options.maxMessageWork ?? defaultMaxResponseWork,
+  });
 }
 
 /** Reads and writes a StepResponse. */
@@ -54,6 +58,7 @@ class OpenStepResponse implements OpenStep<StepResponse> {
     while (reader.pos < end) {
       const tag = reader.tag();
       if (tag === stateTag) {
+        reader.spend(1);
         this.#readState(reader);
       } else if (tag === observationsTag) {
         const stop = reader.delimited();

@@ -4,7 +4,7 @@ import { tooManyEntries } from "../../errors/limits.ts";
 import { loneSurrogate } from "../../tensors/element-error.ts";
 import { begin, delimitedSize } from "../primitives/delimited.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
-import type { Reader } from "../primitives/reader.ts";
+import { objectWork, type Reader } from "../primitives/reader.ts";
 import { utf8Length, writeUtf8 } from "../primitives/utf8.ts";
 import { arrayTag, lengthDelimitedType } from "../primitives/wire-type.ts";
 import { viewBytes } from "./bytes.ts";
@@ -73,6 +73,7 @@ function readAny(reader: Reader, options: ReadOptions): Any {
   let value: Uint8Array | undefined;
   while (reader.pos < reader.end) {
     const tag = reader.tag();
+    reader.spend(objectWork);
     if (tag === typeUrlTag) {
       typeUrl = readString(reader, options);
     } else if (tag === valueTag) {

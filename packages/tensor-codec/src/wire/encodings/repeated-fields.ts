@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { tooManyElements } from "../../errors/limits.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
-import type { Reader } from "../primitives/reader.ts";
+import { objectWork, type Reader } from "../primitives/reader.ts";
 import { readUtf8 } from "../primitives/utf8.ts";
 import { arrayTag } from "../primitives/wire-type.ts";
 
@@ -10,6 +10,7 @@ export function nextElement(reader: Reader, count: number, { maxElements }: Read
   while (reader.pos < reader.end) {
     const tag = reader.tag();
     if (tag === arrayTag) {
+      reader.spend(objectWork);
       if (count === maxElements) {
         throw tooManyElements(count + 1, maxElements);
       }

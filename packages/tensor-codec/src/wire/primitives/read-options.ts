@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
+  defaultMaxDimensions,
   defaultMaxElements,
   defaultMaxEntries,
+  defaultMaxMessageWork,
   defaultMaxStringBytes,
   type Limits,
 } from "../../errors/limits.ts";
@@ -11,6 +13,8 @@ export interface ReadOptions {
   readonly maxElements: number;
   readonly maxStringBytes: number;
   readonly maxEntries: number;
+  readonly maxDimensions: number;
+  readonly maxMessageWork: number;
   /** Copies what would be a view of the source. */
   readonly copy: boolean;
 }
@@ -32,6 +36,8 @@ export function readOptionsOf(options: CodecOptions): ReadOptions {
     maxElements: options.maxElements ?? defaultMaxElements,
     maxStringBytes: options.maxStringBytes ?? defaultMaxStringBytes,
     maxEntries: options.maxEntries ?? defaultMaxEntries,
+    maxDimensions: options.maxDimensions ?? defaultMaxDimensions,
+    maxMessageWork: options.maxMessageWork ?? defaultMaxMessageWork,
     copy: options.copy ?? false,
   };
 }

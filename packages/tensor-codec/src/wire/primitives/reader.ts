@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { tooMuchWork } from "../../errors/limits.ts";
 import { TensorError } from "../../errors/tensor-error.ts";
 import { LayoutNotes } from "./layout-notes.ts";
+import type { ReadOptions } from "./read-options.ts";
 import {
   endGroupType,
   fixed32Type,
@@ -13,8 +15,8 @@ import {
 /** Most nested groups that are skipped, as in protobuf's own readers. */
 const maxGroupDepth = 100;
 
-/** Most unknown fields of one message that are skipped: skipping is cheap, but not free. */
-const maxSkippedFields = 2 ** 20;
+/** Work of a string, bytes or a message in a field, each an object of its own; a number costs 1. */
+export const objectWork = 4;
 
 /** Memory up to this size is remembered for the next message in it. */
 const maxKeptBytes = 64 * 1024;
@@ -36,13 +38,19 @@ export class Reader {
   /** The last source whose memory was read, and that memory. */
   #lastSource: Uint8Array = noBytes;
   #lastBuffer: ArrayBufferLike = noBytes.buffer;
-  /** Unknown fields that were skipped. */
-  #skipped = 0;
+  readonly #maxMessageWork: number;
+  /** Work spent on the message so far. */
+  #work = 0;
   /** The halves of the last varint that `varint64` read; signed, as bit operations leave them. */
   low = 0;
   high = 0;
   /** The positions recorded while a step is read. */
   readonly notes: LayoutNotes = new LayoutNotes();
+
+  /** @param options.maxMessageWork Most work to spend on a message, from `open` to `close`. */
+  constructor({ maxMessageWork }: Pick<ReadOptions, "maxMessageWork">) {
+    this.#maxMessageWork = maxMessageWork;
+  }
 
   open(source: Uint8Array, start: number, end: number): void {
     this.source = source;
@@ -69,7 +77,7 @@ export class Reader {
   /** Drops the source, so that an idle codec does not keep a large one in memory. */
   close(): void {
     this.source = noBytes;
-    this.#start = this.pos = this.end = this.#skipped = 0;
+    this.#start = this.pos = this.end = this.#work = 0;
   }
 
   /** Reads a tag, field number times 8 plus wire type, and checks both. */
@@ -181,17 +189,22 @@ export class Reader {
     return this.low | 0;
   }
 
-  /** Skips the unknown field whose tag was read. */
-  skip(tag: number): void {
-    this.#countSkipped();
-    this.pass(tag);
+  /**
+   * Counts work, before it is done.
+   *
+   * @throws TensorError `limit` past `maxMessageWork`.
+   */
+  spend(work: number): void {
+    this.#work += work;
+    if (this.#work > this.#maxMessageWork) {
+      throw tooMuchWork(this.#maxMessageWork);
+    }
   }
 
-  #countSkipped(): void {
-    this.#skipped += 1;
-    if (this.#skipped > maxSkippedFields) {
-      throw this.beyond(`at most ${maxSkippedFields} unknown fields in a message`, "more");
-    }
+  /** Skips the unknown field whose tag was read. */
+  skip(tag: number): void {
+    this.spend(1);
+    this.pass(tag);
   }
 
   /** Skips the field whose tag was read. */
@@ -227,7 +240,7 @@ export class Reader {
       if (groups.length === 0) {
         return;
       }
-      this.#countSkipped();
+      this.spend(1);
       current = this.tag();
     }
   }

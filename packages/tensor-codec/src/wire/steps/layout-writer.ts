@@ -2,7 +2,7 @@
 import type { TensorData } from "../../dtypes/dtype.ts";
 import { elementsSize, type PackedEncoding } from "../encodings/encoding.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
-import type { Reader } from "../primitives/reader.ts";
+import { Reader } from "../primitives/reader.ts";
 import type { Uid } from "../primitives/uid.ts";
 import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
@@ -19,6 +19,8 @@ const noLimits: ReadOptions = {
   maxElements: Number.POSITIVE_INFINITY,
   maxStringBytes: Number.POSITIVE_INFINITY,
   maxEntries: Number.POSITIVE_INFINITY,
+  maxDimensions: Number.POSITIVE_INFINITY,
+  maxMessageWork: Number.POSITIVE_INFINITY,
   copy: false,
 };
 
@@ -38,6 +40,7 @@ interface WrittenLayout extends Layout {
 export class LayoutWriter<S> {
   readonly #codec: StepCodec<S>;
   readonly #layouts = new Layouts<WrittenLayout>();
+  readonly #reader = new Reader(noLimits);
   #found: WrittenLayout | undefined;
 
   constructor(codec: StepCodec<S>) {
@@ -83,15 +86,17 @@ export class LayoutWriter<S> {
     return start + fixed.length;
   }
 
-  /** Learns the layout of a message that was written at `start`; the reader is at its step. */
-  learn(step: S, reader: Reader, start: number): void {
-    const { source, end } = reader;
+  /** Learns the layout of a message that was written from `start` to `end`, with its step from `at` on. */
+  learn(step: S, source: Uint8Array, start: number, at: number, end: number): void {
     if (end - start > maxMessageBytes || !this.#layouts.worthLearning) {
       return;
     }
     const codec = this.#codec;
+    const reader = this.#reader;
+    reader.open(source, at, end);
     reader.notes.clear();
     codec.open().read(reader, noLimits);
+    reader.close();
     const message = source.subarray(start, end);
     const layout = layoutOf(message, start, reader.notes, step, codec);
     this.#layouts.learn(layout && elementsAlone(message, layout, codec.entriesOf(step)));

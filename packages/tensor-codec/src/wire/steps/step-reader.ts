@@ -3,7 +3,7 @@ import { tooManyEntries } from "../../errors/limits.ts";
 import type { PackedTensor, UnsetTensor } from "../../tensors/tensor.ts";
 import type { Ranges } from "../primitives/ranges.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
-import type { Reader } from "../primitives/reader.ts";
+import { objectWork, type Reader } from "../primitives/reader.ts";
 import type { Uid } from "../primitives/uid.ts";
 import { lengthDelimitedType, varintType } from "../primitives/wire-type.ts";
 import { emptyTensor, readMergedTensor, readTensor } from "../tensors/tensor-reader.ts";
@@ -15,6 +15,8 @@ const valueTag = (2 << 3) | lengthDelimitedType;
 /** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; of a repeated key the last entry counts. */
 export class UidTensors {
   readonly #byUid = new Map<Uid, UidTensor>();
+  /** Entries read, those that replaced an earlier one included. */
+  #read = 0;
 
   get entries(): UidTensor[] {
     return [...this.#byUid.values()];
@@ -22,6 +24,11 @@ export class UidTensors {
 
   /** Reads one entry, up to the reader's end. */
   read(reader: Reader, options: ReadOptions): void {
+    if (this.#read === options.maxEntries) {
+      throw tooManyEntries(options.maxEntries);
+    }
+    this.#read += 1;
+    reader.spend(objectWork);
     const { end } = reader;
     let uid: Uid = 0;
     let tensor: PackedTensor | UnsetTensor | undefined;
@@ -31,9 +38,11 @@ export class UidTensors {
     while (reader.pos < end) {
       const tag = reader.tag();
       if (tag === keyTag) {
+        reader.spend(1);
         uid = readUid(reader);
       } else if (tag === valueTag) {
         const stop = reader.delimited();
+        reader.spend(objectWork);
         if (start < 0) {
           start = reader.pos;
           firstStop = stop;
@@ -58,8 +67,6 @@ export class UidTensors {
     }
     if (this.#byUid.has(uid)) {
       reader.notes.regular = false;
-    } else if (this.#byUid.size === options.maxEntries) {
-      throw tooManyEntries(options.maxEntries);
     }
     this.#byUid.set(uid, { uid, tensor: tensor ?? emptyTensor });
   }

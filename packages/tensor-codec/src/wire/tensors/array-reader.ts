@@ -50,6 +50,7 @@ function chunksOf(reader: Reader, encoding: PackedEncoding<TensorData>): Ranges 
   const ranges: number[] = [];
   while (reader.pos < reader.end) {
     const tag = reader.tag();
+    reader.spend(1);
     if (tag === arrayTag) {
       const stop = reader.delimited();
       encoding.check(reader, reader.pos, stop);

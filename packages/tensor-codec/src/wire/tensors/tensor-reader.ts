@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-
+import { tooManyDimensions } from "../../errors/limits.ts";
 import type { PackedTensor, UnsetTensor } from "../../tensors/tensor.ts";
 import { typeOfField } from "../encodings/table.ts";
 import { concatenate, type Ranges } from "../primitives/ranges.ts";
@@ -31,6 +31,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
     const number = tag >>> 3;
     if ((tag & 7) === lengthDelimitedType && typeOfField[number] !== undefined) {
       const partStop = reader.delimited();
+      reader.spend(1);
       if (number === field) {
         parts ??= [start, stop];
         parts.push(reader.pos, partStop);
@@ -45,11 +46,11 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
       const shapeStop = reader.delimited();
       reader.end = shapeStop;
       while (reader.pos < shapeStop) {
-        shape.push(reader.int32());
+        readDimension(reader, shape, options);
       }
       reader.end = end;
     } else if (tag === ((shapeField << 3) | varintType)) {
-      shape.push(reader.int32());
+      readDimension(reader, shape, options);
     } else {
       reader.skip(tag);
     }
@@ -73,6 +74,14 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   const data = readArray(reader, type, options);
   reader.pos = reader.end = end;
   return { dtype: type.dtype, shape, data } as PackedTensor;
+}
+
+function readDimension(reader: Reader, shape: number[], { maxDimensions }: ReadOptions): void {
+  if (shape.length === maxDimensions) {
+    throw tooManyDimensions(maxDimensions);
+  }
+  reader.spend(1);
+  shape.push(reader.int32());
 }
 
 /** Reads a Tensor split into several parts, which protobuf merges. */

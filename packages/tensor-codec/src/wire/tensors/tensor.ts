@@ -25,9 +25,10 @@ export function encodeTensor(packed: PackedTensor): Uint8Array {
  * @throws TensorError `malformed` with the offset, `limit`, or `dtype` without a payload.
  */
 export function decodeTensor(bytes: Uint8Array, options: CodecOptions = {}): PackedTensor {
-  const reader = new Reader();
+  const readOptions = readOptionsOf(options);
+  const reader = new Reader(readOptions);
   reader.open(bytes, 0, bytes.length);
-  const tensor = readTensor(reader, readOptionsOf(options));
+  const tensor = readTensor(reader, readOptions);
   if (tensor.dtype === "unset") {
     throw new TensorError({
       reason: "dtype",
