@@ -3,6 +3,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { CloseOptions, Listener, ServerStream } from "@dm-env-rpc/transport";
 import {
   type BufferedBytes,
+  type ConnectionBytes,
   type Link,
   rawCodecs,
   WebSocketStream,
@@ -31,7 +32,7 @@ export class Place {
   readonly grant: ProgramGrant;
   readonly #options: PlaceOptions;
   /** Bytes that all its streams hold. */
-  readonly #held = { bytes: 0 };
+  readonly #held: ConnectionBytes;
   #listener: Listener | undefined;
   #address = "";
   /** The program that the place belongs to, across its connections. */
@@ -44,6 +45,7 @@ export class Place {
     this.#options = options;
     this.name = options.name;
     this.grant = options.grant;
+    this.#held = { network: `program ${options.name}`, bytes: 0 };
   }
 
   /** Address at which agents reach the program. */

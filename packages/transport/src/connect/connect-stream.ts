@@ -15,6 +15,7 @@ import {
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { fromConnectError } from "../internal/connect-errors.ts";
+import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
@@ -55,6 +56,7 @@ export interface ConnectCallOptions {
    * @returns A function to call when the stream has closed.
    */
   readonly count: () => () => void;
+  readonly buffered: BufferedBytes;
 }
 
 /** The handler of Process for Connect's router. */
@@ -77,9 +79,12 @@ export function createProcessHandler({
   maxRequestBytes,
   requestLimit,
   count,
+  buffered,
 }: ConnectCallOptions): ProcessHandler {
   return (requests, context) => {
     const { signal } = context;
+    const peer = peerOfCall(context.values);
+    const uncount = count();
     const stream = new IterableStream<
       ProcessRequest,
       ProcessResponse,
@@ -94,8 +99,19 @@ export function createProcessHandler({
       },
       errorOf: (error) => fromConnectError(error, "connection"),
       tooLargeOf: (error) => tooLargeForConnect(error, "server", maxRequestBytes, requestLimit),
-      onDone: count(), // The peer learns of the end from the outgoing iterable, which ends or throws.
+      onDone: () => {
+        uncount();
+        account.close();
+      },
+      // The peer learns of the end from the outgoing iterable, which ends or throws.
       endsCall: true,
+    });
+    const account = buffered.open(connectionBytes(peer.address), {
+      isWaitingForPeer: false,
+      get unreportedBytes() {
+        return stream.waitingBytes;
+      },
+      fail: (error) => stream.finish(error),
     });
     // Also fires after an end in good order, when the stream is already done.
     const onAbort = (): void => stream.finish(abortOf(signal));
@@ -104,7 +120,7 @@ export function createProcessHandler({
     } else {
       signal.addEventListener("abort", onAbort, { once: true });
     }
-    onStream(Object.assign(stream, { peer: peerOfCall(context.values) }));
+    onStream(Object.assign(stream, { peer }));
     return stream.outgoing();
   };
 }

@@ -78,6 +78,11 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     this.#incoming = open(this.outgoing())[Symbol.asyncIterator]();
   }
 
+  /** Bytes of the messages that wait for Connect to read them. */
+  get waitingBytes(): number {
+    return this.#outboxBytes;
+  }
+
   /** Sent messages, for Connect to read. */
   outgoing(): AsyncIterable<Out> {
     return {

@@ -116,13 +116,26 @@ export abstract class Http2MessageStream<
       get isWaitingForPeer() {
         return !stream.#isBlocked() && stream.#deframer.isInsideMessage;
       },
-      fail: (error) => this.fail(error),
+      get unreportedBytes() {
+        const { readableLength, writableLength } = stream.http2;
+        return readableLength + writableLength + stream.#outbox.bytes;
+      },
+      fail: (error) => {
+        if (this.done) {
+          this.http2.destroy(); // A peer that does not read cannot be told.
+        } else {
+          this.fail(error);
+        }
+      },
     });
     this.http2.on("error", (error: Error) => {
       this.lastError = error;
     });
     this.http2.on("aborted", () => this.onAborted());
-    this.http2.on("close", () => this.onClosed());
+    this.http2.on("close", () => {
+      this.#account?.close();
+      this.onClosed();
+    });
     this.http2.on("drain", () => this.#onDrain());
   }
 

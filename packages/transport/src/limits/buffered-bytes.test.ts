@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
-import { expect, test } from "vitest";
-import { stepRequest } from "../testing/messages.ts";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { Health } from "@dm-env-rpc/protocol/health";
+import { describe, expect, test } from "vitest";
+import { stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { record } from "../testing/recorder.ts";
 import { type Serving, serving } from "../testing/serving.ts";
+import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
 
 const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
 
@@ -120,4 +124,130 @@ test("a stream that waits for its receiver is not stalled", async () => {
   for (const call of calls) {
     await call[Symbol.asyncDispose]();
   }
+});
+
+/** Adds a health service with a long list. */
+function withLongList(router: ConnectRouter): void {
+  const names = Array.from({ length: 10_000 }, (_, i) => `service ${i}`);
+  router.service(Health, {
+    list: () => ({ statuses: Object.fromEntries(names.map((name) => [name, { status: 1 }])) }),
+  });
+}
+
+const listPath = { ":path": "/grpc.health.v1.Health/List" };
+
+test("bytes that node:http2 reads ahead for a paused stream count", async () => {
+  await using server = await serving({ maxBufferedBytes: 2_000_000 });
+  const message = frame(bytesOf(stepRequest(1000)));
+  const calls = callEach(server, [Buffer.concat(Array<Buffer>(3000).fill(message))]);
+  const [filled] = await taking(server, 1, true);
+  calls.push(...callEach(server, [message]));
+  const [neighbour] = await taking(server, 1, true);
+  await filled?.seen("close");
+  expect(filled?.error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  expect(String(filled?.error)).toContain("limit: maxBufferedBytes)");
+  expect(neighbour?.error).toBe(undefined);
+  for (const call of calls) {
+    await call[Symbol.asyncDispose]();
+  }
+});
+
+test("an answer that a peer does not read counts, and ends its stream alone", async () => {
+  await using server = await serving({ maxBufferedBytes: 1_000_000 });
+  await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
+  const toDeaf = await server.next();
+  await using hearing = rawCall(server.address);
+  const toHearing = await server.next();
+  const [unread, read] = [record(toDeaf), record(toHearing)];
+  toDeaf.send(stepResponse(2_000_000));
+  toHearing.send(stepResponse(1000));
+  expect(await unread.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  await deaf.trailers;
+  expect(deaf.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  hearing.http2.end();
+  await read.seen("end");
+  expect(read.events).not.toContain("close");
+});
+
+test("a stream that has ended and is not read counts as well", async () => {
+  await using server = await serving({ maxBufferedBytes: 1_000_000 });
+  await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
+  const stream = await server.next();
+  record(stream);
+  stream.send(stepResponse(2_000_000));
+  stream.end();
+  await deaf.trailers;
+  expect(deaf.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+});
+
+test("an answer of another service that a peer does not read counts", async () => {
+  await using server = await serving({ maxBufferedBytes: 100_000, routes: withLongList });
+  await using deaf = rawCall(server.address, listPath, { windowBytes: 0 });
+  await using _neighbour = rawCall(server.address);
+  const served = record(await server.next());
+  deaf.http2.end(frame(Buffer.alloc(0)));
+  await deaf.trailers;
+  expect(deaf.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  expect(served.events).toEqual([]);
+});
+
+test("an answer that a client by Connect does not read counts", async () => {
+  await using server = await serving({ maxBufferedBytes: 100_000 });
+  const headers = { "content-type": "application/connect+proto" };
+  await using _deaf = rawCall(server.address, headers, { windowBytes: 0 });
+  const stream = await server.next();
+  const served = record(stream);
+  for (let i = 0; i < 10; i++) {
+    stream.send(stepResponse(20_000));
+  }
+  expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+});
+
+describe("past the limit", () => {
+  const limits = {
+    maxBufferedBytes: 100,
+    maxBufferedBytesPerConnection: 1000,
+    stalledMessageMs: 0,
+  };
+
+  /** Opens accounts on a connection of an address, each of which reports when it fails. */
+  function accounts(buffered: BufferedBytes, address: string, count: number, failed: string[]) {
+    const connection = connectionBytes(address);
+    return Array.from({ length: count }, (_, i) => {
+      const account = buffered.open(connection, {
+        isWaitingForPeer: false,
+        unreportedBytes: 0,
+        fail: () => {
+          failed.push(`${address} ${i}`);
+          account.close();
+        },
+      });
+      return account;
+    });
+  }
+
+  test("many streams of one address are the offender, and not one large message", () => {
+    const buffered = new BufferedBytes(limits);
+    const failed: string[] = [];
+    const [large] = accounts(buffered, "192.0.2.1:1", 1, failed);
+    large?.hold(40);
+    for (let port = 1; port <= 4; port++) {
+      for (const account of accounts(buffered, `192.0.2.2:${port}`, 2, failed)) {
+        account.hold(6 + port);
+      }
+    }
+    expect(failed).toEqual(["192.0.2.2:4 0"]);
+    buffered.stop();
+  });
+
+  test("streams end one by one until the others are within the limit", () => {
+    const buffered = new BufferedBytes({ ...limits, maxBufferedBytesPerConnection: 50 });
+    const failed: string[] = [];
+    const [first, second, third] = accounts(buffered, "192.0.2.1:1", 3, failed);
+    first?.hold(20);
+    second?.hold(25);
+    third?.hold(30);
+    expect(failed).toEqual(["192.0.2.1:1 2"]);
+    buffered.stop();
+  });
 });

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { networkOf } from "../internal/network-of.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
 /** A stalled message is checked this many times before its stream is ended. */
 const stallChecks = 4;
+
+/** Time between two surveys while little is buffered, and while much is. */
+const calmMs = 100;
+const alertMs = 20;
+
+/** Much is this share of `maxBufferedBytes`. */
+const alertShare = 1 / 8;
+
+/** A survey of many streams takes one part in this many of the thread's time, or comes this late. */
+const surveyShare = 50;
+const latestMs = 250;
 
 /** Limits on the undelivered bytes that a listener buffers. */
 export type BufferLimits = Pick<
@@ -11,43 +23,66 @@ export type BufferLimits = Pick<
   "maxBufferedBytes" | "maxBufferedBytesPerConnection" | "stalledMessageMs"
 >;
 
-/** Undelivered bytes of the streams of one connection. */
+/** The undelivered bytes of the streams of one connection. */
 export interface ConnectionBytes {
+  /** Network of the peer, as `networkOf` returns it. */
+  readonly network: string;
   bytes: number;
+}
+
+/** Creates the sum of a connection without streams. */
+export function connectionBytes(address: string): ConnectionBytes {
+  return { network: networkOf(address), bytes: 0 };
 }
 
 /** A stream, as its account uses it. */
 export interface ByteHolder {
   /** True while the stream waits for the rest of a message: only the peer can make it grow. */
   readonly isWaitingForPeer: boolean;
-  fail(error: Error): void;
+  /**
+   * Bytes that the stream holds besides those that it reports with `hold`: whatever the layers
+   * below it have read ahead, and what its peer has not read.
+   */
+  readonly unreportedBytes: number;
+  /** Ends the stream. If it still holds bytes later, a second call must free them without the peer. */
+  fail(error: DmEnvRpcError): void;
 }
 
 /** Account of the undelivered bytes of one stream. */
 export interface ByteAccount {
   /**
-   * Reports the stream's current bytes. Past a limit it ends the stream, or the one that holds the
-   * most.
+   * Reports the bytes that the stream holds itself. Past a limit it ends the stream, or the one
+   * that holds the most.
    */
   hold(bytes: number): void;
+  /** Closes the account: the stream holds nothing any more. */
+  close(): void;
 }
 
 interface Entry {
   readonly holder: ByteHolder;
+  readonly connection: ConnectionBytes;
   held: number;
+  /** `unreportedBytes` at the last survey. */
+  surveyed: number;
   /** Bytes held at the last check, and the number of checks in a row with the same bytes. */
   seen: number;
   stalled: number;
 }
 
 /**
- * Counts the undelivered bytes of a listener: messages that are incomplete, are being inflated, or
- * wait behind an unanswered request.
+ * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are
+ * being inflated, or wait behind an unanswered request, what is read ahead, and what peers do not
+ * read.
+ *
+ * Streams report what they hold themselves as it changes. The buffers of the layers below are
+ * surveyed by a timer, so that they cost nothing per message.
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
   readonly #entries = new Set<Entry>();
   readonly #timer: NodeJS.Timeout | undefined;
+  #survey: NodeJS.Timeout | undefined;
   #bytes = 0;
 
   constructor(limits: BufferLimits) {
@@ -61,64 +96,142 @@ export class BufferedBytes {
 
   /** Opens the account of a stream. */
   open(connection: ConnectionBytes, holder: ByteHolder): ByteAccount {
-    const entry: Entry = { holder, held: 0, seen: 0, stalled: 0 };
+    const entry: Entry = { holder, connection, held: 0, surveyed: 0, seen: 0, stalled: 0 };
+    this.#entries.add(entry);
+    this.#surveyLater(calmMs);
     return {
       hold: (bytes) => {
-        if (bytes === entry.held) {
+        if (bytes === entry.held || !this.#entries.has(entry)) {
           return;
         }
         const more = bytes - entry.held;
         entry.held = bytes;
-        connection.bytes += more;
-        this.#bytes += more;
-        if (bytes === 0) {
-          this.#entries.delete(entry);
-        } else {
-          this.#entries.add(entry);
-          if (more > 0) {
-            this.#check(entry, connection);
-          }
+        this.#add(entry, more);
+        if (more > 0) {
+          this.#check(entry);
+        }
+      },
+      close: () => {
+        if (this.#entries.delete(entry)) {
+          this.#add(entry, -bytesOf(entry));
+          entry.held = 0;
+          entry.surveyed = 0;
         }
       },
     };
   }
 
-  /** Stops checking for stalled messages. */
+  /** Stops checking streams. */
   stop(): void {
     clearInterval(this.#timer);
+    clearTimeout(this.#survey);
   }
 
-  #check(entry: Entry, connection: ConnectionBytes): void {
-    const { maxBufferedBytes, maxBufferedBytesPerConnection } = this.#limits;
-    // The bytes of a single stream have limits of their own: one message always fits.
-    const isShared = connection.bytes > entry.held;
-    if (isShared && connection.bytes > maxBufferedBytesPerConnection) {
-      const limit = `${maxBufferedBytesPerConnection} bytes (limit: maxBufferedBytesPerConnection)`;
-      entry.holder.fail(tooMuch(`the streams of this connection at most ${limit}`));
+  #add(entry: Entry, more: number): void {
+    entry.connection.bytes += more;
+    this.#bytes += more;
+  }
+
+  #surveyLater(ms: number): void {
+    this.#survey ??= setTimeout(() => {
+      this.#survey = undefined;
+      const since = performance.now();
+      this.#surveyAll();
+      if (this.#entries.size > 0) {
+        const isCalm = this.#bytes < alertShare * this.#limits.maxBufferedBytes;
+        const tookMs = performance.now() - since;
+        const dueMs = Math.max(isCalm ? calmMs : alertMs, surveyShare * tookMs);
+        this.#surveyLater(Math.min(dueMs, latestMs));
+      }
+    }, ms).unref();
+  }
+
+  #surveyAll(): void {
+    for (const entry of this.#entries) {
+      const { unreportedBytes } = entry.holder;
+      this.#add(entry, unreportedBytes - entry.surveyed);
+      entry.surveyed = unreportedBytes;
     }
-    if (this.#bytes > maxBufferedBytes) {
-      const limit = `${maxBufferedBytes} bytes (limit: maxBufferedBytes)`;
-      this.#largest()?.holder.fail(tooMuch(`the streams of this server at most ${limit}`));
+    const { maxBufferedBytesPerConnection } = this.#limits;
+    for (const entry of [...this.#entries]) {
+      if (entry.connection.bytes > maxBufferedBytesPerConnection) {
+        this.#checkConnection(entry.connection);
+      }
+    }
+    this.#checkAll();
+  }
+
+  #check(entry: Entry): void {
+    if (entry.connection.bytes > this.#limits.maxBufferedBytesPerConnection) {
+      this.#checkConnection(entry.connection);
+    }
+    this.#checkAll();
+  }
+
+  /** Ends streams of a connection, largest first, until the others are within its limit. */
+  #checkConnection(connection: ConnectionBytes): void {
+    const { maxBufferedBytesPerConnection } = this.#limits;
+    const limit = `${maxBufferedBytesPerConnection} bytes (limit: maxBufferedBytesPerConnection)`;
+    while (connection.bytes > maxBufferedBytesPerConnection) {
+      const largest = largestOf(this.#entries, (entry) => entry.connection === connection);
+      // The bytes of a single stream have limits of their own: one message always fits.
+      if (largest === undefined || bytesOf(largest) === connection.bytes) {
+        return;
+      }
+      this.#end(largest, tooMuch(`the streams of this connection at most ${limit}`));
+    }
+  }
+
+  #checkAll(): void {
+    const { maxBufferedBytes } = this.#limits;
+    const limit = `${maxBufferedBytes} bytes (limit: maxBufferedBytes)`;
+    while (this.#bytes > maxBufferedBytes) {
+      const worst = this.#worst();
+      if (worst === undefined) {
+        return;
+      }
+      this.#end(worst, tooMuch(`the streams of this server at most ${limit}`));
     }
   }
 
   /**
-   * Returns the account that holds the most, so that the stream that filled the memory is ended
-   * rather than the next one.
+   * Returns the account that holds the most, of the connection that holds the most, of the network
+   * that does: the peer that filled the memory loses a stream rather than the next one with a large message.
    */
-  #largest(): Entry | undefined {
-    let largest: Entry | undefined;
+  #worst(): Entry | undefined {
+    const networks = new Map<string, number>();
     for (const entry of this.#entries) {
-      if (largest === undefined || entry.held > largest.held) {
-        largest = entry;
-      }
+      const { network } = entry.connection;
+      networks.set(network, (networks.get(network) ?? 0) + bytesOf(entry));
     }
-    return largest;
+    const [network] = [...networks].reduce(
+      (most, next) => (next[1] > most[1] ? next : most),
+      ["", 0],
+    );
+    const ofNetwork = [...this.#entries].filter((entry) => entry.connection.network === network);
+    const connection = ofNetwork.reduce<ConnectionBytes | undefined>(
+      (most, next) =>
+        most === undefined || next.connection.bytes > most.bytes ? next.connection : most,
+      undefined,
+    );
+    return largestOf(ofNetwork, (entry) => entry.connection === connection);
+  }
+
+  /** Ends a stream, whose bytes count again at the next survey if it still holds them. */
+  #end(entry: Entry, error: DmEnvRpcError): void {
+    const surveyed = entry.surveyed;
+    entry.surveyed = 0;
+    this.#add(entry, -surveyed);
+    entry.holder.fail(error);
+    const held = entry.held;
+    entry.held = 0;
+    this.#add(entry, -held);
   }
 
   #endStalled(): void {
     for (const entry of [...this.#entries]) {
-      const isStalled = entry.holder.isWaitingForPeer && entry.seen === entry.held;
+      const isStalled =
+        entry.held > 0 && entry.holder.isWaitingForPeer && entry.seen === entry.held;
       entry.stalled = isStalled ? entry.stalled + 1 : 0;
       entry.seen = entry.held;
       if (entry.stalled >= stallChecks) {
@@ -133,9 +246,29 @@ export class BufferedBytes {
   }
 }
 
+function bytesOf(entry: Entry): number {
+  return entry.held + entry.surveyed;
+}
+
+/** Returns the account that holds the most of some; undefined if none holds any bytes. */
+function largestOf(
+  entries: Iterable<Entry>,
+  isMeant: (entry: Entry) => boolean,
+): Entry | undefined {
+  let largest: Entry | undefined;
+  let most = 0;
+  for (const entry of entries) {
+    if (isMeant(entry) && bytesOf(entry) > most) {
+      largest = entry;
+      most = bytesOf(entry);
+    }
+  }
+  return largest;
+}
+
 function tooMuch(most: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `too many undelivered bytes: expected of incomplete and waiting messages ${most}, received more; send less at once, or on more connections`,
+    `too many undelivered bytes: expected of messages that wait to be answered or read ${most}, received more; send less at once, and read the answers`,
   );
 }

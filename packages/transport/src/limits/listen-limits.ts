@@ -35,16 +35,17 @@ export class ListenLimitTable {
    */
   readonly maxConnectRequestBytes: Limit = { default: 1024 * 1024, unit: "bytes" };
   /**
-   * Undelivered bytes of all streams: messages that are incomplete, are being inflated, or wait
-   * behind a request. Past the limit the stream that holds the most ends with RESOURCE_EXHAUSTED.
-   * Default 1 GiB.
+   * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
+   * wait behind a request, or are not read by their peer. Past the limit a stream of the address
+   * that holds the most ends with RESOURCE_EXHAUSTED. Default 128 MiB.
    */
-  readonly maxBufferedBytes: Limit = { default: 1024 * 1024 * 1024, unit: "bytes" };
+  readonly maxBufferedBytes: Limit = { default: 128 * 1024 * 1024, unit: "bytes" };
   /**
-   * Undelivered bytes of the streams of one connection; one message of one stream always fits.
-   * Default 128 MiB.
+   * Undelivered bytes of the streams and calls of one connection; one message of one stream always
+   * fits.
+   * Default 64 MiB.
    */
-  readonly maxBufferedBytesPerConnection: Limit = { default: 128 * 1024 * 1024, unit: "bytes" };
+  readonly maxBufferedBytesPerConnection: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
    * Milliseconds after which a stream that sent part of a message and then nothing ends with
    * DEADLINE_EXCEEDED; 0 never. Default 60,000.

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type WebSocket, WebSocketServer } from "ws";
 import { toError } from "../internal/index.ts";
-import type { BufferedBytes } from "../limits/buffered-bytes.ts";
+import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import type { NetworkCounts } from "../limits/network-counts.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
@@ -99,7 +99,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
         encoder: codecs.response,
         maxMessageBytes,
         peerName: `the client at ${peer.address}`,
-        openAccount: (holder) => options.buffered.open({ bytes: 0 }, holder),
+        openAccount: (holder) => options.buffered.open(connectionBytes(peer.address), holder),
       });
       webSocket.once("close", options.count());
       options.onStream(Object.assign(stream, { peer }));

@@ -13,6 +13,7 @@ import { NetworkCounts } from "../limits/network-counts.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { acceptWebSockets } from "./accept-web-sockets.ts";
+import { bytesOfCall } from "./call-bytes.ts";
 import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
@@ -79,6 +80,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     maxRequestBytes,
     requestLimit,
     count: countStream,
+    buffered,
   });
   const webSockets = acceptWebSockets({
     codecs,
@@ -115,6 +117,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     idleConnectionMs,
     maxCalls: limits.maxStreams,
     idleCallMs: limits.idleStreamMs,
+    buffered,
     onCall: options.onCall,
     isAllowed,
     onUpgrade: (request, network, head) =>
@@ -137,6 +140,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     connection.streamOpened();
     http2.once("close", connection.streamClosed);
     if (!isGrpcProcess(headers)) {
+      const account = buffered.open(connection.buffered, bytesOfCall(http2, headers, rawHeaders));
+      http2.once("close", account.close);
       routes.handle(http2, headers, rawHeaders, connection);
       return;
     }

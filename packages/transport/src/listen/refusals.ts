@@ -55,7 +55,7 @@ export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  error: ConnectError,
+  error: DmEnvRpcError | ConnectError,
 ): void {
   refuse(http2, headers, error, 429);
 }

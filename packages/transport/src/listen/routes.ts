@@ -26,10 +26,12 @@ import {
 } from "@connectrpc/connect-node";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
+import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { answerInBytes, byteProtocolOf } from "./byte-streams.ts";
+import { bytesOfSocket } from "./call-bytes.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf, peerOfSocket } from "./process-call.ts";
@@ -52,6 +54,7 @@ export interface RoutesOptions {
   readonly maxCalls: number;
   /** Idle time after which a call whose request has not ended is reset; 0 never. */
   readonly idleCallMs: number;
+  readonly buffered: BufferedBytes;
   /**
    * Admits a call before its request is read, or throws the error to refuse it with. Not called for
    * Process.
@@ -178,6 +181,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   const idle = new Map<Socket, NodeJS.Timeout>();
   let draining = false;
   const requests = new WeakMap<Socket, number>();
+  const closeAccount = new WeakMap<Socket, () => void>();
   const awaitRequest = (socket: Socket): void => {
     if (draining || socket.destroyed) {
       socket.destroy();
@@ -238,6 +242,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("upgrade", (request, network, head) => {
     endWait(request.socket);
+    closeAccount.get(request.socket)?.(); // Its WebSocket has an account of its own.
     if (draining) {
       network.destroy();
     } else {
@@ -312,7 +317,15 @@ export function createRoutes(options: RoutesOptions): Routes {
       answer(handler, request, response, values).catch(options.onError);
     },
     handleHttp1(socket) {
-      socket.once("close", () => endWait(socket));
+      const account = options.buffered.open(
+        connectionBytes(peerOfSocket(socket).address),
+        bytesOfSocket(socket),
+      );
+      closeAccount.set(socket, account.close);
+      socket.once("close", () => {
+        endWait(socket);
+        account.close();
+      });
       awaitRequest(socket);
       http1.emit("connection", socket);
     },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { ConnectionBytes } from "../limits/buffered-bytes.ts";
+import { type ConnectionBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
@@ -92,7 +92,7 @@ export class ServerConnections {
       address,
       certificate,
       refused,
-      buffered: { bytes: 0 },
+      buffered: connectionBytes(address),
       streams: 0,
       idle: 0,
       pinged: false,

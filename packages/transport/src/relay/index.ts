@@ -3,7 +3,12 @@
  * Streams of programs that dial out to a relay, and the relay's side of them. Without `node:` imports: pages dial, too.
  */
 
-export { BufferedBytes, type ByteAccount, type ByteHolder } from "../limits/buffered-bytes.ts";
+export {
+  BufferedBytes,
+  type ByteAccount,
+  type ByteHolder,
+  type ConnectionBytes,
+} from "../limits/buffered-bytes.ts";
 export type { Socket } from "../websocket/websocket-stream.ts";
 export { WebSocketStream } from "../websocket/websocket-stream.ts";
 export { type DialRelayOptions, dialRelay, type RelayPlace } from "./dial-relay.ts";

@@ -134,7 +134,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       get isWaitingForPeer() {
         return stream.#reading && stream.#socket.partialBytes > 0;
       },
-      fail: (error) => this.abort(error),
+      get unreportedBytes() {
+        return stream.#socket.bufferedBytes;
+      },
+      fail: (error) => this.abort(error), // Cuts a peer that does not read within a second.
     });
     options.socket.start({
       onBinary: (source, start, end) => this.#onBinary(source, start, end),
@@ -142,7 +145,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
       onTooLarge: () => this.#onTooLarge("more"),
-      onClose: (code, reason) => this.#onClose(code, reason),
+      onClose: (code, reason) => {
+        this.#account?.close();
+        this.#onClose(code, reason);
+      },
     });
   }
 
