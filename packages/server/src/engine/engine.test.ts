@@ -325,6 +325,18 @@ describe("the engine", () => {
     expect(late()).toEqual([1, 3, 3]);
   });
 
+  it("behaviour 60: an agent that missed the deadline of the beginning is waited for, without a timer", () => {
+    const table = tableOf(2, { clock: lockstep({ deadlineMs: 50 }) });
+    const first = table.step(0);
+    table.time.advance(50);
+    expect([table.world.state.missedDeadlines, table.time.timers]).toEqual([1, 0]);
+    table.join();
+    table.world.leave(table.seat(2), () => {});
+    expect(first).toEqual([]);
+    table.step(1);
+    expect(statesOf(first)).toEqual(["step"]);
+  });
+
   it("behaviour 66: counts the ticks that it could not keep, until it is destroyed, which stops its clock", () => {
     const destroyed: string[] = [];
     const table: Table = tableOf(1, {
