@@ -287,6 +287,49 @@ describe("the engine", () => {
     expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
   });
 
+  it("behaviour 75: counts every change that a spectator can see", () => {
+    const grown = (table: Table, change: () => unknown): void => {
+      const before = table.world.counts.changes;
+      change();
+      expect(table.world.counts.changes).toBeGreaterThan(before);
+    };
+    const table = tableOf(0, { clock: lockstep({ deadlineMs: 50 }) });
+    for (let agent = 0; agent < 3; agent++) {
+      grown(table, () => table.join());
+    }
+    for (const index of [0, 1, 2, 0, 1]) {
+      grown(table, () => table.step(index));
+    }
+    grown(table, () => table.time.advance(50));
+    for (const index of [2, 1, 0]) {
+      grown(table, () => table.world.leave(table.seat(index), () => {}));
+    }
+    const late = tableOf(1, { clock: realtime({ ticksPerSecond: 10 }) });
+    late.step(0);
+    grown(late, () => late.time.advance(1000));
+    expect(late.world.counts).toMatchObject({ steps: 1, missedDeadlines: 0 });
+  });
+
+  it("behaviour 75: shows the author's world from its first sequence to its end", () => {
+    const table = tableOf(2);
+    const shown = (): string => {
+      let seen: unknown;
+      table.world.look(undefined, (world) => {
+        seen = world;
+      });
+      return `${seen === table.world.author} ${table.world.isRunning}`;
+    };
+    expect(shown()).toBe("false false");
+    table.step(0);
+    table.step(1);
+    expect(shown()).toBe("true true");
+    table.reset(0);
+    table.reset(1);
+    expect(shown()).toBe("true false");
+    table.world.destroyNow();
+    expect(shown()).toBe("false false");
+  });
+
   it("ticks as long as the clock asks for it", () => {
     let ticks = 0;
     const table = tableOf(1, {
