@@ -287,6 +287,16 @@ describe("the engine", () => {
     expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
   });
 
+  it("counts the rewards of ticks that an agent did not step in", () => {
+    const table = tableOf(2, { clock: realtime({ ticksPerSecond: 10 }) });
+    table.step(0);
+    table.step(1);
+    table.time.advance(100);
+    expect(table.world.state).toMatchObject({ ticks: 1, returns: 1, returnSum: 1 });
+    table.time.advance(100);
+    expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
+  });
+
   it("behaviour 75: counts every change that a spectator can see", () => {
     const grown = (table: Table, change: () => unknown): void => {
       const before = table.world.counts.changes;

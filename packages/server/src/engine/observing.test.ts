@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-import { t } from "@dm-env-rpc/tensor-codec";
+import { type PackValue, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
+import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
 import { describe, expect, it } from "vitest";
-import { connectPeer, joinedPeers, type Peer } from "../../testing/peer.ts";
+import { connectPeer, joinedPeers, type Peer, type StepResult } from "../../testing/peer.ts";
 import { freeRunning } from "../clocks/free-running.ts";
-import type { ObservationChecks } from "../definition/observation-checks.ts";
+import type { AgentId } from "../definition/agent.ts";
+import { type ObservationChecks, sampleEvery } from "../definition/observation-checks.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
+import { Observing } from "./observing.ts";
+import { RewardSum } from "./rewards.ts";
+import { SeatSpecs } from "./seat-specs.ts";
 
 /** A world whose observations `make` computes, step by step. */
 async function play(
   make: (step: number) => unknown,
   steps: number,
   checkObservations: ObservationChecks,
+  bounds: { readonly min?: number; readonly max?: number } = { min: 0, max: 9 },
 ): Promise<number> {
   let step = 0;
   const world = defineWorld({
     name: "careless",
     actions: {},
-    observations: { row: t.int32([2], { min: 0, max: 9 }), free: t.int32([2]) },
+    observations: { row: t.int32([2], bounds), free: t.int32([2]) },
     create: () => ({
       step() {
         step += 1;
@@ -46,15 +52,18 @@ describe("observations", () => {
     expect(await play(outside, 200, "always")).toBe(1);
   });
 
-  it("behaviour 17: are found to be outside their bounds sooner or later when sampled", async () => {
-    const found = await play(outside, 200, "sampled");
-    expect(found).toBeGreaterThan(1);
-    expect(found).toBeLessThan(100);
+  it("behaviour 17: one in 61 of those with bounds is checked when sampled", async () => {
+    expect(await play(outside, 200, "sampled")).toBe(sampleEvery);
   });
 
-  it("behaviour 17: are not held to their bounds when checks are off", async () => {
-    expect(await play(outside, 200, "off")).toBe(200);
-  });
+  it.each([{ min: 0, max: 9 }, { min: 0 }, { max: 9 }])(
+    "behaviour 17: are not held to bounds %j when checks are off",
+    async (bounds) => {
+      const beyond = (step: number) => Int32Array.of(step === 0 ? 0 : 10, step === 0 ? 9 : -1);
+      expect(await play(beyond, 200, "off", bounds)).toBe(200);
+      expect(await play(beyond, 200, "always", bounds)).toBe(1);
+    },
+  );
 
   it.each(["always", "sampled", "off"] as const)(
     "behaviour 36: of another dtype or length never go out, with checks %s",
@@ -169,5 +178,94 @@ describe("the memory of observations", () => {
     expect([...seen].sort((a, b) => Number(a) - Number(b))).toEqual(
       Array.from({ length: 100 }, (_, i) => i + 1),
     );
+  });
+});
+
+/** An agent of a free-running world with this reward, beside one that steps three times before it steps again. */
+async function lateReward(spec: TensorSpec, rewards: readonly PackValue[]): Promise<StepResult> {
+  let tick = 0;
+  const world = defineWorld({
+    name: "paying",
+    actions: {},
+    observations: { reward: spec },
+    clock: freeRunning(),
+    create: () => ({
+      step() {
+        tick += 1;
+      },
+      observe: { reward: () => rewards[tick - 1] ?? 0 } as never,
+    }),
+  });
+  await using server = createEnvironmentServer({ worlds: [world] });
+  const name = await connectPeer(server).createWorld();
+  const [one, two] = (await joinedPeers(server, name, 2)) as [Peer, Peer];
+  await Promise.all([one.step({}, []), two.step({}, [])]);
+  for (let i = 1; i < rewards.length; i++) {
+    await one.step({}, []);
+  }
+  return await two.step();
+}
+
+describe("behaviour 63: the rewards of ticks without a response", () => {
+  it("add up to one that is in bounds of its dtype", async () => {
+    const { observations } = await lateReward(t.int8(), [100, 27, -1]);
+    expect(observations["reward"]).toBe(126);
+  });
+
+  it.each<[string, TensorSpec, readonly PackValue[], RegExp]>([
+    ["do not fit their dtype", t.int8(), [100, 27, 1], /a sum that fits int8, received 128/],
+    ["are no numbers", t.string(), ["won", "lost", "won"], /a numeric dtype.*received string/],
+    [
+      "change their size",
+      t.float32([-1]),
+      [Float32Array.of(1), Float32Array.of(1, 2), Float32Array.of(1)],
+      /1 elements, as in the ticks before, received 2/,
+    ],
+  ])("are the world's failure where they %s", async (_what, spec, rewards, text) => {
+    const failure = await lateReward(spec, rewards).catch(String);
+    expect(failure).toMatch(/13: .*"observe\.reward" failed: /);
+    expect(failure).toMatch(text);
+  });
+});
+
+describe("the functions of observations", () => {
+  const specs = new SeatSpecs(
+    {},
+    { at: t.int32(), arm: { left: t.float64() }, reward: t.int32() },
+    9,
+  );
+  const named = (...names: string[]): SpecEntry[] =>
+    names.map((name) => specs.observations.byName.get(name) as SpecEntry);
+  const observe = {
+    at: (agent: number) => agent,
+    arm: { left: () => 0.5, label: "left", last: null },
+    reward: () => 3,
+    notes: "of the author",
+  };
+
+  it("may stand beside other values", () => {
+    const observing = new Observing(observe, "always");
+    expect(() => observing.check(specs)).not.toThrow();
+    const [left] = observing.observe(1 as AgentId, new RewardSum(), named("arm.left"));
+    expect(left?.tensor).toEqual({ dtype: "float64", shape: [], data: Float64Array.of(0.5) });
+  });
+
+  it("write numbers into memory that the next response of the same observations reuses", () => {
+    const observing = new Observing(observe, "always");
+    const [all, some] = [named("at", "reward"), named("at")];
+    const respond = (agent: number, list: SpecEntry[]) => {
+      const reward = new RewardSum();
+      reward.isDue = true;
+      return [...observing.observe(agent as AgentId, reward, list)];
+    };
+    const first = respond(1, all);
+    expect(first.map(({ tensor }) => tensor.data)).toEqual([Int32Array.of(1), Int32Array.of(3)]);
+    const other = respond(2, some);
+    const again = respond(4, all);
+    expect(again[0]?.tensor.data).toEqual(Int32Array.of(4));
+    expect(other[0]?.tensor.data).toEqual(Int32Array.of(2));
+    for (const index of [0, 1]) {
+      expect(again[index]).toBe(first[index]);
+    }
   });
 });

@@ -24,6 +24,8 @@ interface HowMade {
   readonly observe: Observe;
   /** Reused for a number without bounds. */
   readonly scalar: ScalarTensor | undefined;
+  /** The entry's spec without its bounds. */
+  readonly unbounded: TensorSpec;
 }
 
 /** Function, spec and response of one requested observation. */
@@ -37,7 +39,6 @@ interface Recipe extends HowMade {
 export class Observing {
   readonly #observers = new Map<string, Observe>();
   readonly #checks: ObservationChecks;
-  readonly #unbounded = new WeakMap<TensorSpec, TensorSpec>();
   /** By the list of requested observations, which is the same object while an agent requests the same. */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
   #lastRequested: readonly SpecEntry[] = [];
@@ -94,14 +95,17 @@ export class Observing {
     return recipes;
   }
 
+  #howMade(entry: SpecEntry, scalar?: ScalarTensor): HowMade {
+    const { dtype, shape } = entry.spec;
+    return { entry, observe: this.#observer(entry.name), scalar, unbounded: { dtype, shape } };
+  }
+
   #recipe(entry: SpecEntry): Recipe {
     const { uid, name, spec } = entry;
     const scalar = ScalarTensor.for(spec);
     return {
-      entry,
-      observe: this.#observer(name),
+      ...this.#howMade(entry, scalar),
       isReward: name === "reward",
-      scalar,
       scalarAnswer: scalar && { uid, tensor: scalar.tensor },
     };
   }
@@ -135,18 +139,19 @@ export class Observing {
   }
 
   /** @throws WorldFault if the author's function throws, or its result does not fit the spec. */
-  #one(agent: AgentId, { entry, observe, scalar }: HowMade): PackedTensor {
+  #one(agent: AgentId, how: HowMade): PackedTensor {
+    const { name } = how.entry;
     let value: unknown;
     try {
-      value = observe(agent);
-      return scalar?.pack(value) ?? packFor(value, this.#checked(entry.spec), entry.name);
+      value = how.observe(agent);
+      return how.scalar?.pack(value) ?? packFor(value, this.#checked(how), name);
     } catch (error) {
-      throw new WorldFault(`observe.${entry.name}`, promised(value) ?? error);
+      throw new WorldFault(`observe.${name}`, promised(value) ?? error);
     }
   }
 
   /** Returns the spec for the next check of an observation: with its bounds or without. */
-  #checked(spec: TensorSpec): TensorSpec {
+  #checked({ entry: { spec }, unbounded }: HowMade): TensorSpec {
     if (this.#checks === "always" || (spec.min === undefined && spec.max === undefined)) {
       return spec;
     }
@@ -154,18 +159,12 @@ export class Observing {
     if (this.#checks === "sampled" && this.#observed % sampleEvery === 1) {
       return spec;
     }
-    let unbounded = this.#unbounded.get(spec);
-    if (unbounded === undefined) {
-      unbounded = { dtype: spec.dtype, shape: spec.shape };
-      this.#unbounded.set(spec, unbounded);
-    }
     return unbounded;
   }
 
   #reward(agent: AgentId, reward: RewardSum, recipe: Recipe): PackedTensor {
     const { entry } = recipe;
     if (reward.isDue && reward.isEmpty) {
-      reward.isDue = false;
       const only = this.#one(agent, recipe);
       reward.count(only);
       return only;
@@ -186,26 +185,20 @@ export class Observing {
    * @throws WorldFault as `observe` does.
    */
   read(agent: AgentId, entry: SpecEntry): PackedTensor {
-    return this.#one(agent, { entry, observe: this.#observer(entry.name), scalar: undefined });
+    return this.#one(agent, this.#howMade(entry));
   }
 
   /** Adds the reward of the last tick to the sum, if it is due and the agent has rewards. */
   addReward(agent: AgentId, reward: RewardSum, { observations }: SeatSpecs): void {
-    if (!reward.isDue) {
-      return;
-    }
     const entry = observations.byName.get("reward");
-    if (entry === undefined) {
-      reward.isDue = false;
-    } else {
+    if (reward.isDue && entry !== undefined) {
       this.#add(agent, reward, entry);
     }
   }
 
   #add(agent: AgentId, reward: RewardSum, entry: SpecEntry): void {
     reward.isDue = false;
-    const observe = this.#observer(entry.name);
-    const tensor = this.#one(agent, { entry, observe, scalar: undefined });
+    const tensor = this.#one(agent, this.#howMade(entry));
     reward.count(tensor);
     try {
       reward.add(unpack(tensor));

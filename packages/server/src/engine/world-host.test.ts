@@ -46,6 +46,25 @@ describe("a world", () => {
     expect(time.timers).toBe(0);
   });
 
+  it.each(["force", "drain"] as const)(
+    "behaviour 30: ends for every agent that has a world of its own, with the policy %s",
+    async (onDestroy) => {
+      const policies = { onDestroy, perAgent: true, drainDeadlineMs: 1000 };
+      const { one, two, host, server, time, world } = await running(2, policies);
+      const destroyed = host.destroyWorld(world);
+      if (onDestroy === "drain") {
+        expect(await isBlocked(destroyed)).toBe(true);
+        expect((await one.step()).state).toBe("RUNNING");
+        time.advance(1000);
+      }
+      await destroyed;
+      for (const peer of [one, two]) {
+        await expect(peer.step()).rejects.toThrow(/^5: .*was destroyed/);
+      }
+      expect([server.worldNames(), time.timers]).toEqual([[], 0]);
+    },
+  );
+
   it("behaviour 29: may be left while it ends", async () => {
     const stuck = defineWorld({
       name: "stuck",
