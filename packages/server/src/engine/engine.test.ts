@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
+import { optional } from "../definition/settings.ts";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { defaultLimits } from "../host/limits.ts";
+import type { Joined } from "./hosted-world.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Ended, Seat, WorldState } from "./state.ts";
 import { WorldHost } from "./world-host.ts";
@@ -49,16 +52,18 @@ class Table {
     return (answer) => void answers.push(answer);
   }
 
-  join(): void {
+  /** @param key The agent may come back with it. */
+  join(key?: string): void {
     const answer = this.request();
     const agent = this.seats.length + 1;
     const onLeft = (): void => void this.left.set(agent, (this.left.get(agent) ?? 0) + 1);
-    this.world.join(new Map(), onLeft, (result) => {
+    const joined = (result: Joined | DmEnvRpcError): void => {
       if (!isDmEnvRpcError(result)) {
         this.seats.push(result.seat);
       }
       answer(result);
-    });
+    };
+    this.world.join(new Map(), onLeft, joined, key);
   }
 
   seat(index: number): Readonly<Seat> {
@@ -73,6 +78,15 @@ class Table {
   step(index: number, request = empty): unknown[] {
     this.world.step(this.seat(index), request, this.request());
     return this.answers.at(-1) ?? [];
+  }
+
+  /** Drops an agent's stream; returns true if its seat is held. */
+  drop(index: number): boolean {
+    let isHeld = false;
+    this.world.drop(this.seat(index), () => {
+      isHeld = true;
+    });
+    return isHeld;
   }
 
   reset(index: number): unknown[] {
@@ -493,4 +507,187 @@ describe("the engine", () => {
     expect(table.events.filter(({ kind }) => kind === "deadline-missed")).toHaveLength(1);
     expect(table.events.filter(({ kind }) => kind === "gone")).toHaveLength(1);
   });
+});
+
+describe("behaviour 77: an agent with a key, whose stream is lost", () => {
+  const shutDown = new DmEnvRpcError("UNAVAILABLE", "the server is shutting down");
+  const holdMs = 1000;
+
+  /** Agents with keys; the last one has none. */
+  function keyed(agents: number, definition: Partial<UntypedWorldDefinition>): Table {
+    const table = tableOf(0, definition);
+    for (let agent = 1; agent < agents; agent++) {
+      table.join(`key ${agent}`);
+    }
+    table.join();
+    return table;
+  }
+
+  it("has its request answered once, whatever it waited for", () => {
+    for (const policy of ["block", "continue", "terminate"] as const) {
+      const table = keyed(2, { onDrop: { holdMs, policy } });
+      const first = table.step(0);
+      expect(table.drop(0)).toBe(true);
+      expect(statesOf(first)).toEqual([1]);
+      table.world.drain(shutDown, () => {});
+      expect(first).toHaveLength(1);
+      expect([table.left.get(1), table.world.agentCount]).toEqual([1, 1]);
+    }
+  });
+
+  it("leaves at once if the server is closing", () => {
+    const table = keyed(2, { onDrop: { holdMs, policy: "block" } });
+    table.world.drain(shutDown, () => {});
+    expect(table.drop(0)).toBe(false);
+    expect([table.left.get(1), table.time.timers]).toEqual([1, 0]);
+  });
+
+  it("has a seat until it leaves it", () => {
+    const table = keyed(2, { onDrop: { holdMs } });
+    const seats = (): boolean[] => ["key 1", "key 2"].map((key) => table.world.hasSeat(key));
+    expect(seats()).toEqual([true, false]);
+    table.drop(0);
+    expect(seats()).toEqual([true, false]);
+    table.time.advance(holdMs);
+    expect(seats()).toEqual([false, false]);
+    expect(table.left.get(1)).toBe(1);
+  });
+
+  it("is told on its old connection when it takes its seat with another", () => {
+    const table = keyed(2, { onDrop: { holdMs } });
+    table.join("key 1");
+    expect(table.left).toEqual(new Map([[1, 1]]));
+    expect(statesOf(table.step(0))).toEqual([10]);
+  });
+
+  it("is in no sequence of a world without the hook exit meanwhile, which plays on", () => {
+    const table = keyed(2, { onDrop: { holdMs } });
+    table.step(0);
+    table.step(1);
+    table.drop(0);
+    expect(statesOf(table.step(1))).toEqual(["step"]);
+    expect(table.world.state.gone).toBeUndefined();
+  });
+
+  it("leaves the ends of others as they were when it is taken out", () => {
+    let view = 1;
+    const shrinking = defineWorld({
+      name: "shrinking",
+      actions: {},
+      observations: { view: t.int32() },
+      clock: freeRunning(),
+      onDrop: { holdMs },
+      create: () => ({
+        step() {},
+        exit() {
+          view = 0;
+        },
+        status: (agent) => (agent === 2 ? "terminated" : "running"),
+        observe: { view: () => view },
+      }),
+    }) as unknown as UntypedWorldDefinition;
+    const table = keyed(3, shrinking);
+    for (const index of [0, 1, 2, 0]) {
+      table.step(index);
+    }
+    table.drop(0);
+    const [ended] = table.step(1, { actions: [], requestedObservations: [1] }) as ProcessResponse[];
+    const seen = ended?.case === "step" ? ended.value.observations : [];
+    expect(seen.map(({ tensor }) => tensor.data)).toEqual([Int32Array.of(1)]);
+  });
+
+  it("fails the world whose exit fails, and the error names it", () => {
+    const table = keyed(2, {
+      onDrop: { holdMs },
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        exit() {
+          throw new Error("no way out");
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.step(1);
+    table.drop(0);
+    expect(table.world.state.gone?.message).toMatch(/"exit" failed: no way out/);
+  });
+
+  it("holds up no reset of the world", () => {
+    const table = keyed(2, { onDrop: { holdMs } });
+    table.step(0);
+    table.step(1);
+    const reset = table.request();
+    table.world.resetWorld([], new Map(), reset);
+    table.step(1);
+    expect(table.answers.at(-2)).toEqual([]);
+    table.drop(0);
+    expect(table.answers.at(-2)).toEqual([undefined]);
+  });
+
+  it("is waited for until the deadline of first steps when it is back", () => {
+    const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" });
+    const table = keyed(2, { clock, onDrop: { holdMs, policy: "block" } });
+    table.drop(0);
+    const first = table.step(1);
+    table.time.advance(100);
+    expect(first).toEqual([]);
+    table.join("key 1");
+    table.time.advance(49);
+    expect(first).toEqual([]);
+    table.time.advance(1);
+    expect(statesOf(first)).toEqual(["step"]);
+  });
+
+  it("has the specs of the reset that it waited for", () => {
+    const table = keyed(2, {
+      onReset: "wait",
+      onDrop: { holdMs, policy: "block" },
+      joinSettings: { size: optional(t.int32()) },
+      resetSettings: { size: t.int32() },
+      observations: ({ join }: { readonly join: { readonly size?: number } }) => ({
+        view: t.int32([join.size ?? 1]),
+      }),
+      create: () => ({ step() {}, observe: { view: () => new Int32Array(3) } }),
+    } as never);
+    table.step(0);
+    table.step(1);
+    const reset = table.request();
+    table.world.reset(table.seat(0), new Map([["size", pack(3, { dtype: "int32" })]]), reset);
+    table.drop(0);
+    expect(statesOf(table.answers.at(-1) ?? [])).toEqual([1]);
+    table.join("key 1");
+    expect(table.seat(2).specs.observations.entries.map(({ spec }) => spec.shape)).toEqual([[3]]);
+  });
+});
+
+describe("the events of a world", () => {
+  const kindsOf = ({ events }: Table): string[] =>
+    events.map((event) => (event.kind === "gone" ? `gone: ${event.end}` : event.kind));
+
+  it("report that it is empty once the last agent has left", () => {
+    const table = tableOf(2);
+    table.world.leave(table.seat(0), () => {});
+    expect(kindsOf(table)).not.toContain("emptied");
+    table.world.leave(table.seat(1), () => {});
+    expect(kindsOf(table).slice(-2)).toEqual(["agent-left", "emptied"]);
+  });
+
+  it("report that its create refused the settings", () => {
+    const table = tableOf(0, {
+      create: () => {
+        throw new DmEnvRpcError("INVALID_ARGUMENT", "no such map");
+      },
+    } as never);
+    expect(kindsOf(table)).toEqual(["gone: refused"]);
+    expect(table.answers[0]).toMatchObject([{ code: "INVALID_ARGUMENT", message: "no such map" }]);
+  });
+});
+
+it("behaviour 67: an agent that left while it waited is told so by its later requests, too", () => {
+  const table = tableOf(2);
+  const first = table.step(0);
+  table.world.leaveIfWaiting(table.seat(0));
+  expect(statesOf(first)).toEqual([1]);
+  expect(statesOf(table.step(0))).toEqual([1]);
 });

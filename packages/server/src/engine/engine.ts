@@ -243,16 +243,16 @@ export class Engine {
    */
   drop(seat: Seat, onHeld: () => void): void {
     const { onDrop } = this.#definition;
-    const { closing, gone } = this.#state;
-    const isOut = seat.state.kind === "gone" || gone !== undefined || closing !== undefined;
+    const isOut = seat.state.kind === "gone" || this.#state.closing !== undefined;
     if (onDrop === undefined || seat.key === undefined || isOut) {
       this.leave(seat, () => {});
       return;
     }
-    const { holdMs, policy = "continue" } = onDrop;
+    const { holdMs, policy } = onDrop;
     this.#withdraw(seat, lostStream());
     const blocks = policy === "block";
-    seat.held = { cancelDeadline: this.#outside.after(holdMs, () => this.#giveUp(seat)), blocks };
+    const cancelDeadline = this.#outside.after(holdMs, () => this.leave(seat, () => {}));
+    seat.held = { cancelDeadline, blocks };
     onHeld();
     if (blocks) {
       this.#state.blockingSeats += 1;
@@ -303,13 +303,6 @@ export class Engine {
       this.#outside.sync("exit", () => world.exit?.(seat.agent));
     }
     this.#become(seat, excusedIdle);
-  }
-
-  /** The agent did not come back in time. */
-  #giveUp(seat: Seat): void {
-    if (seat.held !== undefined) {
-      this.leave(seat, () => {});
-    }
   }
 
   #release(seat: Seat): void {
@@ -1109,10 +1102,8 @@ export class Engine {
       reset.settings = { ...reset.settings, ...values };
       reset.callers.push(finish);
       this.#finishResetIfTold();
-      // First steps wait for the reset now, and agents without one are not late.
-      if (this.#state.reset !== undefined) {
-        this.#openIfReady();
-      }
+      // First steps wait for a reset that is not over, and agents without one are not late.
+      this.#openIfReady();
     });
   }
 
