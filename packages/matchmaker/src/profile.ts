@@ -19,13 +19,13 @@ import type { MatchData, ProfileRecord } from "./model.ts";
 /** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
 
-/** Conditions for resets and destroys of worlds; an undefined one never applies. */
+/** Conditions for resets and destroys of worlds; an infinite one never applies. */
 export interface WorldPolicy {
-  readonly resetAfterSequences: number | undefined;
-  readonly resetEveryMs: number | undefined;
+  readonly resetAfterSequences: number;
+  readonly resetEveryMs: number;
   readonly keepWhenEmpty: boolean;
-  readonly destroyWhenIdleMs: number | undefined;
-  readonly destroyAfterSequences: number | undefined;
+  readonly destroyWhenIdleMs: number;
+  readonly destroyAfterSequences: number;
   readonly destroy: DestroyPolicy;
   readonly drainMs: number;
 }
@@ -61,6 +61,8 @@ export interface Profile {
   readonly data: MatchData;
 }
 
+/** Value of a condition that never applies. */
+const never = Number.POSITIVE_INFINITY;
 const defaultDrainMs = 30_000;
 const defaultSeatMs = 30_000;
 
@@ -86,11 +88,11 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     latencyLimit: message.latencyLimit && latencyLimitOf(message.latencyLimit),
     settings: message.worldSettings,
     policy: {
-      resetAfterSequences: positive(policy?.resetAfterSequences),
-      resetEveryMs: milliseconds(policy?.resetEvery),
+      resetAfterSequences: policy?.resetAfterSequences || never,
+      resetEveryMs: milliseconds(policy?.resetEvery) ?? never,
       keepWhenEmpty: policy?.keepWhenEmpty ?? false,
-      destroyWhenIdleMs: milliseconds(policy?.destroyWhenIdleFor),
-      destroyAfterSequences: positive(policy?.destroyAfterSequences),
+      destroyWhenIdleMs: milliseconds(policy?.destroyWhenIdleFor) ?? never,
+      destroyAfterSequences: policy?.destroyAfterSequences || never,
       destroy: destroyPolicies.get(policy?.destroyMode) ?? "drain",
       drainMs: milliseconds(policy?.drainTimeout) ?? defaultDrainMs,
     },
@@ -113,11 +115,11 @@ const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new
 
 /** Policy of worlds whose profile was deleted: they end when their agents have left. */
 export const orphanPolicy: WorldPolicy = {
-  resetAfterSequences: undefined,
-  resetEveryMs: undefined,
+  resetAfterSequences: never,
+  resetEveryMs: never,
   keepWhenEmpty: false,
   destroyWhenIdleMs: 60_000,
-  destroyAfterSequences: undefined,
+  destroyAfterSequences: never,
   destroy: "drain",
   drainMs: defaultDrainMs,
 };
@@ -130,8 +132,4 @@ export function profileRecord(message: MatchProfile): ProfileRecord {
 /** The message of a record. */
 export function profileMessage(record: ProfileRecord): MatchProfile {
   return fromBinary(MatchProfileSchema, base64Decode(record.message));
-}
-
-function positive(count: number | undefined): number | undefined {
-  return count === undefined || count === 0 ? undefined : count;
 }

@@ -16,14 +16,16 @@ import {
   RegistryService,
   type Ticket,
   TicketState,
+  WorldPolicySchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import type { MatchmakerEvent } from "../src/events.ts";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "../src/matchmaker.ts";
+import type { MatchmakerSettings } from "../src/settings.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";
-import { SimulatedServer, SimulatedServers } from "./simulated-servers.ts";
+import { SimulatedServer, SimulatedServers, type SimulatedWorld } from "./simulated-servers.ts";
 import { startMs } from "./start-ms.ts";
 import type { Place } from "./stores.ts";
 
@@ -81,6 +83,7 @@ export class House implements AsyncDisposable {
     options: MatchmakerOptions & {
       readonly time?: ManualTime | undefined;
       readonly servers?: SimulatedServers | undefined;
+      readonly run?: boolean | undefined;
     } = {},
   ): Promise<House> {
     const time = options.time ?? manualTime(startMs);
@@ -229,6 +232,61 @@ export async function houseAt(
   const store = options.store ?? (await place.open());
   const settings = { leaderLeaseMs: 60_000 };
   return await House.open({ time: place.time, settings, ...options, store });
+}
+
+/** A match of two in a world of server "a", under a policy. */
+export interface PlayedMatch extends AsyncDisposable {
+  readonly house: House;
+  readonly server: SimulatedServer;
+  readonly world: SimulatedWorld;
+  readonly ids: readonly string[];
+}
+
+/**
+ * Opens a match of two.
+ *
+ * @param options.joined Number of agents that have joined. Default 2.
+ */
+export async function playedMatch(
+  policy: MessageInitShape<typeof WorldPolicySchema> = {},
+  {
+    joined = 2,
+    open = (options: Parameters<typeof House.open>[0]) => House.open(options),
+    ...settings
+  }: Partial<MatchmakerSettings> & {
+    readonly joined?: number;
+    open?(options: Parameters<typeof House.open>[0]): Promise<House>;
+  } = {},
+): Promise<PlayedMatch> {
+  const worldPolicy = create(WorldPolicySchema, policy);
+  const house = await open({ profiles: [profile({ worldPolicy })], settings });
+  const server = await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.settle();
+  for (const id of ids.slice(0, joined)) {
+    await house.join(id);
+  }
+  await house.pass(1_000);
+  const world = server.worlds.get("gridworld-1");
+  if (world === undefined) {
+    throw new Error("a world was expected");
+  }
+  return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+/** Events of one kind. */
+export function eventsOf<K extends MatchmakerEvent["kind"]>(
+  { events }: House,
+  kind: K,
+): Extract<MatchmakerEvent, { readonly kind: K }>[] {
+  return events.filter(
+    (event): event is Extract<MatchmakerEvent, { readonly kind: K }> => event.kind === kind,
+  );
+}
+
+/** Calls to servers of one kind. */
+export function callsOf({ servers }: House, what: string): string[] {
+  return servers.calls.filter((call) => call.startsWith(`${what} `));
 }
 
 /** Returns the report of a server. */

@@ -172,11 +172,7 @@ export class Director {
         !this.#tasks.isCooling(serverId) &&
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
-    await this.#step("matches", async () => {
-      if (await makeMatches(this.#context, placement, this.#runs)) {
-        this.wake();
-      }
-    });
+    await this.#step("matches", () => makeMatches(this.#context, placement, this.#runs));
     await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
     startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);

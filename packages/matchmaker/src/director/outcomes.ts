@@ -95,6 +95,21 @@ export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   return found;
 }
 
+/** Returns the tickets that are now in the match of a world. */
+export function ticketsIn(replica: Replica, { matchId = "" }: World): Stored<Ticket>[] {
+  const match = replica.get("match", matchId);
+  return match === undefined ? [] : ticketsOf(replica, match.value);
+}
+
+/**
+ * Returns true if the agent of a ticket has been in its world. Without join tokens the matchmaker
+ * cannot tell which agents came: any join counts.
+ */
+export function hasPlayed(replica: Replica, { serverId, used }: World, { state }: Ticket): boolean {
+  const usesTokens = replica.get("server", serverId)?.value.joinTokens === true;
+  return state === "joined" || (used && !usesTokens);
+}
+
 /** Returns the policy of a world. */
 export function policyOf(matchIndex: MatchIndex, replica: Replica, world: World): WorldPolicy {
   return profileOfWorld(matchIndex, replica, world)?.policy ?? orphanPolicy;

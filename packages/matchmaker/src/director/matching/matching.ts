@@ -4,7 +4,7 @@ import { acceptsRegion, regionsFor } from "../../latency.ts";
 import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
-import { type Change, keyText, type Stored } from "../../store/store.ts";
+import type { Change, Stored } from "../../store/store.ts";
 import { type DirectorContext, leading, type Proposal } from "../context.ts";
 import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
 import type { MatchRuns } from "./match-runs.ts";
@@ -27,48 +27,38 @@ interface Plan {
 /**
  * Makes matches of the waiting tickets while there is room: proposes, evaluates, places, and claims
  * tickets and room in one commit. Tickets without a place keep waiting; none fails.
- *
- * @returns True if there may be more to match.
  */
 export async function makeMatches(
   context: DirectorContext,
   placement: Placement,
   runs: MatchRuns,
-): Promise<boolean> {
+): Promise<void> {
   const { matchIndex, settings, time } = context;
   const proposals: Proposal[] = [];
-  /** Spare worlds by profile: the next one to use is the last. */
-  const spares = new Map<string, Stored<World>[]>();
-  let isMore = false;
+  /** Spare worlds by profile. */
+  const spares = new Map<string, readonly Stored<World>[]>();
   for (const profile of matchIndex.profiles.values()) {
     const ready = sparesFor(context, profile);
-    spares.set(profile.name, ready.reverse());
+    spares.set(profile.name, ready);
     const room = placement.room(profile) + ready.length;
     const most = Math.min(room, settings.maxMatchesPerTick);
     const { latencyLimit } = profile;
     const { isCustom, run } = profile.match;
-    let proposed: readonly Proposal[];
     if (isCustom) {
-      proposed = runs.take(profile, run, most);
+      proposals.push(...runs.take(profile, run, most));
     } else if (latencyLimit === undefined) {
-      proposed = propose(context, profile, run, most);
+      proposals.push(...propose(context, profile, run, most));
     } else {
       const rooms = roomByRegion(context, placement, profile, ready);
-      proposed = proposeByRegion(context, profile, latencyLimit, run, rooms);
+      proposals.push(...proposeByRegion(context, profile, latencyLimit, run, rooms));
     }
-    // A custom function is called again once its matches are made.
-    if (proposed.length > 0 && (isCustom || proposed.length >= settings.maxMatchesPerTick)) {
-      isMore = true;
-    }
-    proposals.push(...proposed);
   }
   const used = new Set<string>();
+  const usedSpares = new Set<string>();
   let plans: Plan[] = [];
   let heldSinceMs = time.now();
   const claimPlans = async (): Promise<void> => {
-    if (plans.length > 0 && (await claim(context, plans))) {
-      isMore = true;
-    }
+    await claim(context, plans);
     plans = [];
     // A store in memory answers at once: without a pause, agents' calls would wait until all
     // matches are made.
@@ -82,7 +72,7 @@ export async function makeMatches(
     if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
       continue;
     }
-    const plan = await planFor(context, placement, proposal, spares, used);
+    const plan = await planFor(context, placement, proposal, spares, usedSpares);
     if (plan === undefined) {
       continue;
     }
@@ -95,16 +85,14 @@ export async function makeMatches(
     }
   }
   await claimPlans();
-  return isMore;
 }
 
 /**
  * Commits plans together. Plans that conflict are dropped; their tickets wait for the next tick.
  */
-async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<boolean> {
+async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<void> {
   const { replica, emit } = context;
-  let left = plans;
-  while (left.length > 0) {
+  for (let left = plans; left.length > 0; ) {
     const changes = left.flatMap((plan) => plan.changes);
     if (await replica.commit(changes, leading(context))) {
       for (const { match, ready } of left) {
@@ -114,18 +102,17 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
           announce(context, match, ready.world, ready.tickets);
         }
       }
-      return left.length < plans.length;
+      return;
     }
     // After the conflict the replica has the changed records.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
     // If no plan looks wrong, the conflict was resolved in the meantime: the next tick makes them
     // again.
     if (fit.length === left.length) {
-      return true;
+      return;
     }
     left = fit;
   }
-  return true;
 }
 
 function isCurrent({ replica }: DirectorContext, change: Change): boolean {
@@ -184,8 +171,8 @@ async function planFor(
   context: DirectorContext,
   placement: Placement,
   proposal: Proposal,
-  spares: ReadonlyMap<string, Stored<World>[]>,
-  used: Set<string>,
+  spares: ReadonlyMap<string, readonly Stored<World>[]>,
+  usedSpares: Set<string>,
 ): Promise<Plan | undefined> {
   const profile = context.matchIndex.profiles.get(proposal.profile);
   if (profile === undefined) {
@@ -193,42 +180,32 @@ async function planFor(
   }
   const { latencyLimit } = profile;
   const nowMs = context.replica.now();
-  const tickets = Object.values(proposal.teams).flatMap((team) =>
-    team.flatMap(({ id }) => context.matchIndex.waiting.get(id) ?? []),
+  const stored = Object.values(proposal.teams).flatMap((team) =>
+    team.flatMap(({ id }) => context.replica.get("ticket", id) ?? []),
   );
+  const tickets = stored.map(({ value }) => value);
   const isAccepted = (region: string): boolean =>
     latencyLimit === undefined ||
     tickets.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
-  const ready = spares.get(profile.name) ?? [];
-  for (let at = ready.length - 1; at >= 0; at--) {
-    const spare = ready[at];
-    if (spare === undefined || !isAccepted(regionOf(context, spare.value))) {
-      continue;
-    }
-    ready.splice(at, 1);
-    const key = keyText(worldKey(spare.value));
-    // Another profile may have used it.
-    if (used.has(key)) {
-      continue;
-    }
-    used.add(key);
+  // Another profile may have used one.
+  const spare = spares
+    .get(profile.name)
+    ?.find(({ value }) => !usedSpares.has(value.id) && isAccepted(regionOf(context, value)));
+  if (spare !== undefined) {
+    usedSpares.add(spare.value.id);
     return await planInSpare(context, profile, proposal, spare);
   }
   if (latencyLimit === undefined) {
-    return planOnServer(context, profile, proposal, placement.take(profile));
+    return planOnServer(context, profile, proposal, placement.take(profile), stored);
   }
   const regions = placement.regionsFor(profile.worldType);
   for (const region of regionsFor(latencyLimit, tickets, regions, nowMs)) {
     const server = placement.take(profile, region);
     if (server !== undefined) {
-      return planOnServer(context, profile, proposal, server);
+      return planOnServer(context, profile, proposal, server, stored);
     }
   }
   return undefined;
-}
-
-function worldKey({ id }: World): { readonly kind: "world"; readonly id: string } {
-  return { kind: "world", id };
 }
 
 /** Plans a match in an existing world, whose tickets are assigned in the same commit. */
@@ -239,15 +216,15 @@ async function planInSpare(
   spare: Stored<World>,
 ): Promise<Plan | undefined> {
   const { replica } = context;
-  const { id: worldId, serverId, address, name } = spare.value;
-  if (name === undefined) {
-    return undefined;
-  }
+  const { id: worldId, serverId, address, name = "" } = spare.value;
   const world = { serverId, address, name };
   const match = matchOf(context, proposal, { worldId, serverId, state: "live" });
   const seats = await reserve(context, profile, match, world, rosterOf(match));
-  const tickets: Ticket[] = [];
-  const changes: Change[] = [
+  const tickets = stillWaiting(context, match);
+  if (tickets === undefined) {
+    return undefined;
+  }
+  const changes = [
     put("match", match.id, undefined, match),
     put("world", worldId, spare, {
       ...spare.value,
@@ -256,15 +233,26 @@ async function planInSpare(
       emptySinceMs: replica.now(),
     }),
   ];
-  for (const id of rosterOf(match)) {
-    const [ticket, seat] = [replica.get("ticket", id), seats.get(id)];
-    if (ticket?.value.state !== "waiting" || seat === undefined) {
-      return undefined;
+  for (const ticket of tickets) {
+    const seat = seats.get(ticket.value.id);
+    if (seat !== undefined) {
+      const seated = assigned(ticket.value, match, seat);
+      changes.push(put("ticket", ticket.value.id, ticket, seated));
     }
-    tickets.push(ticket.value);
-    changes.push(put("ticket", id, ticket, assigned(ticket.value, match, seat)));
   }
-  return { match, changes, ready: { world, tickets } };
+  return { match, changes, ready: { world, tickets: tickets.map(({ value }) => value) } };
+}
+
+/** Returns the tickets of a match; undefined unless all are still waiting. */
+function stillWaiting(
+  { replica, matchIndex }: DirectorContext,
+  match: Match,
+): Stored<Ticket>[] | undefined {
+  const ids = rosterOf(match);
+  const tickets = ids
+    .filter((id) => matchIndex.waiting.has(id))
+    .flatMap((id) => replica.get("ticket", id) ?? []);
+  return tickets.length === ids.length ? tickets : undefined;
 }
 
 /** Plans a match whose world is still to be created. */
@@ -273,8 +261,8 @@ function planOnServer(
   profile: Profile,
   proposal: Proposal,
   server: ServerRecord | undefined,
+  tickets: readonly Stored<Ticket>[],
 ): Plan | undefined {
-  const { replica } = context;
   if (server === undefined) {
     return undefined;
   }
@@ -284,13 +272,9 @@ function planOnServer(
     put("match", match.id, undefined, match),
     put("world", worldId, undefined, newWorld(context, profile, server, worldId, match.id)),
   ];
-  for (const id of rosterOf(match)) {
-    const ticket = replica.get("ticket", id);
-    if (ticket?.value.state !== "waiting") {
-      return undefined;
-    }
+  for (const ticket of tickets) {
     const matched = { ...ticket.value, state: "matched", matchId: match.id } as const;
-    changes.push(put("ticket", id, ticket, { ...matched, reason: undefined }));
+    changes.push(put("ticket", ticket.value.id, ticket, { ...matched, reason: undefined }));
   }
   return { match, changes, ready: undefined };
 }

@@ -5,6 +5,7 @@ import type { Change } from "../../store/store.ts";
 import { change, type DirectorContext } from "../context.ts";
 import {
   ended,
+  hasPlayed,
   isPartyExpected,
   lostFate,
   profileOfWorld,
@@ -158,8 +159,9 @@ async function worldVanished(context: DirectorContext, world: World): Promise<vo
       return undefined;
     }
     return worldEnded(replica, stored, (ticket) =>
-      ticket.state === "joined" ? ended(ticket, "completed", replica.now()) : fate(ticket),
+      hasPlayed(replica, stored.value, ticket)
+        ? ended(ticket, "completed", replica.now())
+        : fate(ticket),
     );
   });
-  context.wake();
 }

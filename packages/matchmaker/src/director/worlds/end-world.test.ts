@@ -1,43 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { DestroyMode, WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
+import { DestroyMode } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../../../testing/house.ts";
-import type { SimulatedWorld } from "../../../testing/simulated-servers.ts";
-import type { MatchmakerEvent } from "../../events.ts";
-import type { MatchmakerSettings } from "../../settings.ts";
-
-/** A match of two on a server, the first `joined` of whose agents are in the world. */
-async function matched(
-  policy: MessageInitShape<typeof WorldPolicySchema>,
-  settings: Partial<MatchmakerSettings> = {},
-  joined = 2,
-) {
-  const worldPolicy = create(WorldPolicySchema, policy);
-  const house = await House.open({ profiles: [profile({ worldPolicy })], settings });
-  const server = await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.settle();
-  for (const id of ids.slice(0, joined)) {
-    await house.join(id);
-  }
-  await house.pass(1_000);
-  const world = server.worlds.get("gridworld-1") as SimulatedWorld;
-  return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
-}
-
-const eventsOf = ({ events }: House, kind: MatchmakerEvent["kind"]): MatchmakerEvent[] =>
-  events.filter((event) => event.kind === kind);
-
-const callsOf = ({ servers }: House, what: string): string[] =>
-  servers.calls.filter((call) => call.startsWith(what));
+import { callsOf, eventsOf, playedMatch } from "../../../testing/house.ts";
 
 describe("a world that ends", () => {
   it("is destroyed with one call, however long the call takes", async () => {
-    await using match = await matched({});
+    await using match = await playedMatch();
     const { house, server, world } = match;
     const release = house.servers.hold("destroy");
     world.tickets.clear();
@@ -58,7 +29,7 @@ describe("a world that ends", () => {
   });
 
   it("is destroyed again after a cooldown if the call fails", async () => {
-    await using match = await matched({}, { cooldownMs: 4_000 });
+    await using match = await playedMatch({}, { cooldownMs: 4_000 });
     const { house, server, world } = match;
     const error = new Error("not now");
     server.destroyError = error;
@@ -73,7 +44,7 @@ describe("a world that ends", () => {
   });
 
   it("counts as destroyed if its server no longer has it", async () => {
-    await using match = await matched({});
+    await using match = await playedMatch();
     const { house, server, world } = match;
     server.destroyError = new DmEnvRpcError("NOT_FOUND", "there is no such world");
     world.tickets.clear();
@@ -85,8 +56,8 @@ describe("a world that ends", () => {
 
   it("completes the tickets of the agents inside, and returns the others to their pools", async () => {
     const forced = { destroyAfterSequences: 1, destroyMode: DestroyMode.FORCE };
-    const settings = { ticketLeaseMs: 2_000, awayMs: 20_000 };
-    await using match = await matched(forced, settings, 1);
+    const options = { ticketLeaseMs: 2_000, awayMs: 20_000, joined: 1 };
+    await using match = await playedMatch(forced, options);
     const { house, world, ids } = match;
     await house.pass(3_000);
     expect(await house.states(ids)).toEqual(["JOINED", "ASSIGNED"]);
@@ -101,7 +72,7 @@ describe("a world that ends", () => {
   });
 
   it("may lose its server while it is destroyed", async () => {
-    await using match = await matched({});
+    await using match = await playedMatch();
     const { house, world } = match;
     const release = house.servers.hold("destroy");
     world.tickets.clear();
@@ -122,7 +93,7 @@ describe("a world that ends", () => {
 
 describe("a reset", () => {
   it("is reported, and not repeated while it takes its time", async () => {
-    await using match = await matched({ resetAfterSequences: 1 });
+    await using match = await playedMatch({ resetAfterSequences: 1 });
     const { house, server, world } = match;
     const release = house.servers.hold("reset");
     for (let sequences = 2; sequences < 8; sequences += 2) {
@@ -142,7 +113,7 @@ describe("a reset", () => {
   });
 
   it("that fails is reported, and not repeated", async () => {
-    await using match = await matched({ resetEvery: durationFromMs(60_000) });
+    await using match = await playedMatch({ resetEvery: durationFromMs(60_000) });
     const { house } = match;
     const error = new Error("not now");
     house.servers.pace = async (what) => {

@@ -4,7 +4,7 @@ import type { ReportedWorld, World } from "../../model.ts";
 import { put } from "../../replica.ts";
 import { isGone } from "../../world-servers.ts";
 import { change, type DirectorContext } from "../context.ts";
-import { ended, requeued, worldEnded } from "../outcomes.ts";
+import { ended, hasPlayed, requeued, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Starts the destroys that are due, including those that another leader began. */
@@ -45,7 +45,7 @@ async function destroyWorld(
       return undefined;
     }
     return worldEnded(replica, stored, (ticket) =>
-      ticket.state === "joined"
+      hasPlayed(replica, stored.value, ticket)
         ? ended(ticket, "completed", nowMs)
         : requeued(ticket, nowMs + settings.awayMs, {
             code: "ABORTED",

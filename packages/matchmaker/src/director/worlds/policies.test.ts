@@ -1,28 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { DestroyMode, WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
+import { DestroyMode, type WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { afterAll, describe, expect, it } from "vitest";
-import { houseAt, profile } from "../../../testing/house.ts";
-import type { SimulatedWorld } from "../../../testing/simulated-servers.ts";
+import { callsOf, House, houseAt, playedMatch, profile } from "../../../testing/house.ts";
+import { SimulatedServer } from "../../../testing/simulated-servers.ts";
 import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 
-/** A match of two whose agents have joined, under a policy. */
-async function playing(place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) {
-  const worldPolicy = create(WorldPolicySchema, policy);
-  const house = await houseAt(place, { profiles: [profile({ worldPolicy })] });
-  const server = await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.settle();
-  for (const id of ids) {
-    await house.join(id);
-  }
-  await house.pass(1_000);
-  const world = server.worlds.get("gridworld-1") as SimulatedWorld;
-  return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
-}
+/** A match of two whose agents have joined, with a store of the place. */
+const playing = (place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) =>
+  playedMatch(policy, { open: (options) => houseAt(place, { profiles: options?.profiles }) });
+
+describe("a policy", () => {
+  it("destroys a draining world exactly when its time is over", async () => {
+    await using match = await playedMatch({
+      destroyAfterSequences: 1,
+      drainTimeout: durationFromMs(20_000),
+    });
+    const { house, server, world } = match;
+    world.sequences = 2;
+    await house.report(server);
+    await house.settle();
+    house.time.advance(19_999);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual([]);
+    house.time.advance(1);
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
+  it("resets a world exactly when its interval is over", async () => {
+    await using match = await playedMatch({ resetEvery: durationFromMs(20_000) });
+    const { house, server } = match;
+    const sinceOpenedMs = 1_000;
+    house.time.advance(20_000 - sinceOpenedMs - 1);
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "reset")).toEqual([]);
+    house.time.advance(1);
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "reset")).toEqual(["reset a/gridworld-1"]);
+  });
+
+  it("destroys an idle world exactly when its time is over", async () => {
+    await using match = await playedMatch({
+      keepWhenEmpty: true,
+      destroyWhenIdleFor: durationFromMs(20_000),
+    });
+    const { house, server, world } = match;
+    world.tickets.clear();
+    await house.report(server);
+    await house.settle();
+    house.time.advance(19_999);
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual([]);
+    house.time.advance(1);
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
+  it("does not apply to the worlds of a lost server, until it is back", async () => {
+    await using match = await playedMatch(
+      { keepWhenEmpty: true, destroyWhenIdleFor: durationFromMs(20_000) },
+      { serverLeaseMs: 10_000, lostServerMs: 60_000 },
+    );
+    const { house, server, world } = match;
+    world.tickets.clear();
+    await house.pass(2_000);
+    for (let seconds = 0; seconds < 30; seconds++) {
+      house.time.advance(1_000);
+      await house.settle(1);
+    }
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await house.register(server);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
+  it("does not apply to a world by a report about an earlier one of its name", async () => {
+    await using match = await playedMatch({
+      destroyAfterSequences: 1,
+      destroyMode: DestroyMode.FORCE,
+    });
+    const { house, server, world } = match;
+    world.sequences = 2;
+    await house.report(server);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toHaveLength(1);
+    server.created = 0;
+    const ids = await house.tickets(2);
+    await house.settle();
+    house.time.advance(1_000);
+    await house.settle();
+    expect([...server.worlds.keys()]).toEqual(["gridworld-1"]);
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(callsOf(house, "destroy")).toHaveLength(1);
+  });
+
+  it("keeps a world whose seats are assigned and not taken yet", async () => {
+    await using match = await playedMatch({}, { joined: 0 });
+    const { house } = match;
+    await house.pass(20_000, 5_000);
+    expect(callsOf(house, "destroy")).toEqual([]);
+  });
+
+  it("destroys a world whose agents came and left where they have no join tokens", async () => {
+    await using house = await House.open();
+    const server = house.servers.add(new SimulatedServer("a"));
+    const { epoch } = await house.registry.registerServer({
+      serverId: server.id,
+      address: server.address,
+      capacity: { maxWorlds: 10, maxAgents: 40 },
+      worldTypes: ["gridworld"],
+    });
+    const ids = await house.tickets(2);
+    await house.settle();
+    const report = async (agents: number, joins: number): Promise<void> => {
+      const world = { name: "gridworld-1", type: "gridworld", agents, sequences: 1, joins };
+      await house.registry.renewServer({ serverId: server.id, epoch, worlds: [world] });
+      await house.settle();
+    };
+    await report(0, 0);
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await report(2, 2);
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await report(0, 2);
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+    expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
+    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+  });
+
+  it.each([
+    ["whose profile is deleted", (house: House) => house.admin.deleteProfile({ name: "any" })],
+    ["of a server that drains", (house: House) => house.registry.drainServer({ serverId: "a" })],
+  ])("destroys spare worlds %s", async (_, change) => {
+    await using house = await House.open({ profiles: [profile({ precreatedWorlds: 2 })] });
+    const server = await house.serve("a");
+    await house.pass(2_000);
+    expect(server.worlds.size).toBe(2);
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await change(house);
+    await house.pass(2_000);
+    expect(server.worlds.size).toBe(0);
+  });
+});
 
 const stores = storeKinds.filter(({ isHere }) => isHere);
 

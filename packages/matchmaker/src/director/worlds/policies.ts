@@ -3,7 +3,7 @@ import type { Report, ReportedWorld, World } from "../../model.ts";
 import type { WorldPolicy } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import { change, type DirectorContext } from "../context.ts";
-import { isPartyExpected, policyOf, ticketsOf } from "../outcomes.ts";
+import { policyOf, ticketsIn } from "../outcomes.ts";
 import { isEmpty } from "../servers/presence.ts";
 import { startReset } from "./end-world.ts";
 import type { WorldTasks } from "./world-tasks.ts";
@@ -17,10 +17,7 @@ export async function followPolicies(
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
   const report = replica.get("report", serverId)?.value;
-  if (server === undefined || server.state === "lost" || server.state === "gone") {
-    return;
-  }
-  if (report?.epoch !== server.epoch) {
+  if (server === undefined || report === undefined || server.state === "lost") {
     return;
   }
   for (const seen of report.worlds) {
@@ -49,13 +46,14 @@ async function follow(
   if (world.state === "draining") {
     const isTimeUp = replica.now() >= (world.drainUntilMs ?? 0);
     if (isTimeUp || isVacant(context, world, seen)) {
-      await to(context, world, "destroying");
+      await to(context, world, { state: "destroying" });
     }
   } else if (isDue) {
     if (isEmpty(seen) || policy.destroy === "force") {
-      await to(context, world, "destroying");
+      await to(context, world, { state: "destroying" });
     } else if (policy.destroy === "drain") {
-      await to(context, world, "draining", policy.drainMs);
+      const drainUntilMs = replica.now() + policy.drainMs;
+      await to(context, world, { state: "draining", drainUntilMs });
     }
   } else if (isResetDue(world, seen, policy, replica.now())) {
     startReset(context, tasks, world, seen);
@@ -76,20 +74,17 @@ function isOver(
     const isWanted = world.profile === "" || matchIndex.profiles.has(world.profile);
     return (serverDrains || !isWanted) && isEmpty(seen);
   }
-  if (policy.destroyAfterSequences !== undefined && seen.sequences > policy.destroyAfterSequences) {
+  if (seen.sequences > policy.destroyAfterSequences) {
     return true;
   }
   if (!isVacant(context, world, seen)) {
     return false;
   }
-  const match = replica.get("match", world.matchId)?.value;
-  const isDone = world.used || match === undefined || ticketsOf(replica, match).length === 0;
-  if (isDone && !policy.keepWhenEmpty) {
+  if (!policy.keepWhenEmpty) {
     return true;
   }
-  const { destroyWhenIdleMs } = policy;
   const idleMs = replica.now() - (world.emptySinceMs ?? replica.now());
-  return destroyWhenIdleMs !== undefined && idleMs >= destroyWhenIdleMs;
+  return idleMs >= policy.destroyWhenIdleMs;
 }
 
 /** Returns true if no agent is in a world or has a seat that may still be taken. */
@@ -97,18 +92,11 @@ function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorl
   if (!isEmpty(seen)) {
     return false;
   }
-  const match =
-    world.matchId === undefined ? undefined : replica.get("match", world.matchId)?.value;
-  if (match === undefined) {
-    return true;
-  }
   // Without join tokens the matchmaker cannot tell which agents came: any join counts.
   if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
     return true;
   }
-  return !ticketsOf(replica, match).some(
-    ({ value }) => value.state === "assigned" || isPartyExpected(value, replica.now()),
-  );
+  return ticketsIn(replica, world).length === 0;
 }
 
 function isResetDue(
@@ -117,31 +105,22 @@ function isResetDue(
   policy: WorldPolicy,
   nowMs: number,
 ): boolean {
-  if (seen.agents === 0 || world.state !== "open") {
-    return false;
-  }
-  const { resetAfterSequences, resetEveryMs } = policy;
   const played = seen.sequences - world.resetSequences;
-  if (resetAfterSequences !== undefined && played > resetAfterSequences) {
-    return true;
-  }
-  return resetEveryMs !== undefined && nowMs - world.resetMs >= resetEveryMs;
+  const isDue = played > policy.resetAfterSequences || nowMs - world.resetMs >= policy.resetEveryMs;
+  return isDue && seen.agents > 0;
 }
 
 async function to(
   context: DirectorContext,
   world: World,
-  state: "draining" | "destroying",
-  drainMs = 0,
+  next: Pick<World, "state" | "drainUntilMs">,
 ): Promise<void> {
   const { replica } = context;
   await change(context, () => {
     const stored = replica.get("world", world.id);
     // A match may have claimed the world, or an agent a seat: then the next tick decides again.
-    if (stored?.value !== world) {
-      return undefined;
-    }
-    const drainUntilMs = state === "draining" ? replica.now() + drainMs : undefined;
-    return [put("world", world.id, stored, { ...world, state, drainUntilMs })];
+    return stored?.value === world
+      ? [put("world", world.id, stored, { ...world, ...next })]
+      : undefined;
   });
 }
