@@ -2,10 +2,28 @@
 import { parseOptions, usage } from "./options.ts";
 import { Arena, type Pace } from "./run/arena.ts";
 import { fullBars, missedBars, quickBars } from "./run/bars.ts";
-import { removeReport, tableHead, tableRow, type Verdict, writeReport } from "./run/report.ts";
+import { openRows } from "./run/open-rows.ts";
+import {
+  removeReport,
+  statusOf,
+  tableHead,
+  tableRow,
+  type Verdict,
+  writeReport,
+} from "./run/report.ts";
 
-const fullPace: Pace = { beforeMs: 2_000, attackMs: 4_000, afterMs: 1_000, reusesServers: false };
-const quickPace: Pace = { beforeMs: 200, attackMs: 500, afterMs: 0, reusesServers: true };
+const fullPace: Pace = {
+  beforeMs: 2_000,
+  attackMs: { frames: 4_000, connections: 6_000, messages: 4_000, requests: 4_000, memory: 8_000 },
+  afterMs: 1_000,
+  reusesServers: false,
+};
+const quickPace: Pace = {
+  beforeMs: 100,
+  attackMs: { frames: 300, connections: 500, messages: 300, requests: 300, memory: 1_500 },
+  afterMs: 0,
+  reusesServers: true,
+};
 
 /** Runs of an attack that misses a bar; the best one counts. */
 const mostRuns = 3;
@@ -22,14 +40,14 @@ async function main(): Promise<void> {
   const bars = quick ? quickBars : fullBars;
   const verdicts: Verdict[] = [];
   print(tableHead);
-  for (const { room, attack } of attacks) {
+  for (const [i, { room, attack }] of attacks.entries()) {
     let best: Verdict | undefined;
     for (let runs = 1; runs <= mostRuns && best?.missed.length !== 0; runs++) {
-      const row = await arena.run(room, attack);
+      const row = await arena.run(room, attack, quick ? attacks[i + 1]?.attack : undefined);
       const missed = missedBars(row, bars);
       best =
         best === undefined || missed.length < best.missed.length
-          ? { row, missed, runs }
+          ? { row, missed, runs, open: openRows[attack] }
           : { ...best, runs };
     }
     if (best !== undefined) {
@@ -41,9 +59,10 @@ async function main(): Promise<void> {
     }
   }
   writeReport(verdicts);
-  const failed = verdicts.filter(({ missed }) => missed.length > 0).length;
-  print(`\n${verdicts.length - failed} of ${verdicts.length} attacks met every bar`);
-  process.exitCode = failed === 0 ? 0 : 1;
+  const count = (status: ReturnType<typeof statusOf>): number =>
+    verdicts.filter((verdict) => statusOf(verdict) === status).length;
+  print(`\n${count("met")} of ${verdicts.length} attacks met every bar, ${count("open")} open`);
+  process.exitCode = count("missed") === 0 ? 0 : 1;
 }
 
 main().catch((error: unknown) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { rooms } from "./attacks/index.ts";
+import { rooms, variants } from "./attacks/index.ts";
 import { parseOptions, usage } from "./options.ts";
 
 describe("the options", () => {
@@ -9,6 +9,15 @@ describe("the options", () => {
     expect(parseOptions([]).attacks).toHaveLength(count);
     expect(parseOptions(["frames"]).attacks.every(({ room }) => room === "frames")).toBe(true);
     expect(parseOptions(["RAPID", "rapid reset"]).attacks).toMatchObject([{ room: "frames" }]);
+  });
+
+  it("leave out variants in a quick run, unless they are named", () => {
+    const [variant = ""] = variants;
+    const isIn = (args: readonly string[]): boolean =>
+      parseOptions(args).attacks.some(({ attack }) => attack === variant);
+    expect([isIn([]), isIn(["--quick"]), isIn(["--quick", variant])]).toEqual([true, false, true]);
+    const names = Object.values(rooms).flatMap((room) => Object.keys(room));
+    expect([...variants].filter((name) => !names.includes(name))).toEqual([]);
   });
 
   it("name what they do not know", () => {

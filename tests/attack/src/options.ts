@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
-import { type Room, rooms } from "./attacks/index.ts";
+import { type Room, rooms, variants } from "./attacks/index.ts";
 
 /** The parsed command line. */
 export interface Options {
@@ -27,7 +27,8 @@ ${(Object.keys(rooms) as Room[])
         .join("")}`,
   )
   .join("")}
-  --quick   attacks of half a second, on servers that may have withstood earlier ones; bars for times are loose
+  --quick   attacks of a fraction of a second, on servers that may have withstood earlier ones; without
+            variants of the same attack unless they are named; bars for times are loose
 Exits 1 if a row misses a bar.
 `;
 
@@ -56,8 +57,9 @@ export function parseOptions(args: readonly string[]): Options {
     }
     return found;
   });
+  const unnamed = values.quick ? all.filter(({ attack }) => !variants.has(attack)) : all;
   return {
-    attacks: positionals.length === 0 ? all : [...new Set(wanted.flat())],
+    attacks: positionals.length === 0 ? unnamed : [...new Set(wanted.flat())],
     quick: values.quick,
     help: values.help,
   };

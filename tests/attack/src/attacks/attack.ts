@@ -7,10 +7,15 @@ export class Seen {
   sentBytes = 0;
   receivedBytes = 0;
   readonly counts: Record<string, number> = {};
+  /** Called at the first answer or event, which is that a connection is open. */
+  onFirst: () => void = () => {};
 
   /** Counts an answer or an event by its name. */
-  count(what: string, times = 1): void {
-    this.counts[what] = (this.counts[what] ?? 0) + times;
+  count(what: string): void {
+    const before = this.counts[what] ?? 0;
+    this.counts[what] = before + 1;
+    this.onFirst();
+    this.onFirst = () => {};
   }
 }
 

@@ -44,8 +44,8 @@ setPriority(niceness);
 process.once("message", async ({ port, ms, untilAnsweredMs = 0 }: Order) => {
   const seen = new Seen();
   let isOver = false;
-  let isAnswered = untilAnsweredMs === 0;
   let isLate = false;
+  let isAnswered = untilAnsweredMs === 0;
   let end = (): void => {};
   const over = new Promise<void>((resolve) => {
     end = () => {
@@ -55,14 +55,16 @@ process.once("message", async ({ port, ms, untilAnsweredMs = 0 }: Order) => {
       }
     };
   });
-  setTimeout(() => {
-    isLate = true;
-    end();
-  }, ms);
-  setTimeout(() => {
-    isAnswered = true;
-    end();
-  }, untilAnsweredMs);
+  seen.onFirst = () => {
+    setTimeout(() => {
+      isLate = true;
+      end();
+    }, ms);
+    setTimeout(() => {
+      isAnswered = true;
+      end();
+    }, untilAnsweredMs);
+  };
   const target: Target = {
     host: "127.0.0.1",
     from: "127.0.0.2",

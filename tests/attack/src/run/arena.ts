@@ -13,7 +13,7 @@ import { ProbedServer } from "./probed-server.ts";
 export interface Pace {
   /** Time that the neighbour plays before the attack. */
   readonly beforeMs: number;
-  readonly attackMs: number;
+  readonly attackMs: Readonly<Record<Room, number>>;
   /** Time that the neighbour plays after the attack. */
   readonly afterMs: number;
   /** True to attack a server again that withstood the last attack. */
@@ -37,7 +37,7 @@ const recoveryMs = 15_000;
 const untilAnsweredMs = 15_000;
 
 /** Memory in use above which a server is not reused. */
-const reusableBytes = 160e6;
+const reusableBytes = 250e6;
 
 /** An attacked server and its neighbour. */
 interface Victim {
@@ -52,6 +52,7 @@ export class Arena implements AsyncDisposable {
   readonly #bystanders: Bystanders;
   readonly #control: ProbedServer;
   #victim: Victim | undefined;
+  #prepared: { readonly attack: string; readonly attacker: Attacker } | undefined;
   #standstills: Span[] = [];
 
   private constructor(pace: Pace, bystanders: Bystanders, other: ProbedServer) {
@@ -68,17 +69,23 @@ export class Arena implements AsyncDisposable {
     return new Arena(pace, bystanders, other);
   }
 
-  /** Runs an attack once. */
-  async run(room: Room, attack: string): Promise<Row> {
-    await using attacker = new Attacker(attack);
+  /**
+   * Runs an attack once.
+   *
+   * @param next The attack whose bytes are prepared meanwhile.
+   */
+  async run(room: Room, attack: string, next?: string): Promise<Row> {
+    await using attacker = await this.#takeAttacker(attack);
     const [victim] = await Promise.all([this.#prepareVictim(), attacker.ready()]);
+    if (next !== undefined) {
+      this.#prepared = { attack: next, attacker: new Attacker(next) };
+    }
     const { server } = victim;
     await this.#collect();
     server.forgetPeak();
-    const { attackMs } = this.#pace;
     const { beganAt, isAnswered, seen } = await attacker.attack({
       port: server.port,
-      ms: attackMs,
+      ms: this.#pace.attackMs[room],
       ...(room === "messages" ? { untilAnsweredMs } : {}),
     });
     const endedAt = clockMs();
@@ -116,9 +123,20 @@ export class Arena implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#prepared?.attacker[Symbol.asyncDispose]();
     await this.#bystanders[Symbol.asyncDispose]();
     await this.#victim?.server[Symbol.asyncDispose]();
     await this.#control[Symbol.asyncDispose]();
+  }
+
+  async #takeAttacker(attack: string): Promise<Attacker> {
+    const prepared = this.#prepared;
+    this.#prepared = undefined;
+    if (prepared?.attack === attack) {
+      return prepared.attacker;
+    }
+    await prepared?.attacker[Symbol.asyncDispose]();
+    return new Attacker(attack);
   }
 
   /** Returns a server whose neighbour plays. */

@@ -13,6 +13,16 @@ export interface Verdict {
   /** Bars that it missed. */
   readonly missed: readonly string[];
   readonly runs: number;
+  /** The reason for which the attack may miss a bar. */
+  readonly open: string | undefined;
+}
+
+/** Returns how an attack counts. */
+export function statusOf({ missed, open }: Verdict): "met" | "open" | "missed" {
+  if (missed.length === 0) {
+    return "met";
+  }
+  return open === undefined ? "missed" : "open";
 }
 
 /** Head of the table, in Markdown. */
@@ -22,9 +32,13 @@ export const tableHead: string = [
 ].join("\n");
 
 /** Formats a verdict as a line of the table. */
-export function tableRow({ row, missed, runs }: Verdict): string {
+export function tableRow(given: Verdict): string {
+  const { row, missed, runs, open } = given;
   const { attack, stallMs, residentBytes, p99Ms, baseP99Ms, worstMs, recoveredMs } = row;
-  const verdict = missed.length === 0 ? "met" : `missed: ${missed.join("; ").replace(/\s+/g, " ")}`;
+  const status = statusOf(given);
+  const text = missed.join("; ").replace(/\s+/g, " ");
+  const verdict =
+    status === "met" ? "met" : `${status}: ${[text, open].filter(Boolean).join("; ")}`;
   const cells = [
     attack,
     stallMs.toFixed(0),
@@ -44,15 +58,18 @@ export function removeReport(): void {
 
 /** Writes the verdicts as JUnit XML. */
 export function writeReport(verdicts: readonly Verdict[]): void {
-  const failed = verdicts.filter(({ missed }) => missed.length > 0).length;
-  const cases = verdicts.map(({ row, missed }) => {
-    const name = `name="${escaped(row.attack)}" classname="${row.room}"`;
-    const message = `${missed.join("; ")} (${row.seen})`;
-    return missed.length === 0
-      ? `<testcase ${name}></testcase>`
-      : `<testcase ${name}><failure>${escaped(message)}</failure></testcase>`;
+  const count = (status: ReturnType<typeof statusOf>): number =>
+    verdicts.filter((verdict) => statusOf(verdict) === status).length;
+  const elements = { met: undefined, open: "skipped", missed: "failure" } as const;
+  const cases = verdicts.map((verdict) => {
+    const { row, missed, open } = verdict;
+    const element = elements[statusOf(verdict)];
+    const message = escaped([...missed, open, row.seen].filter(Boolean).join("; "));
+    const result = element === undefined ? "" : `<${element}>${message}</${element}>`;
+    const output = `<system-out>${escaped(row.seen)}</system-out>`;
+    return `<testcase name="${escaped(row.attack)}" classname="${row.room}">${result}${output}</testcase>`;
   });
-  const counts = `tests="${verdicts.length}" failures="${failed}" errors="0" skipped="0"`;
+  const counts = `tests="${verdicts.length}" failures="${count("missed")}" errors="0" skipped="${count("open")}"`;
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(
     file,
