@@ -15,6 +15,7 @@ export interface Tarball {
 /** The parts of a package.json that matter to users. */
 export interface Manifest {
   readonly name: string;
+  readonly version: string;
   readonly private?: boolean;
   readonly engines: { readonly node: string };
   readonly exports: Readonly<Record<string, string>>;
