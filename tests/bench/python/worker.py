@@ -13,6 +13,7 @@ import traceback
 from importlib import metadata
 
 from batches import AGENTS
+from canvas_agent import CanvasAgent
 from games import GAMES
 from official_client import Agent
 from official_server import serve
@@ -29,6 +30,9 @@ class Worker:
     return {'port': port}
 
   def connect(self, group, peer, load, port, connections, inFlight):
+    if peer == 'canvas':
+      self._groups[group] = [CanvasAgent(port)]
+      return {}
     if peer in AGENTS:
       self._groups[group] = [AGENTS[peer](port, inFlight)]
       return {}

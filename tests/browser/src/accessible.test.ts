@@ -2,10 +2,10 @@
 import { connect } from "@dm-env-rpc/client";
 import { gridworld } from "@dm-env-rpc/gridworld-server";
 import { lockstep, serve } from "@dm-env-rpc/server";
+import { installedBrowsers, openPage } from "@dm-env-rpc/tests-processes/browser";
 import axeCore from "axe-core";
 import type { Page } from "puppeteer-core";
 import { describe, expect, test } from "vitest";
-import { installedBrowsers, openPage } from "./browsers.ts";
 import { says } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");

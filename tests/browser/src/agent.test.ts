@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type AgentId, defineWorld, lockstep, serve } from "@dm-env-rpc/server";
 import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import {
+  type Bundle,
+  bundle,
+  installedBrowsers,
+  missingBrowsers,
+  openScript,
+} from "@dm-env-rpc/tests-processes/browser";
 import { beforeAll, describe, expect, test } from "vitest";
-import { installedBrowsers, missingBrowsers, start } from "./browsers.ts";
-import { type Bundle, bundle, bundleWithVite, serveSite } from "./page-server.ts";
+import { bundleWithVite } from "./vite.ts";
 
 /** Size limit of the client in a page, minified and compressed, in bytes. */
 const maxGzipBytes = 60 * 1024;
@@ -87,7 +93,7 @@ declare global {
 let built: Bundle;
 
 beforeAll(async () => {
-  built = await bundle(agent);
+  built = await bundle(agent, import.meta.dirname);
 });
 
 test("Vite bundles the client without a plugin", async () => {
@@ -110,49 +116,29 @@ for (const name of missingBrowsers) {
 
 describe.each(installedBrowsers)("an agent in $name", (browser) => {
   test("plays a world over WebSocket", async () => {
-    await using site = await serveSite(built.script);
-    await using server = await serve({ worlds: [race], allowedOrigins: [site.origin] });
-    const started = await start(browser);
-    try {
-      const page = await started.newPage();
-      await page.goto(site.origin);
-      await page.waitForFunction(() => globalThis.play !== undefined);
-      const url = server.url.replace("http", "ws");
-      const result = await page.evaluate((to) => globalThis.play(to, 201), url);
-      expect(result).toEqual({ steps: 101, position: 202, track: [202], reward: 1 });
-    } finally {
-      await started.close();
-    }
+    await using opened = await openScript(browser, built.script, "refusal");
+    const { page, origin } = opened;
+    await using server = await serve({ worlds: [race], allowedOrigins: [origin] });
+    const url = server.url.replace("http", "ws");
+    const result = await page.evaluate((to) => globalThis.play(to, 201), url);
+    expect(result).toEqual({ steps: 101, position: 202, track: [202], reward: 1 });
   });
 
   test("plays several environments as one", async () => {
-    await using site = await serveSite((await bundle(vectors)).script);
-    await using server = await serve({ worlds: [race], allowedOrigins: [site.origin] });
-    const started = await start(browser);
-    try {
-      const page = await started.newPage();
-      await page.goto(site.origin);
-      await page.waitForFunction(() => globalThis.playTwo !== undefined);
-      const url = server.url.replace("http", "ws");
-      expect(await page.evaluate((to) => globalThis.playTwo(to, 100), url)).toEqual([3, 6]);
-    } finally {
-      await started.close();
-    }
+    const { script } = await bundle(vectors, import.meta.dirname);
+    await using opened = await openScript(browser, script, "playTwo");
+    const { page, origin } = opened;
+    await using server = await serve({ worlds: [race], allowedOrigins: [origin] });
+    const url = server.url.replace("http", "ws");
+    expect(await page.evaluate((to) => globalThis.playTwo(to, 100), url)).toEqual([3, 6]);
   });
 
   test("is refused on a server that does not allow its origin", async () => {
-    await using site = await serveSite(built.script);
+    await using opened = await openScript(browser, built.script, "refusal");
+    const { page, origin } = opened;
     await using server = await serve({ worlds: [race] });
-    const started = await start(browser);
-    try {
-      const page = await started.newPage();
-      await page.goto(site.origin);
-      await page.waitForFunction(() => globalThis.refusal !== undefined);
-      const url = server.url.replace("http", "ws");
-      const refused = await page.evaluate((to) => globalThis.refusal(to), url);
-      expect(refused).toContain(`pages of ${site.origin} may not use this server`);
-    } finally {
-      await started.close();
-    }
+    const url = server.url.replace("http", "ws");
+    const refused = await page.evaluate((to) => globalThis.refusal(to), url);
+    expect(refused).toContain(`pages of ${origin} may not use this server`);
   });
 });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { build } from "esbuild";
+import { join } from "node:path";
+import { bundle, installedBrowsers, openScript } from "@dm-env-rpc/tests-processes/browser";
 import { describe, expect, test } from "vitest";
-import { installedBrowsers, openPage } from "./browsers.ts";
-import { bundle, serveSite } from "./page-server.ts";
 
 /** A canvas that shows its keys and its pointer, and an agent of it. */
 const board = `
@@ -90,11 +89,9 @@ declare global {
 
 describe.each(installedBrowsers)("a canvas as a world in $name", (browser) => {
   test("gives its pixels and rewards, and takes keys and the pointer", async () => {
-    await using site = await serveSite((await bundle(board)).script);
-    await using opened = await openPage(browser, site.origin);
-    const { page } = opened;
-    await page.waitForFunction(() => globalThis.playBoard !== undefined);
-    const { slowest, ...played } = await page.evaluate(() => globalThis.playBoard());
+    const { script } = await bundle(board, import.meta.dirname);
+    await using opened = await openScript(browser, script, "playBoard");
+    const { slowest, ...played } = await opened.page.evaluate(() => globalThis.playBoard());
     process.stdout.write(
       `a key pressed reaches a canvas of 100 ticks/s in ${Number(slowest).toFixed(1)} ms at most\n`,
     );
@@ -126,16 +123,12 @@ describe.each(installedBrowsers)("a canvas as a world in $name", (browser) => {
   });
 
   test("the example's agent catches coins by what it sees", async () => {
-    const { outputFiles } = await build({
-      entryPoints: [new URL("../../../examples/canvas-game/src/play.ts", import.meta.url).pathname],
-      bundle: true,
-      write: false,
-      format: "esm",
-      platform: "browser",
-    });
-    await using site = await serveSite(outputFiles[0]?.text ?? "");
-    await using opened = await openPage(browser, site.origin);
-    await opened.page.waitForFunction(() => /points$/.test(document.title), { timeout: 120_000 });
+    const play = join(import.meta.dirname, "../../../examples/canvas-game/src/play.ts");
+    const { script } = await bundle(
+      `import ${JSON.stringify(play)}; globalThis.hasPlayed = true;`,
+      import.meta.dirname,
+    );
+    await using opened = await openScript(browser, script, "hasPlayed");
     expect(await opened.page.title()).toMatch(/^[2-9] points$/);
   });
 });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { installedBrowsers, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { describe, expect, test } from "vitest";
-import { installedBrowsers, openPage } from "./browsers.ts";
 
 /** The part of Mermaid's API that the test calls in the page. */
 interface Mermaid {

@@ -2,9 +2,9 @@
 import { connect } from "@dm-env-rpc/client";
 import { type AgentId, defineWorld, freeRunning, serve } from "@dm-env-rpc/server";
 import { t, tensor } from "@dm-env-rpc/tensor-codec";
+import { installedBrowsers, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { describe, expect, test } from "vitest";
 import { startApp } from "./apps.ts";
-import { installedBrowsers, openPage } from "./browsers.ts";
 import { says, textOf } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A person who takes a seat on a server's page, presses keys on each turn and leaves:
 // node tests/browser/src/person.ts http://HOST:PORT WORLD PRESSES
+
+import { chromium, openPage } from "@dm-env-rpc/tests-processes/browser";
 import type { Page } from "puppeteer-core";
-import { installedBrowsers, openPage } from "./browsers.ts";
 
 const keys = ["ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft", "Space"] as const;
 
@@ -20,11 +21,7 @@ function tickOf(page: Page): Promise<string> {
 }
 
 const [url = "", world = "", presses = "10"] = process.argv.slice(2);
-const chromium = installedBrowsers.find(({ name }) => name === "chrome");
-if (chromium === undefined) {
-  throw new Error("no Chromium on this machine: expected /usr/bin/chromium; install it");
-}
-await using opened = await openPage(chromium, `${url}/#/world/${world}`);
+await using opened = await openPage(chromium(), `${url}/#/world/${world}`);
 const { page, errors } = opened;
 await page.locator("::-p-text(Take a seat)").click();
 for (let press = 0; press < Number(presses); press++) {

@@ -14,9 +14,9 @@ import {
   serve,
 } from "@dm-env-rpc/server";
 import { DmEnvRpcError, legalActions, t, tensor } from "@dm-env-rpc/tensor-codec";
+import { installedBrowsers, openPage } from "@dm-env-rpc/tests-processes/browser";
 import type { Page } from "puppeteer-core";
 import { describe, expect, test } from "vitest";
-import { installedBrowsers, openPage } from "./browsers.ts";
 import { says } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");

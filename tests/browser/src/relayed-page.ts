@@ -3,31 +3,27 @@
 // node tests/browser/src/relayed-page.ts
 import { fileURLToPath } from "node:url";
 import { serveRelay } from "@dm-env-rpc/relay";
-import { installedBrowsers, openPage } from "./browsers.ts";
-import { bundle, serveSite } from "./page-server.ts";
+import { bundle, chromium, openScript } from "@dm-env-rpc/tests-processes/browser";
 
 const token = "token-of-the-page";
 const world = fileURLToPath(new URL("../../../examples/canvas-game/src/world.ts", import.meta.url));
-const chromium = installedBrowsers.find(({ name }) => name === "chrome");
-if (chromium === undefined) {
-  throw new Error("no Chromium on this machine: expected /usr/bin/chromium; install it");
-}
-const { script } = await bundle(`
+const { script } = await bundle(
+  `
   import { dialOut } from "@dm-env-rpc/server";
   import { server } from ${JSON.stringify(world)};
   globalThis.dial = async (relay, token) => {
     const { program, address } = await dialOut(server, { relay, token });
     return { program, address };
   };
-`);
-await using site = await serveSite(script);
+`,
+  import.meta.dirname,
+);
+await using opened = await openScript(chromium(), script, "dial");
+const { page, origin } = opened;
 await using relay = await serveRelay({
   programs: [{ name: "game", token }],
-  allowedOrigins: [site.origin],
+  allowedOrigins: [origin],
 });
-await using opened = await openPage(chromium, site.origin);
-const { page } = opened;
-await page.waitForFunction(() => "dial" in globalThis);
 const { address } = await page.evaluate(
   (to, secret) => globalThis.dial(to, secret),
   relay.url.replace("http", "ws"),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "@dm-env-rpc/client";
 import { serveRelay } from "@dm-env-rpc/relay";
+import { bundle, installedBrowsers, openScript } from "@dm-env-rpc/tests-processes/browser";
 import { describe, expect, test } from "vitest";
-import { installedBrowsers, openPage } from "./browsers.ts";
-import { bundle, serveSite } from "./page-server.ts";
 
 const token = "token-of-the-page";
 
@@ -45,14 +44,13 @@ declare global {
 
 describe.each(installedBrowsers)("a world in a page of $name, behind a relay", (browser) => {
   test("behaviour 76: is a world like any other, until its tab is killed", async () => {
-    await using site = await serveSite((await bundle(served)).script);
+    const { script } = await bundle(served, import.meta.dirname);
+    await using opened = await openScript(browser, script, "dial");
+    const { page, origin } = opened;
     await using relay = await serveRelay({
       programs: [{ name: "game", token }],
-      allowedOrigins: [site.origin],
+      allowedOrigins: [origin],
     });
-    await using opened = await openPage(browser, site.origin);
-    const { page } = opened;
-    await page.waitForFunction(() => globalThis.dial !== undefined);
     const { program, address } = await page.evaluate(
       (to, secret) => globalThis.dial(to, secret),
       relay.url.replace("http", "ws"),
@@ -85,15 +83,14 @@ describe.each(installedBrowsers)("a world in a page of $name, behind a relay", (
   });
 
   test("is refused from a page of another origin, and with a wrong token", async () => {
-    await using site = await serveSite((await bundle(served)).script);
+    const { script } = await bundle(served, import.meta.dirname);
+    await using opened = await openScript(browser, script, "dial");
+    const { page, origin } = opened;
     await using closed = await serveRelay({ programs: [{ name: "game", token }] });
     await using relay = await serveRelay({
       programs: [{ name: "game", token }],
-      allowedOrigins: [site.origin],
+      allowedOrigins: [origin],
     });
-    await using opened = await openPage(browser, site.origin);
-    const { page } = opened;
-    await page.waitForFunction(() => globalThis.dial !== undefined);
     const refusal = (to: string, secret: string): Promise<string> =>
       page.evaluate(
         (url, given) =>

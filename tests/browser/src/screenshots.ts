@@ -2,8 +2,8 @@
 // Takes the pictures of the page that the docs show: node tests/browser/src/screenshots.ts
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { chromium, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { startApp } from "./apps.ts";
-import { installedBrowsers, openPage } from "./browsers.ts";
 
 const folder = join(import.meta.dirname, "../../../docs/screenshots");
 
@@ -18,15 +18,11 @@ const shots = [
 /** Time for the plots to fill, in ms. */
 const lookMs = 12_000;
 
-const chromium = installedBrowsers.find(({ name }) => name === "chrome");
-if (chromium === undefined) {
-  throw new Error("no Chromium on this machine: expected /usr/bin/chromium; install it");
-}
 await mkdir(folder, { recursive: true });
 await using demo = await startApp("demo", ["--forever"]);
 const url = demo.firstLine.replace("watch at ", "");
 for (const { name, theme, width, height, isWorld } of shots) {
-  await using opened = await openPage(chromium, url);
+  await using opened = await openPage(chromium(), url);
   const { page } = opened;
   await page.setViewport({ width, height });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
@@ -42,7 +38,7 @@ for (const { name, theme, width, height, isWorld } of shots) {
 
 await using playing = await startApp("gridworld-server", ["--page", "--port", "0"]);
 const board = playing.firstLine.replace("listening on ", "");
-await using opened = await openPage(chromium, `${board}/#/world/gridworld-1`);
+await using opened = await openPage(chromium(), `${board}/#/world/gridworld-1`);
 const { page } = opened;
 await page.setViewport({ width: 390, height: 844 });
 await page.locator("::-p-text(Take a seat)").click();

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import {
+  type Bundle,
+  bundle,
+  installedBrowsers,
+  missingBrowsers,
+  openScript,
+} from "@dm-env-rpc/tests-processes/browser";
 import { beforeAll, describe, expect, test } from "vitest";
-import { installedBrowsers, missingBrowsers, openPage } from "./browsers.ts";
-import { type Bundle, bundle, bundleWithVite, serveSite } from "./page-server.ts";
+import { bundleWithVite } from "./vite.ts";
 
 /** Most bytes of a server in a page, minified and compressed. */
 const maxGzipBytes = 80 * 1024;
@@ -120,7 +127,7 @@ declare global {
 let built: Bundle;
 
 beforeAll(async () => {
-  built = await bundle(worldAndAgent);
+  built = await bundle(worldAndAgent, import.meta.dirname);
 });
 
 test("Vite bundles a server without a plugin", async () => {
@@ -133,6 +140,7 @@ test("Vite bundles a server without a plugin", async () => {
 test("a server in a page stays small, and esbuild bundles it without a plugin", async () => {
   const { gzipBytes, script } = await bundle(
     'import { createEnvironmentServer, defineWorld } from "@dm-env-rpc/server"; Object.assign(globalThis, { createEnvironmentServer, defineWorld });',
+    import.meta.dirname,
   );
   process.stdout.write(
     `a server in a page: ${(gzipBytes / 1024).toFixed(1)} KiB gzip, at most ${maxGzipBytes / 1024}\n`,
@@ -147,10 +155,8 @@ for (const name of missingBrowsers) {
 
 describe.each(installedBrowsers)("a world in a page of $name", (browser) => {
   test("is played by agents of the same page, on every kind of clock", async () => {
-    await using site = await serveSite(built.script);
-    await using opened = await openPage(browser, site.origin);
+    await using opened = await openScript(browser, built.script, "closeServer");
     const { page } = opened;
-    await page.waitForFunction(() => globalThis.closeServer !== undefined);
     const { perSecond, ...race } = await page.evaluate(() => globalThis.race(601, 2));
     process.stdout.write(
       `two agents in lock-step in ${browser.name}: ${perSecond?.toFixed(0)} ticks/s\n`,

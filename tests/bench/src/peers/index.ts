@@ -14,6 +14,7 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
   "batch-pixels": async () => (await import("../batch/peers.ts")).batchPixels,
   "batch-busy": async () => (await import("../batch/peers.ts")).batchBusy,
   "unix-socket": async () => (await import("../batch/sockets.ts")).unixSocket,
+  relayed: async () => (await import("../browser/relayed.ts")).relayed,
   viewers: async () => (await import("../browser/viewers.ts")).viewers,
   "in-process": async () => (await import("./ours.ts")).inProcess,
   idle: async () => (await import("./idle.ts")).idle,

@@ -4,8 +4,12 @@ import type { Load } from "../loads/load.ts";
 
 /** One stack to compare: serves a load and plays it. */
 export interface Peer {
-  /** Serves a load; undefined if the peer has no network. */
-  serve?(load: Load): Promise<Served>;
+  /**
+   * Serves a load; undefined if the peer has no network.
+   *
+   * @param relay Address of a relay, for a peer that dials out to one.
+   */
+  serve?(load: Load, relay?: string): Promise<Served>;
   /** Opens one connection with one stream, ready to step with up to `inFlight` steps at a time. */
   connect(load: Load, port: number, inFlight: number): Promise<Agent>;
 }

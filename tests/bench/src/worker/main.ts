@@ -20,7 +20,8 @@ async function run(command: Command): Promise<object> {
       if (serve === undefined) {
         throw new Error(`"${command.peer}" has no server`);
       }
-      return { port: (await serve(loadOf(command.load as LoadName))).port };
+      const { port } = await serve(loadOf(command.load as LoadName), command.relay);
+      return { port };
     }
     case "connect":
       await agents.connect(command);

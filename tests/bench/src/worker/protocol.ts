@@ -5,8 +5,8 @@
  * stdout.
  */
 export interface Commands {
-  /** Serves a load. */
-  serve: { ask: { peer: string; load: string }; answer: { port: number } };
+  /** Serves a load; `relay` is the address of a relay, for a peer that dials out to one. */
+  serve: { ask: { peer: string; load: string; relay?: string }; answer: { port: number } };
   /** Opens connections that step, as a named group. */
   connect: {
     ask: {

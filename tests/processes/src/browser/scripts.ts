@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { build as buildWithVite } from "vite";
+import { type InstalledBrowser, type OpenedPage, openPage } from "./browsers.ts";
+
+/** Time for a script to define its variable: machines stand still for seconds. */
+const startMs = 120_000;
 
 /** A page's script, bundled as an application would. */
 export interface Bundle {
@@ -13,10 +14,14 @@ export interface Bundle {
   readonly gzipBytes: number;
 }
 
-/** Bundles the script of a page, written as a module. */
-export async function bundle(contents: string): Promise<Bundle> {
+/**
+ * Bundles the script of a page, written as a module.
+ *
+ * @param folder The folder that its imports are resolved from.
+ */
+export async function bundle(contents: string, folder: string): Promise<Bundle> {
   const { outputFiles } = await build({
-    stdin: { contents, resolveDir: import.meta.dirname, loader: "ts" },
+    stdin: { contents, resolveDir: folder, loader: "ts" },
     bundle: true,
     minify: true,
     write: false,
@@ -29,39 +34,13 @@ export async function bundle(contents: string): Promise<Bundle> {
   return { script, gzipBytes: gzipSync(script).length };
 }
 
-/** Bundles the script of a page with Vite's defaults; `warnings` are Vite's. */
-export async function bundleWithVite(
-  contents: string,
-): Promise<{ readonly code: string; readonly warnings: readonly string[] }> {
-  const folder = await mkdtemp(join(import.meta.dirname, "../vite-"));
-  const warnings: string[] = [];
-  try {
-    await writeFile(join(folder, "page.js"), contents);
-    await writeFile(
-      join(folder, "index.html"),
-      '<!doctype html><script type="module" src="/page.js"></script>',
-    );
-    const built = await buildWithVite({
-      root: folder,
-      configFile: false,
-      build: { write: false, rollupOptions: { onwarn: ({ message }) => warnings.push(message) } },
-      logLevel: "silent",
-    });
-    const outputs = [built].flat().flatMap((result) => ("output" in result ? result.output : []));
-    const code = outputs.map((output) => ("code" in output ? output.code : "")).join("\n");
-    return { code, warnings };
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
 /** A site of one page. */
-export interface Site extends AsyncDisposable {
+interface Site extends AsyncDisposable {
   readonly origin: string;
 }
 
 /** Serves a page that runs a script. */
-export async function serveSite(script: string): Promise<Site> {
+async function serveSite(script: string): Promise<Site> {
   const server = createServer((request, response) => {
     const isScript = request.url === "/page.js";
     response.setHeader("content-type", isScript ? "text/javascript" : "text/html; charset=utf-8");
@@ -81,4 +60,38 @@ export async function serveSite(script: string): Promise<Site> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** A page that runs a script, in a browser of its own. */
+export interface OpenedScript extends OpenedPage {
+  readonly origin: string;
+}
+
+/**
+ * Opens a page that runs a bundled script.
+ *
+ * @param defines The last variable of `globalThis` that the script defines.
+ */
+export async function openScript(
+  browser: InstalledBrowser,
+  script: string,
+  defines: string,
+): Promise<OpenedScript> {
+  const site = await serveSite(script);
+  try {
+    const opened = await openPage(browser, site.origin);
+    await opened.page.waitForFunction((name) => name in globalThis, { timeout: startMs }, defines);
+    return {
+      page: opened.page,
+      errors: opened.errors,
+      origin: site.origin,
+      async [Symbol.asyncDispose]() {
+        await opened[Symbol.asyncDispose]();
+        await site[Symbol.asyncDispose]();
+      },
+    };
+  } catch (error) {
+    await site[Symbol.asyncDispose]();
+    throw error;
+  }
 }

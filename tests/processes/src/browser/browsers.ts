@@ -25,8 +25,21 @@ export const missingBrowsers: readonly string[] = ["chrome", "firefox"].filter(
   (name) => !installedBrowsers.some((browser) => browser.name === name),
 );
 
+/**
+ * Returns this machine's Chromium.
+ *
+ * @throws Error if it has none.
+ */
+export function chromium(): InstalledBrowser {
+  const found = installedBrowsers.find(({ name }) => name === "chrome");
+  if (found === undefined) {
+    throw new Error("no Chromium on this machine: expected /usr/bin/chromium; install it");
+  }
+  return found;
+}
+
 /** Starts a browser without a window, and with a profile of its own. */
-export function start({ name, path }: InstalledBrowser): Promise<Browser> {
+function start({ name, path }: InstalledBrowser): Promise<Browser> {
   return launch({
     browser: name,
     executablePath: path,
