@@ -31,4 +31,5 @@ export type {
   Peer,
   ServerStream,
   StreamReceiver,
+  UnreadMessage,
 } from "./stream/message-stream.ts";

@@ -2,8 +2,25 @@
 import { describe, expect, it } from "vitest";
 import { RequestQueue } from "./request-queue.ts";
 
-const queueOf = (maxQueuedRequests: number, maxQueuedBytes: number) =>
-  new RequestQueue<string>({ maxQueuedRequests, maxQueuedBytes });
+interface Named {
+  readonly name: string;
+  readonly size: number;
+}
+
+const queueOf = (maxQueuedRequests: number, maxQueuedBytes: number) => {
+  const queue = new RequestQueue<Named>({ maxQueuedRequests, maxQueuedBytes });
+  return {
+    add: (name: string, size: number) => queue.add({ name, size }),
+    take: () => queue.take()?.name,
+    clear: () => queue.clear(),
+    get size() {
+      return queue.size;
+    },
+    get isFull() {
+      return queue.isFull;
+    },
+  };
+};
 
 describe("a queue of requests", () => {
   it("is full at its bound of requests, and not before", () => {

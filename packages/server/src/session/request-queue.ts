@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import type { UnreadMessage } from "@dm-env-rpc/transport";
 
 /** Limits of reading ahead. */
 export interface QueueLimits {
@@ -6,8 +8,11 @@ export interface QueueLimits {
   readonly maxQueuedBytes: number;
 }
 
-/** Requests of a stream that wait for an earlier one, in order. */
-export class RequestQueue<Request> {
+/** A request whose size counts. */
+type Sized = Pick<UnreadMessage<ProcessRequest>, "size">;
+
+/** Requests of a stream that wait, undecoded, for an earlier one, in order. */
+export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>> {
   readonly #limits: QueueLimits;
   #requests: Request[] = [];
   #next = 0;
@@ -28,9 +33,9 @@ export class RequestQueue<Request> {
     return this.size >= maxQueuedRequests || (this.size > 0 && this.#bytes >= maxQueuedBytes);
   }
 
-  add(request: Request, bytes: number): void {
+  add(request: Request): void {
     this.#requests.push(request);
-    this.#bytes += bytes;
+    this.#bytes += request.size;
   }
 
   /** Removes and returns the first request, if any. */

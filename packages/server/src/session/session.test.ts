@@ -32,12 +32,38 @@ function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => num
         taken += 1;
         receiver.onMessage(message, bytes);
       },
+      get takesUnread() {
+        return receiver.takesUnread;
+      },
+      onUnread(message) {
+        taken += 1;
+        receiver.onUnread?.(message);
+      },
       onEnd: () => receiver.onEnd(),
       onDrain: () => receiver.onDrain(),
       onClose: (error) => receiver.onClose(error),
     });
   server.accept(stream);
   return { peer: new Peer(client), taken: () => taken };
+}
+
+/** Codecs that count the requests that the server decodes. */
+function countingCodecs(): { codecs: CallCodecs; decoded: () => number } {
+  const codec = createRequestCodec();
+  let decoded = 0;
+  return {
+    decoded: () => decoded,
+    codecs: {
+      request: {
+        ...codec,
+        read(source, from, to) {
+          decoded += 1;
+          return codec.read(source, from, to);
+        },
+      },
+      response: createResponseCodec(),
+    },
+  };
 }
 
 /** Codecs of a stream that sends `bytes` instead of `request`. */
@@ -93,6 +119,27 @@ describe("a session", () => {
       "error",
     ]);
     expect(peer.received).toBe(7);
+  });
+
+  it("behaviour 3: decodes a request in its turn, which waits as bytes until then", async () => {
+    await using server = start();
+    const { codecs, decoded } = countingCodecs();
+    const [client, stream] = memoryStreamPair({ codecs });
+    server.accept(stream);
+    const peer = new Peer(client);
+    const other = connectPeer(server);
+    const world = await peer.createWorld({ length: 1_000_000 });
+    await peer.join(world);
+    await other.join(world);
+    const before = decoded();
+    const step = peer.step();
+    const creates = Array.from({ length: 10 }, () => peer.createWorld({ length: 1_000 }));
+    expect(await isBlocked(step)).toBe(true);
+    expect(decoded() - before).toBe(1);
+    await other.step();
+    await step;
+    expect(new Set(await Promise.all(creates)).size).toBe(10);
+    expect(decoded() - before).toBe(1 + 10);
   });
 
   it("behaviour 3: stops reading past its bound and loses nothing", async () => {

@@ -7,10 +7,9 @@ import {
 } from "@dm-env-rpc/protocol";
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import type { ServerStream, StreamReceiver } from "@dm-env-rpc/transport";
+import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
 import { later } from "@dm-env-rpc/transport/internal";
 import type { Roles } from "../definition/roles.ts";
-import { owned } from "../engine/owned-request.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
@@ -25,6 +24,9 @@ import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
 type Request = ProcessRequest | Malformed;
+
+/** Most bytes of a request to leave, which takes effect before earlier requests; it has no fields and takes 2. */
+const maxLeaveBytes = 16;
 
 /** The server, as a session uses it. */
 export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits {
@@ -41,7 +43,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
   readonly #roles: Roles;
   readonly #host: SessionHost;
-  readonly #queue: RequestQueue<Request>;
+  readonly #queue: RequestQueue;
   #paused = false;
   /** True while a request is unanswered. */
   #busy = false;
@@ -106,17 +108,23 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#idle;
   }
 
-  onMessage(message: Request, bytes: number): void {
+  /** True while an earlier request has no answer: requests wait as bytes, and are decoded in their turn. */
+  get takesUnread(): boolean {
+    return this.#busy || this.#full || this.#pumping || this.#queue.size > 0;
+  }
+
+  onMessage(message: Request): void {
     this.#idle = 0;
-    if (!this.#busy && !this.#full && !this.#pumping && this.#queue.size === 0) {
-      this.#pumping = true;
-      this.#begin(message);
-      this.#pumping = false;
-      this.#rest();
-      return;
-    }
-    this.#queue.add(owned(message), bytes);
-    if (message.case === "leaveWorld") {
+    this.#pumping = true;
+    this.#begin(message);
+    this.#pumping = false;
+    this.#rest();
+  }
+
+  onUnread(message: UnreadMessage<ProcessRequest>): void {
+    this.#idle = 0;
+    this.#queue.add(message);
+    if (message.size <= maxLeaveBytes && isLeave(message.read(), message.size)) {
       this.#leaves += 1;
       this.#letOut();
     }
@@ -160,11 +168,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
     this.#pumping = true;
     while (!this.#busy && !this.#full) {
-      const request = this.#queue.take();
-      if (request === undefined) {
+      const unread = this.#queue.take();
+      if (unread === undefined) {
         break;
       }
-      if (request.case === "leaveWorld") {
+      const request = unread.read();
+      if (isLeave(request, unread.size)) {
         this.#leaves -= 1;
       }
       this.#begin(request);
@@ -371,6 +380,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
       place.leave(done);
     }
   }
+}
+
+function isLeave(request: Request, bytes: number): boolean {
+  return bytes <= maxLeaveBytes && request.case === "leaveWorld";
 }
 
 /** Returns a function that lets the join token of a seat resume it. */

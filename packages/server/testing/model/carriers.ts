@@ -156,6 +156,13 @@ function watched(stream: ServerStream, progress: Progress): ServerStream {
           receiver.onMessage(message, bytes);
           progress.seen += 1;
         },
+        get takesUnread() {
+          return receiver.takesUnread;
+        },
+        onUnread(message) {
+          receiver.onUnread?.(message);
+          progress.seen += 1;
+        },
         onEnd() {
           receiver.onEnd();
           progress.seenEnd = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { type UnreadMessage, unread } from "../stream/message-stream.ts";
 import type { Carried } from "./iterable-stream.ts";
 
 /** Converts a record to the generated message, through its bytes. */
@@ -19,7 +20,6 @@ export function fromGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,
   message: MessageShape<Desc>,
-): Carried<T | Malformed> {
-  const bytes = toBinary(schema, message);
-  return { message: codec.read(bytes, 0, bytes.length), bytes: bytes.length };
+): UnreadMessage<T> {
+  return unread(codec, toBinary(schema, message));
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { toConnectError } from "../internal/connect-errors.ts";
 import { highWaterBytes } from "../limits/limits.ts";
 import {
+  deliver,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
   type StreamReceiver,
+  type UnreadMessage,
 } from "../stream/message-stream.ts";
 
-/** A message in the form that the iterables or the receiver use, with its bytes. */
+/** A message in the form that the iterables use, with its bytes. */
 export interface Carried<Message> {
   readonly message: Message;
   readonly bytes: number;
@@ -19,7 +20,7 @@ export interface Carried<Message> {
 
 /** Converters and callbacks of an IterableStream. */
 export interface IterableStreamOptions<Received, Sent, In, Out> {
-  readonly decode: (message: In) => Carried<Received | Malformed>;
+  readonly decode: (message: In) => UnreadMessage<Received>;
   readonly encode: (message: Sent) => Carried<Out>;
   /**
    * Called when the incoming iterable has ended and all of it was delivered. Resolves with the
@@ -273,8 +274,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     if (this.#held !== undefined) {
       const { message } = this.#held;
       this.#held = undefined;
-      const decoded = this.#options.decode(message);
-      receiver.onMessage(decoded.message, decoded.bytes);
+      deliver(receiver, this.#options.decode(message));
     }
     if (!this.#incomingOver) {
       this.#read();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type {
-  Malformed,
-  MessageCodec,
-  ProcessRequest,
-  ProcessResponse,
-} from "@dm-env-rpc/tensor-codec/wire";
+import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes } from "../limits/limits.ts";
-import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import {
+  deliverBytes,
+  type MessageStream,
+  onlyReceiver,
+  type StreamReceiver,
+  unread,
+} from "../stream/message-stream.ts";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { Deframer } from "./framing.ts";
@@ -336,7 +337,8 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        this.#hand(receiver, this.#decoder.read(inflated, 0, inflated.length), inflated.length);
+        deliverBytes(receiver, this.#decoder, inflated, 0, inflated.length);
+        this.#holdIfPaused(inflated.length);
       }
       for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
         if (left === 0 && deframer.bufferedBytes > 0 && this.#outbox.bytes > 0) {
@@ -350,6 +352,11 @@ export abstract class Http2MessageStream<
           this.#inflate(receiver, deframer.source.subarray(deframer.start, deframer.end));
         } else {
           const { source, start, end } = deframer;
+          if (receiver.takesUnread === true) {
+            receiver.onUnread?.(unread(this.#decoder, source, start, end));
+            this.#holdIfPaused(end - start);
+            continue;
+          }
           const message = this.#decoder.read(source, start, end);
           if (deframer.assembled) {
             this.#alignment ??= new AlignmentLearner();
@@ -359,7 +366,8 @@ export abstract class Http2MessageStream<
               this.#borrowed = source;
             }
           }
-          this.#hand(receiver, message, end - start);
+          receiver.onMessage(message, end - start);
+          this.#holdIfPaused(end - start);
         }
       }
     } finally {
@@ -391,9 +399,8 @@ export abstract class Http2MessageStream<
     }
   }
 
-  #hand(receiver: StreamReceiver<Received>, message: Received | Malformed, bytes: number): void {
-    receiver.onMessage(message, bytes);
-    // A receiver that pauses in onMessage has queued the message.
+  /** A receiver that pauses at a message has queued it. */
+  #holdIfPaused(bytes: number): void {
     this.#heldBytes = this.#paused ? bytes : 0;
   }
 

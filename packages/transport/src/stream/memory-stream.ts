@@ -10,6 +10,7 @@ import { tooLarge } from "../limits/too-large.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import {
   type ClientStream,
+  deliverBytes,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
@@ -261,7 +262,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
       this.#other?.takeDrain();
     }
     if (bytes.length <= maxMessageBytes) {
-      receiver.onMessage(this.#decoder.read(bytes, 0, bytes.length), bytes.length);
+      deliverBytes(receiver, this.#decoder, bytes, 0, bytes.length);
       return;
     }
     const error = tooLarge(this.#side, `${bytes.length} bytes`, maxMessageBytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { describe, expect, test } from "vitest";
 import { carriers } from "../testing/carriers.ts";
 import { errorOf } from "../testing/error-of.ts";
@@ -12,8 +13,10 @@ import {
   stepRequest,
   stepResponse,
 } from "../testing/messages.ts";
+import { bytesOf } from "../testing/raw-call.ts";
 import { record } from "../testing/recorder.ts";
 import { echo } from "../testing/serving.ts";
+import type { UnreadMessage } from "./message-stream.ts";
 
 describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
   test("behaviour 3: requests in flight are answered in order", async () => {
@@ -26,6 +29,34 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     }
     await client.seen("message", names.length);
     expect(client.messages.map(answerOf)).toEqual(names);
+  });
+
+  test("messages wait as bytes at a receiver that takes them unread", async () => {
+    await using pair = await open();
+    const waiting: UnreadMessage<ProcessRequest>[] = [];
+    const decoded: unknown[] = [];
+    const ended = new Promise<void>((resolve) =>
+      pair.server.start({
+        takesUnread: true,
+        onUnread: (message) => waiting.push(message),
+        onMessage: (message) => decoded.push(message),
+        onEnd: resolve,
+        onDrain() {},
+        onClose() {},
+      }),
+    );
+    const client = record(pair.client);
+    const sent = [named("a"), stepRequest(200_000, 3), named("b"), stepRequest(10, 5)];
+    for (const message of sent) {
+      pair.client.send(message);
+    }
+    pair.client.end();
+    await ended;
+    expect(decoded).toEqual([]);
+    expect(waiting.map(({ size }) => size)).toEqual(sent.map((request) => bytesOf(request).length));
+    expect(waiting.map((message) => message.read())).toEqual(sent);
+    pair.server.end();
+    await client.closed;
   });
 
   test("behaviour 8: a half-close is answered to the end, then closes without an error", async () => {

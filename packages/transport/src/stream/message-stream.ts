@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import type {
+  Malformed,
+  MessageCodec,
+  ProcessRequest,
+  ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
+
+/** A message that arrived and is not decoded yet. */
+export interface UnreadMessage<Received> {
+  /** Bytes of the message, after inflation. */
+  readonly size: number;
+  /** Decodes the message. Its tensors are valid as those of `onMessage` are. */
+  read(): Received | Malformed;
+}
 
 /**
  * Handlers of a stream's events. They are called synchronously, one at a time, in the order of the
@@ -13,6 +26,13 @@ export interface StreamReceiver<Received> {
    * reports the error.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
+  /**
+   * True while messages are delivered to `onUnread` instead, because the receiver would only queue them: bytes
+   * take a fraction of the memory of what they decode to. Default: false.
+   */
+  readonly takesUnread?: boolean | undefined;
+  /** A message arrived while `takesUnread` is true. Its bytes stay in memory for as long as it is referenced. */
+  onUnread?(message: UnreadMessage<Received>): void;
   /** The peer ended its side (half-close): no more messages arrive, sending still works. */
   onEnd(): void;
   /** Enough was sent to call `send` again, after it returned false. */
@@ -40,13 +60,56 @@ export function onlyReceiver<Received>(
   throw new Error("stream already started: expected one call of start(), received a second");
 }
 
+/** Delivers a message: to `onUnread` while the receiver takes it there. */
+export function deliver<Received>(
+  receiver: StreamReceiver<Received>,
+  message: UnreadMessage<Received>,
+): void {
+  if (receiver.takesUnread === true) {
+    receiver.onUnread?.(message);
+  } else {
+    receiver.onMessage(message.read(), message.size);
+  }
+}
+
+/** Delivers the message from `start` to `end` of bytes that do not change. */
+export function deliverBytes<Received>(
+  receiver: StreamReceiver<Received>,
+  decoder: Pick<MessageCodec<Received>, "read">,
+  source: Uint8Array,
+  start: number,
+  end: number,
+): void {
+  if (receiver.takesUnread === true) {
+    receiver.onUnread?.(unread(decoder, source, start, end));
+  } else {
+    receiver.onMessage(decoder.read(source, start, end), end - start);
+  }
+}
+
+/**
+ * Returns a message to decode later, from `start` to `end` of bytes that do not change. Copies them if they share their memory
+ * with others, which would stay in memory as well.
+ */
+export function unread<Received>(
+  decoder: Pick<MessageCodec<Received>, "read">,
+  source: Uint8Array,
+  start = 0,
+  end: number = source.length,
+): UnreadMessage<Received> {
+  const view = source.subarray(start, end);
+  const isShared = 2 * view.length < view.buffer.byteLength;
+  const bytes = isShared ? new Uint8Array(view) : view;
+  return { size: bytes.length, read: () => decoder.read(bytes, 0, bytes.length) };
+}
+
 /**
  * Delivers a message above the server's limit as one that failed to decode, so that it is answered
  * after the earlier ones, then the end of the client's side; later messages are dropped. The
  * server's end reports the error, too.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
-  receiver.onMessage({ case: "malformed", value: error }, 0);
+  deliver(receiver, { size: 0, read: () => ({ case: "malformed", value: error }) });
   receiver.onEnd();
 }
 

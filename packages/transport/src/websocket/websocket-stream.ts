@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, holdBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
+  deliverBytes,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
@@ -287,8 +288,9 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.#onTooLarge(`${size} bytes`);
       return;
     }
-    const message: Received | Malformed = decoder.read(source, start, end);
-    this.#receiver?.onMessage(message, size);
+    if (this.#receiver !== undefined) {
+      deliverBytes(this.#receiver, decoder, source, start, end);
+    }
   }
 
   #deliver(): void {
