@@ -51,7 +51,7 @@ export function vacated(match: Match, ticketId: string): Match {
     ...match,
     teams: match.teams.map(({ name, tickets }) => ({
       name,
-      tickets: name === team.name ? tickets.filter((id) => id !== ticketId) : tickets,
+      tickets: tickets.filter((id) => id !== ticketId),
     })),
     vacancies: [...match.vacancies, ...Array.from({ length: size }, () => team.name)],
     ...(match.parties === undefined ? {} : { parties }),
@@ -121,8 +121,7 @@ export function profileOfWorld(
   replica: Replica,
   world: World,
 ): Profile | undefined {
-  const match =
-    world.matchId === undefined ? undefined : replica.get("match", world.matchId)?.value;
+  const match = replica.get("match", world.matchId ?? "")?.value;
   return matchIndex.profiles.get(match?.profile ?? world.profile);
 }
 

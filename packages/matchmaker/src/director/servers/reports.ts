@@ -25,13 +25,13 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
   const report = replica.get("report", serverId)?.value;
-  if (server === undefined || report === undefined || report.epoch !== server.epoch) {
+  if (server === undefined || report === undefined) {
     return;
   }
   const reported = new Map(report.worlds.map((world) => [world.name, world]));
   for (const worldId of [...(matchIndex.worldsOf.get(serverId) ?? [])]) {
     const world = replica.get("world", worldId)?.value;
-    if (world?.name === undefined || world.state === "creating") {
+    if (world?.name === undefined) {
       continue;
     }
     const seen = reported.get(world.name);
@@ -130,9 +130,6 @@ async function takeWorld(
   if (await change(context, make)) {
     for (const { ticketId, state } of endings) {
       emit({ kind: "ticket-ended", ticketId, state, reason: undefined });
-    }
-    if (endings.length > 0) {
-      context.wake();
     }
   }
 }

@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
-import { House, profile } from "../../../testing/house.ts";
+import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
 
 it("a create names the type of the world where its server has several", async () => {
   await using house = await House.open();
@@ -90,4 +90,183 @@ it("a seat that is filled is told of once, with how long its ticket waited", asy
     tickets: 1,
     waitedMs: [2_000],
   });
+});
+
+/** Errors of a create, by what is at fault. */
+const worldFault = () => new DmEnvRpcError("INTERNAL", "the world did not start");
+const settingsFault = () => new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map");
+const unreachable = () =>
+  new DmEnvRpcError("UNAVAILABLE", "nobody listens", { origin: "connection" });
+
+it("a world that is created for a match is reported, and so are its assignments", async () => {
+  await using house = await House.open();
+  await house.serve("a");
+  const ids = await house.tickets(2);
+  await house.settle();
+  const { matchId } = await house.ticket(ids[0] ?? "");
+  expect(eventsOf(house, "world-created")).toEqual([
+    { kind: "world-created", serverId: "a", worldName: "gridworld-1" },
+  ]);
+  expect(eventsOf(house, "assigned")).toEqual([
+    {
+      kind: "assigned",
+      matchId,
+      profile: "any",
+      serverId: "a",
+      worldName: "gridworld-1",
+      tickets: 2,
+      waitedMs: [1, 0],
+    },
+  ]);
+});
+
+it("tickets of a profile whose settings are refused fail with the reason", async () => {
+  await using house = await House.open();
+  const server = await house.serve("a");
+  server.createErrors.push(settingsFault());
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+    code: Code.FailedPrecondition,
+    message: 'the world settings of profile "any" were refused: there is no such map',
+  });
+  // Neither the server nor its other worlds are at fault.
+  const more = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("worlds are not made ahead for a while with settings that were refused", async () => {
+  await using house = await House.open({
+    profiles: [profile({ precreatedWorlds: 1 })],
+    settings: { cooldownMs: 10_000 },
+  });
+  const server = await house.serve("a");
+  server.createErrors.push(settingsFault());
+  await house.pass(5_000);
+  expect(callsOf(house, "create")).toHaveLength(1);
+  await house.pass(10_000);
+  expect(server.created).toBe(1);
+});
+
+it("tickets whose worlds fail to start fail after so many attempts, with the reason", async () => {
+  await using house = await House.open({ settings: { maxAttempts: 3, cooldownMs: 1_000 } });
+  const server = await house.serve("a");
+  server.createErrors.push(worldFault(), worldFault(), worldFault());
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+    code: Code.Unavailable,
+    message: "the world did not start",
+  });
+  await house.pass(2_000);
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await house.pass(3_000);
+  expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+    code: Code.FailedPrecondition,
+    message:
+      'a world for profile "any" could not be created in 3 attempts: the world did not start',
+  });
+  expect(server.created).toBe(0);
+});
+
+it("attempts that fail because a server is full do not count", async () => {
+  await using house = await House.open({ settings: { maxAttempts: 1, cooldownMs: 1_000 } });
+  const server = await house.serve("a");
+  server.createErrors.push(new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full"));
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await house.pass(2_000);
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("a world type that fails to start on a server is not tried there for a while, and other types are", async () => {
+  await using house = await House.open({
+    profiles: [profile({ worldType: "bad" }), profile({ name: "good", worldType: "good" })],
+    settings: { cooldownMs: 10_000 },
+  });
+  const server = await house.serve("a", { worldTypes: ["bad", "good"] });
+  server.createErrors.push(worldFault());
+  const bad = await house.tickets(2, { profile: "any" });
+  await house.settle();
+  const good = await house.tickets(2, { profile: "good" });
+  await house.pass(5_000);
+  expect(await house.states([...bad, ...good])).toEqual([
+    "WAITING",
+    "WAITING",
+    "ASSIGNED",
+    "ASSIGNED",
+  ]);
+  await house.pass(6_000);
+  expect(await house.states(bad)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  // A create that succeeds ends the row of failures.
+  server.createErrors.push(worldFault());
+  const last = await house.tickets(2, { profile: "any" });
+  await house.pass(11_000);
+  expect(await house.states(last)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it.each([
+  ["cannot be reached is not used before it reports again", unreachable(), 0],
+  ["is full is used again after its cooldown", new DmEnvRpcError("RESOURCE_EXHAUSTED", "full"), 1],
+])("a server that %s", async (_, error, created) => {
+  await using house = await House.open({ settings: { cooldownMs: 1_000 } });
+  const server = await house.serve("a");
+  server.createErrors.push(error);
+  await house.tickets(2);
+  await house.settle();
+  house.time.advance(2_000);
+  await house.settle();
+  expect(server.created).toBe(created);
+  await house.report(server);
+  await house.settle();
+  expect(server.created).toBe(1);
+});
+
+it("tickets that come back from a failed create have time to be followed again", async () => {
+  await using house = await House.open({ settings: { ticketLeaseMs: 2_000, awayMs: 20_000 } });
+  const server = await house.serve("a");
+  const release = house.servers.hold("create");
+  await house.tickets(2);
+  await house.matchmaker.tick();
+  server.isUp = false;
+  house.time.advance(5_000);
+  release();
+  await house.settle();
+  for (let second = 0; second < 15; second++) {
+    house.time.advance(1_000);
+    await house.settle(1);
+  }
+  expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 2, failed: 0 });
+});
+
+it("matches that were placed on a server before it drains get their worlds", async () => {
+  await using house = await House.open({ settings: { maxCreatesPerServer: 1 } });
+  const release = house.servers.hold("create");
+  const server = await house.serve("a");
+  const ids = await house.tickets(4);
+  await house.matchmaker.tick();
+  expect(callsOf(house, "create")).toHaveLength(1);
+  await house.registry.drainServer({ serverId: "a" });
+  release();
+  await house.pass(2_000);
+  expect(server.created).toBe(2);
+  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+});
+
+it("a server has so many creates in progress at a time, and no more", async () => {
+  await using house = await House.open({ settings: { maxCreatesPerServer: 2 } });
+  const release = house.servers.hold("create");
+  await house.serve("a");
+  await house.tickets(10);
+  await house.matchmaker.tick();
+  await house.matchmaker.tick();
+  expect(callsOf(house, "create")).toHaveLength(2);
+  release();
+  await house.settle(5);
+  expect(callsOf(house, "create")).toHaveLength(5);
 });

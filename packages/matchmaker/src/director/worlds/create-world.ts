@@ -209,7 +209,6 @@ async function createFailed(
     const reason = { code: "UNAVAILABLE", message: why } as const;
     return requeued({ ...ticket, attempts }, nowMs + settings.awayMs, reason);
   });
-  context.wake();
 }
 
 /** Reverts a placement: the world will not exist, and each ticket has its own outcome. */

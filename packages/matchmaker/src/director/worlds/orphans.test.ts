@@ -62,6 +62,25 @@ describe("a world that a server started with", () => {
   });
 });
 
+it("a world that ended is not adopted again by a report of before", async () => {
+  await using house = await House.open({ profiles: [profile({ count: 1 })] });
+  const server = await house.serve("a");
+  const name = server.create("gridworld", true);
+  await house.pass(1_000);
+  const [id = ""] = await house.tickets(1);
+  await house.settle();
+  await house.join(id);
+  await house.pass(1_000);
+  server.worlds.get(name)?.tickets.clear();
+  await house.report(server);
+  await house.settle();
+  expect(server.destroyed).toEqual(new Map([[name, 1]]));
+  house.time.advance(2_000);
+  await house.settle();
+  expect(eventsOf(house, "world-adopted")).toHaveLength(1);
+  expect(house.matchmaker.counts().worlds).toBe(0);
+});
+
 describe("a world without an owner", () => {
   it("is destroyed once it has been seen for a while, and not before", async () => {
     await using house = await House.open({ settings: { orphanMs: 10_000 } });

@@ -17,8 +17,8 @@ export class Orphans {
   readonly #tasks: WorldTasks;
   /** Time when each was first seen. */
   readonly #seen = new Map<string, number>();
-  /** Destroyed worlds, until reports confirm it. */
-  readonly #destroyed = new Set<string>();
+  /** Worlds that were adopted or destroyed, until reports confirm that they are gone. */
+  readonly #handled = new Set<string>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
     this.#context = context;
@@ -30,18 +30,18 @@ export class Orphans {
     const { replica, matchIndex } = this.#context;
     const present = new Set<string>();
     for (const { value: server } of [...replica.table("server").values()]) {
-      const report = replica.get("report", server.id)?.value;
-      if (report?.epoch !== server.epoch || server.state === "gone") {
-        continue;
-      }
-      for (const world of report.worlds) {
+      for (const world of replica.get("report", server.id)?.value.worlds ?? []) {
+        const key = `${server.id}\n${world.name}`;
+        present.add(key);
         if (matchIndex.worldNamed(server.id, world.name) !== undefined) {
           continue;
         }
-        const key = `${server.id}\n${world.name}`;
-        present.add(key);
-        if (world.premade && !this.#destroyed.has(key)) {
-          await this.#adopt(server, world);
+        // A report may still contain a world that has ended since.
+        if (this.#handled.has(key)) {
+          continue;
+        }
+        if (world.premade) {
+          await this.#adopt(server, world, key);
         } else {
           this.#consider(server, world, key);
         }
@@ -52,9 +52,9 @@ export class Orphans {
         this.#seen.delete(key);
       }
     }
-    for (const key of this.#destroyed) {
+    for (const key of this.#handled) {
       if (!present.has(key)) {
-        this.#destroyed.delete(key);
+        this.#handled.delete(key);
       }
     }
   }
@@ -62,7 +62,7 @@ export class Orphans {
   /** Forgets its observations: a new leader makes its own. */
   reset(): void {
     this.#seen.clear();
-    this.#destroyed.clear();
+    this.#handled.clear();
   }
 
   #consider(server: ServerRecord, world: ReportedWorld, key: string): void {
@@ -71,7 +71,7 @@ export class Orphans {
     this.#seen.set(key, seenMs);
     // A create in progress may be the one for this world.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
-    if (isOurs || !isEmpty(world) || this.#destroyed.has(key)) {
+    if (isOurs || !isEmpty(world)) {
       return;
     }
     if (time.now() - seenMs < settings.orphanMs || this.#tasks.isCooling(key)) {
@@ -95,12 +95,12 @@ export class Orphans {
           return;
         }
       }
-      this.#destroyed.add(key);
+      this.#handled.add(key);
       emit({ kind: "world-destroyed", serverId: server.id, worldName: world.name });
     });
   }
 
-  async #adopt(server: ServerRecord, world: ReportedWorld): Promise<void> {
+  async #adopt(server: ServerRecord, world: ReportedWorld, key: string): Promise<void> {
     const { replica, newId, emit } = this.#context;
     const id = newId();
     const nowMs = replica.now();
@@ -127,7 +127,7 @@ export class Orphans {
     if (!committed) {
       return;
     }
+    this.#handled.add(key);
     emit({ kind: "world-adopted", serverId: server.id, worldName: world.name });
-    this.#context.wake();
   }
 }

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { describe, expect, it } from "vitest";
+import { callsOf, eventsOf, House, profile } from "../../testing/house.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import type { MatchmakerEvent } from "../events.ts";
+import type { Ticket, World } from "../model.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { type Change, type Store, StoreError } from "../store/store.ts";
+
+/** A house whose store fails as a test says. */
+async function faulty(options: Parameters<typeof House.open>[0] = {}) {
+  const time = manualTime(startMs);
+  const inner = memoryStore({ time });
+  const faults = {
+    /** Returns the error of a commit of the director. */
+    ofCommit: (_: readonly Change[]): Error | undefined => undefined,
+    /** Error of every call. */
+    ofAll: undefined as Error | undefined,
+    acquired: 0,
+  };
+  const check = (): void => {
+    if (faults.ofAll !== undefined) {
+      throw faults.ofAll;
+    }
+  };
+  const store: Store = {
+    ...inner,
+    async commit(changes, commit) {
+      check();
+      const error = commit?.lease === undefined ? undefined : faults.ofCommit(changes);
+      if (error !== undefined) {
+        throw error;
+      }
+      return await inner.commit(changes, commit);
+    },
+    async changes(since, limit) {
+      check();
+      return await inner.changes(since, limit);
+    },
+    async renew(lease, ttlMs) {
+      check();
+      return await inner.renew(lease, ttlMs);
+    },
+    async acquire(name, holder, ttlMs) {
+      check();
+      faults.acquired += 1;
+      return await inner.acquire(name, holder, ttlMs);
+    },
+  };
+  const house = await House.open({ time, store, ...options });
+  return { house, faults, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+const kindsOf = ({ events }: House): MatchmakerEvent["kind"][] => events.map(({ kind }) => kind);
+const fencedError = () => new StoreError("fenced", "another matchmaker leads");
+const awayError = () => new StoreError("unavailable", "the store is away");
+
+/** Lets everything run that waits for no time. */
+async function idle(): Promise<void> {
+  for (let turn = 0; turn < 30; turn++) {
+    await setImmediate();
+  }
+}
+
+const worldsIn = (changes: readonly Change[]): World[] =>
+  changes.flatMap(({ kind, value }) => (kind === "world" && value !== undefined ? [value] : []));
+const ticketsIn = (changes: readonly Change[]): Ticket[] =>
+  changes.flatMap(({ kind, value }) => (kind === "ticket" && value !== undefined ? [value] : []));
+
+describe("the director's loop", () => {
+  it("ticks at once, then at its interval, and as soon as something has changed", async () => {
+    const settings = { tickMs: 500, minTickMs: 20, leaderLeaseMs: 60_000 };
+    await using house = await House.open({ run: true, settings });
+    const ticks = () => eventsOf(house, "ticked").length;
+    await idle();
+    expect(kindsOf(house)).toEqual(["leading", "ticked"]);
+    expect(eventsOf(house, "ticked")).toEqual([{ kind: "ticked", tookMs: 0, waiting: 0 }]);
+    house.time.advance(20);
+    await idle();
+    house.time.advance(499);
+    await idle();
+    expect(ticks()).toBe(1);
+    house.time.advance(1);
+    await idle();
+    expect(ticks()).toBe(2);
+    house.time.advance(20);
+    await idle();
+    await house.frontend.createTicket({});
+    await idle();
+    expect(ticks()).toBe(3);
+    expect(eventsOf(house, "ticked").at(-1)).toMatchObject({ waiting: 1 });
+    // A change during the least time between two ticks is not forgotten.
+    await house.frontend.createTicket({});
+    await idle();
+    expect(ticks()).toBe(3);
+    house.time.advance(20);
+    await idle();
+    expect(ticks()).toBe(4);
+  });
+
+  it("gives up the lead when it ends", async () => {
+    const time = manualTime(startMs);
+    const store = memoryStore({ time });
+    const shared: Store = { ...store, close: async () => {} };
+    const first = await House.open({ time, store: shared, run: true });
+    await idle();
+    expect(first.matchmaker.isLeading).toBe(true);
+    const closed = first.matchmaker.close();
+    await idle();
+    time.advance(1_000);
+    await closed;
+    expect(kindsOf(first).at(-1)).toBe("following");
+    expect(first.matchmaker.isLeading).toBe(false);
+    const before = first.events.length;
+    await using second = await House.open({ time, store: shared });
+    await second.matchmaker.tick();
+    expect(second.matchmaker.isLeading).toBe(true);
+    await second.frontend.createTicket({});
+    await idle();
+    expect(first.events).toHaveLength(before);
+  });
+
+  it("renews the lead while a tick takes its time", async () => {
+    const settings = { leaderLeaseMs: 6_000 };
+    await using scene = await faulty({ run: true, settings });
+    const { house, faults } = scene;
+    await idle();
+    expect(faults.acquired).toBe(1);
+    for (let seconds = 0; seconds < 20; seconds++) {
+      house.time.advance(1_000);
+      await idle();
+      expect(house.matchmaker.isLeading).toBe(true);
+    }
+    expect(faults.acquired).toBe(1);
+    expect(kindsOf(house)).not.toContain("following");
+  });
+});
+
+describe("a director that loses the lead", () => {
+  it("follows, changes nothing, and acquires the lead again", async () => {
+    await using scene = await faulty();
+    const { house, faults } = scene;
+    await house.serve("a");
+    await house.settle();
+    const ids = await house.tickets(2);
+    faults.ofCommit = fencedError;
+    await house.matchmaker.tick();
+    expect(kindsOf(house).at(-1)).toBe("following");
+    expect(house.matchmaker.isLeading).toBe(false);
+    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+    expect(faults.acquired).toBe(1);
+    faults.ofCommit = () => undefined;
+    await house.settle();
+    expect(faults.acquired).toBe(2);
+    expect(kindsOf(house).filter((kind) => kind === "leading" || kind === "following")).toEqual([
+      "leading",
+      "following",
+      "leading",
+    ]);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+    expect(eventsOf(house, "store-failed")).toEqual([]);
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  /** Lets the director lose the lead, and acquire it again. */
+  async function loseLead({ house, faults }: Awaited<ReturnType<typeof faulty>>): Promise<void> {
+    await house.tickets(2);
+    faults.ofCommit = fencedError;
+    await house.matchmaker.tick();
+    faults.ofCommit = () => undefined;
+    expect(kindsOf(house).at(-1)).toBe("following");
+    await house.matchmaker.tick();
+    expect(house.matchmaker.isLeading).toBe(true);
+  }
+
+  it("gives each server its whole lease again", async () => {
+    await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
+    const { house } = scene;
+    await house.serve("a");
+    await house.settle();
+    const wait = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second++) {
+        house.time.advance(1_000);
+        await house.matchmaker.tick();
+      }
+    };
+    await wait(14);
+    await loseLead(scene);
+    await wait(14);
+    expect(eventsOf(house, "server-lost")).toEqual([]);
+    await wait(2);
+    expect(eventsOf(house, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
+  });
+
+  it("watches worlds without an owner for their whole time again", async () => {
+    await using scene = await faulty({ settings: { orphanMs: 10_000 } });
+    const { house } = scene;
+    const server = await house.serve("a");
+    const name = server.create("gridworld");
+    await house.pass(9_000);
+    await loseLead(scene);
+    await house.settle();
+    await house.pass(5_000);
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await house.pass(6_000);
+    expect(callsOf(house, "destroy")).toEqual([`destroy a/${name}`]);
+  });
+
+  it("knows the worlds that reports had before", async () => {
+    await using scene = await faulty({ profiles: [profile({ count: 1 })] });
+    const { house } = scene;
+    const server = await house.serve("a");
+    const [id = ""] = await house.tickets(1);
+    await house.settle();
+    await house.pass(1_000);
+    await loseLead(scene);
+    server.worlds.clear();
+    await house.report(server);
+    await house.settle();
+    expect((await house.ticket(id)).assignment?.worldName).not.toBe("gridworld-1");
+  });
+});
+
+describe("a store that is away", () => {
+  it("is reported; its time does not count as silence of servers", async () => {
+    await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
+    const { house, faults } = scene;
+    await house.serve("a");
+    await house.pass(10_000);
+    faults.ofAll = awayError();
+    for (let second = 0; second < 20; second++) {
+      house.time.advance(1_000);
+      await house.matchmaker.tick();
+    }
+    expect(eventsOf(house, "store-failed")[0]).toMatchObject({
+      error: { message: "the store is away" },
+    });
+    faults.ofAll = undefined;
+    await house.matchmaker.tick();
+    house.time.advance(1_000);
+    await house.matchmaker.tick();
+    expect(eventsOf(house, "server-lost")).toEqual([]);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+  });
+
+  it("does not end the lead before its lease is over", async () => {
+    await using scene = await faulty({ settings: { leaderLeaseMs: 6_000 } });
+    const { house, faults } = scene;
+    await house.matchmaker.tick();
+    faults.ofAll = awayError();
+    const tickIn = async (ms: number): Promise<void> => {
+      house.time.advance(ms);
+      await house.matchmaker.tick();
+    };
+    await tickIn(5_000);
+    expect(kindsOf(house)).not.toContain("following");
+    await tickIn(1_000);
+    expect(kindsOf(house).filter((kind) => kind === "following")).toHaveLength(1);
+    await tickIn(1_000);
+    expect(kindsOf(house).filter((kind) => kind === "following")).toHaveLength(1);
+    faults.ofAll = undefined;
+    await tickIn(1_000);
+    expect(house.matchmaker.isLeading).toBe(true);
+  });
+
+  it("while a report is processed, loses nothing of the report", async () => {
+    await using scene = await faulty();
+    const { house, faults } = scene;
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    for (const id of ids) {
+      await house.join(id);
+    }
+    await house.report(server);
+    faults.ofCommit = (changes) =>
+      ticketsIn(changes).some(({ state }) => state === "joined") ? awayError() : undefined;
+    await house.matchmaker.tick();
+    expect(eventsOf(house, "store-failed")).toHaveLength(1);
+    faults.ofCommit = () => undefined;
+    await house.matchmaker.tick();
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+  });
+});
+
+it("an unexpected error of a tick is reported, and the next tick goes on", async () => {
+  await using scene = await faulty();
+  const { house, faults } = scene;
+  const error = new Error("unexpected");
+  faults.ofAll = error;
+  await house.matchmaker.tick();
+  expect(house.events).toEqual([{ kind: "step-failed", step: "tick", error }]);
+  faults.ofAll = undefined;
+  await house.matchmaker.tick();
+  expect(house.matchmaker.isLeading).toBe(true);
+});
+
+describe("a step that fails", () => {
+  const isWorld = (is: (world: World) => boolean) => (changes: readonly Change[]) =>
+    worldsIn(changes).some(is);
+  const isTicket = (is: (ticket: Ticket) => boolean) => (changes: readonly Change[]) =>
+    ticketsIn(changes).some(is);
+  const isNewMatch = ({ kind, version }: Change): boolean => kind === "match" && version === 0;
+
+  it.each<[string, (changes: readonly Change[]) => boolean]>([
+    ["servers", (changes) => changes.some((each) => each.kind === "server")],
+    ["tickets", isTicket(({ reason }) => reason?.message.includes("maxWaitMs") === true)],
+    ["report of a", isTicket(({ state }) => state === "joined")],
+    ["policies of a", isWorld(({ state }) => state === "destroying")],
+    ["worlds without an owner", isWorld(({ profile }) => profile === "")],
+    ["matches", (changes) => changes.some(isNewMatch)],
+    [
+      "worlds ahead",
+      isWorld(({ state, matchId }) => state === "creating" && matchId === undefined),
+    ],
+    [
+      "open seats",
+      (changes) =>
+        !changes.some(isNewMatch) &&
+        isWorld(({ state }) => state === "open")(changes) &&
+        ticketsIn(changes).length === 1,
+    ],
+  ])("(%s) is reported with its name, and the tick goes on", async (step, fails) => {
+    await using scene = await faulty({
+      profiles: [profile({ backfill: true }), profile({ name: "ahead", precreatedWorlds: 1 })],
+      settings: { maxWaitMs: 120_000, serverLeaseMs: 15_000, lostServerMs: 300_000 },
+    });
+    const { house, faults } = scene;
+    const error = new Error("unexpected");
+    let failed = 0;
+    faults.ofCommit = (changes) => {
+      if (!fails(changes)) {
+        return undefined;
+      }
+      failed += 1;
+      return error;
+    };
+    const server = await house.serve("a");
+    await house.serve("silent");
+    server.create("gridworld", true);
+    const ids = await house.tickets(3, { profile: "any" });
+    await house.pass(2_000);
+    for (const id of ids.slice(0, 2)) {
+      await house.join(id).catch(() => {});
+    }
+    await house.pass(2_000);
+    server.worlds.get("gridworld-2")?.tickets.clear();
+    server.worlds.get("gridworld-1")?.tickets.delete(ids[0] ?? "");
+    await house.pass(2_000);
+    for (const world of server.worlds.values()) {
+      world.tickets.clear();
+    }
+    house.servers.all.delete("silent.test:1");
+    await house.tickets(1, { profile: "ahead" });
+    await house.pass(180_000, 2_000);
+    expect(failed).toBeGreaterThan(0);
+    expect(eventsOf(house, "step-failed")[0]).toEqual({ kind: "step-failed", step, error });
+    expect(eventsOf(house, "ticked").length).toBeGreaterThan(90);
+    expect(eventsOf(house, "store-failed")).toEqual([]);
+  });
+});
