@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import {
+  MatchFunctionSchema,
+  type MatchProfile,
+  PoolSchema,
+} from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { eventsOf, House, profile } from "../../../testing/house.ts";
+
+/** Two teams of two, each with tickets of its own pool. */
+const teams: MatchProfile = profile({
+  backfill: true,
+  pools: ["red", "blue"].map((tag) =>
+    create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] }),
+  ),
+  matchFunction: create(MatchFunctionSchema, {
+    function: {
+      case: "teams",
+      value: {
+        teams: ["red", "blue"].map((name) => ({ name, pool: name, size: 2 })),
+      },
+    },
+  }),
+});
+
+const tagged = (...tags: string[]) => ({ searchFields: { tags } });
+
+/** Agents of a world whose tickets are in it. */
+function leave(house: House, ...ids: readonly string[]): void {
+  for (const { worlds } of house.servers.all.values()) {
+    for (const { tickets } of worlds.values()) {
+      for (const id of ids) {
+        tickets.delete(id);
+      }
+    }
+  }
+}
+
+/** Lets agents leave, and their server report it. */
+async function left(house: House, ...ids: readonly string[]): Promise<void> {
+  leave(house, ...ids);
+  await house.reportAll();
+  await house.settle();
+}
+
+/** A match whose agents have joined. */
+async function played(house: House, count: number, init: object = {}): Promise<string[]> {
+  const ids = await house.tickets(count, init);
+  await house.settle();
+  for (const id of ids) {
+    await house.join(id);
+  }
+  await house.reportAll();
+  await house.settle();
+  return ids;
+}
+
+const rosters = async (house: House): Promise<string[][][]> => {
+  const { matches } = await house.admin.listMatches({});
+  return matches.map(({ teams }) => teams.map(({ ticketIds }) => ticketIds));
+};
+
+describe("an open seat of a team", () => {
+  it("is filled from the team's pool, the oldest ticket first", async () => {
+    await using house = await House.open({ profiles: [teams] });
+    await house.serve("a");
+    const red = await house.tickets(2, tagged("red"));
+    const blue = await played(house, 2, tagged("blue"));
+    for (const id of red) {
+      await house.join(id);
+    }
+    await house.reportAll();
+    await house.settle();
+    const [first = "", second = ""] = await house.tickets(2, tagged("blue"));
+    const [other = ""] = await house.tickets(1, tagged("red"));
+    await left(house, blue[0] ?? "");
+    expect(await house.states([first, second, other])).toEqual(["ASSIGNED", "WAITING", "WAITING"]);
+    expect((await house.ticket(first)).assignment?.team).toBe("blue");
+    expect(await rosters(house)).toEqual([[red, [blue[1], first]]]);
+    await left(house, red[1] ?? "");
+    expect(await house.states([second, other])).toEqual(["WAITING", "ASSIGNED"]);
+    expect(await rosters(house)).toEqual([
+      [
+        [red[0], other],
+        [blue[1], first],
+      ],
+    ]);
+    expect(house.matchmaker.counts()).toMatchObject({ worlds: 1, matches: 1 });
+  });
+
+  it("gets one ticket that is in two pools, once", async () => {
+    await using house = await House.open({ profiles: [teams] });
+    await house.serve("a");
+    const red = await house.tickets(2, tagged("red"));
+    const blue = await house.tickets(2, tagged("blue"));
+    await house.settle();
+    for (const id of [...red, ...blue]) {
+      await house.join(id);
+    }
+    await house.reportAll();
+    await house.settle();
+    const [both = ""] = await house.tickets(1, tagged("red", "blue"));
+    await left(house, red[0] ?? "", blue[0] ?? "");
+    expect(await house.states([both])).toEqual(["ASSIGNED"]);
+    expect((await rosters(house)).flat(2).filter((id) => id === both)).toHaveLength(1);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+    const { backfills } = await house.admin.listBackfills({});
+    expect(backfills.map(({ openSeats }) => openSeats)).toEqual([["blue"]]);
+  });
+});
+
+describe("open seats", () => {
+  const four = () => House.open({ profiles: [profile({ count: 4, backfill: true })] });
+
+  it("are filled together, and each only once", async () => {
+    await using house = await four();
+    await house.serve("a");
+    const ids = await played(house, 4);
+    const more = await house.tickets(3);
+    await left(house, ...ids.slice(0, 2));
+    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(more.map((id) => house.ticket(id)));
+    expect(first?.assignment?.joinToken).not.toBe(second?.assignment?.joinToken);
+    expect(eventsOf(house, "assigned").at(-1)).toMatchObject({ tickets: 2 });
+    const { backfills } = await house.admin.listBackfills({});
+    expect(backfills).toEqual([]);
+  });
+
+  it("of the match that was made first are filled first", async () => {
+    await using house = await four();
+    await house.serve("a");
+    const older = await played(house, 4);
+    const newer = await played(house, 4);
+    // The newer match has its open seat first.
+    const [freed = ""] = newer;
+    leave(house, freed);
+    await house.reportAll();
+    leave(house, older[0] ?? "");
+    await house.reportAll();
+    await house.settle();
+    const [late = ""] = await house.tickets(1);
+    await house.settle();
+    const worldOf = async (id: string) => (await house.ticket(id)).assignment?.worldName;
+    expect(await worldOf(late)).toBe(await worldOf(older[1] ?? ""));
+  });
+
+  it("are filled by a party that has room, and by a smaller one where it has none", async () => {
+    await using house = await four();
+    await house.serve("a", { maxWorlds: 1 });
+    const ids = await played(house, 4);
+    const [three = ""] = await house.tickets(1, { partySize: 3 });
+    const [two = ""] = await house.tickets(1, { partySize: 2 });
+    const [one = ""] = await house.tickets(1);
+    await left(house, ids[0] ?? "", ids[1] ?? "");
+    expect(await house.states([three, two, one])).toEqual(["WAITING", "ASSIGNED", "WAITING"]);
+    expect((await house.ticket(two)).assignment?.joinTokens).toHaveLength(2);
+    const { backfills } = await house.admin.listBackfills({});
+    expect(backfills).toEqual([]);
+    await left(house, ids[2] ?? "");
+    expect(await house.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
+  });
+
+  it("of a server that drains are not filled", async () => {
+    await using house = await four();
+    await house.serve("a");
+    const ids = await played(house, 4);
+    await house.registry.drainServer({ serverId: "a" });
+    const [late = ""] = await house.tickets(1);
+    await left(house, ids[0] ?? "");
+    expect(await house.states([late])).toEqual(["WAITING"]);
+  });
+
+  it("are not filled where no ticket fits, without a commit", async () => {
+    await using house = await four();
+    await house.serve("a");
+    const ids = await played(house, 4);
+    await house.tickets(1, { partySize: 3 });
+    await left(house, ids[0] ?? "");
+    const { position } = await house.store.changes(undefined, 1_000);
+    await house.settle();
+    expect((await house.store.changes(position, 1_000)).entries).toEqual([]);
+  });
+
+  it("are filled in a region that the ticket accepts, and in no other", async () => {
+    const latencyLimit = { maxMs: 100 };
+    await using house = await House.open({
+      profiles: [profile({ count: 2, backfill: true, latencyLimit })],
+    });
+    await house.serve("a", { region: "eu" });
+    const ids = await played(house, 2, { latenciesMs: { eu: 20 } });
+    const [far = ""] = await house.tickets(1, { latenciesMs: { us: 20 } });
+    const [near = ""] = await house.tickets(1, { latenciesMs: { eu: 20 } });
+    await left(house, ids[0] ?? "");
+    expect(await house.states([far, near])).toEqual(["WAITING", "ASSIGNED"]);
+  });
+
+  it("are filled once the world of the match is there", async () => {
+    await using house = await four();
+    const release = house.servers.hold("create");
+    await house.serve("a");
+    const ids = await house.tickets(4);
+    await house.matchmaker.tick();
+    await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
+    const [late = ""] = await house.tickets(1);
+    await house.matchmaker.tick();
+    expect(await house.states([late])).toEqual(["WAITING"]);
+    release();
+    await house.settle();
+    expect(await house.states([late])).toEqual(["ASSIGNED"]);
+  });
+});
