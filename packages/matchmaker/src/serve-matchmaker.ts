@@ -50,6 +50,12 @@ const maxMessageBytes = 4 * 1024 * 1024;
  *
  * @throws Error if the port is in use, if the host is beyond this machine without TLS or
  *   `allowInsecure`, and as `createMatchmaker` does.
+ *
+ * @example
+ * const matchmaker = await serveMatchmaker({
+ *   port: 8990,
+ *   store: await redisStore({ url: "redis://localhost:6379" }),
+ * });
  */
 export async function serveMatchmaker(
   options: ServeMatchmakerOptions = {},

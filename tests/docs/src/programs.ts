@@ -18,7 +18,7 @@ export interface Program {
   readonly compiled: string;
 }
 
-const folder = fileURLToPath(new URL("../.pages/", import.meta.url));
+const pagesFolder = fileURLToPath(new URL("../.pages/", import.meta.url));
 const compiler = join(root, "node_modules/typescript/bin/tsc");
 
 /**
@@ -48,7 +48,7 @@ export function programsOf(page: Page): Program[] {
       file: first.file,
       notRun: first.notRun,
       source: sourceOf(blocks),
-      compiled: join(folder, "dist", `${path}.js`),
+      compiled: join(pagesFolder, "dist", `${path}.js`),
     };
   });
 }
@@ -82,8 +82,8 @@ export interface Complaint {
   readonly message: string;
 }
 
-/** Compiles programs against the built packages. */
-export function compile(programs: readonly Program[]): Complaint[] {
+/** Compiles programs, whose compiled files are below `folder`, against the built packages. */
+export function compile(programs: readonly Program[], folder: string = pagesFolder): Complaint[] {
   rmSync(folder, { recursive: true, force: true });
   const pages = new Map<string, Program>();
   for (const program of programs) {

@@ -56,6 +56,16 @@ export function connectionCodecs(): CallCodecs {
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if no server answers, DEADLINE_EXCEEDED
  *   after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a
  *   bad address.
+ *
+ * @example
+ * const connection = await connect("localhost:8980");
+ * const worldName = await connection.createWorld({ settings: { seed: 7n } });
+ * const environment = await connection.join(worldName);
+ * let step = await environment.reset();
+ * while (!step.last()) {
+ *   step = await environment.step({ move: 1 });
+ * }
+ * await connection.close();
  */
 export async function connect(
   target: string | StreamTarget,

@@ -38,6 +38,10 @@ export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposab
  * Wraps an environment in Gymnasium's interface: its ends are `terminated` or, where dm_env has
  * interrupted, `truncated`. The caller has to report a sequence that it cuts short itself with a
  * copied time step.
+ *
+ * @example
+ * const env = gymnasium(environment);
+ * const { observation, info } = await env.reset({ settings: { seed: 7n } });
  */
 export function gymnasium<Action, Observation>(
   environment: Environment<Action, Observation>,

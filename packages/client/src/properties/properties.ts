@@ -68,7 +68,16 @@ export interface PropertiesOptions {
 
 const maxTreeProperties = 100_000;
 
-/** Returns the properties of a connection's server and world. */
+/**
+ * Returns the properties of a connection's server and world.
+ *
+ * @example
+ * const { get, set, list } = properties(connection);
+ * await set("gravity", 3.71);
+ * for (const { key } of await list()) {
+ *   console.log(key, await get(key));
+ * }
+ */
 export function properties(
   connection: Pick<Connection, "send">,
   options: PropertiesOptions = {},

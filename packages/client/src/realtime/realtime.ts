@@ -32,6 +32,11 @@ export interface RealtimeOptions<Action, Observation> {
  *
  * The world should answer steps in real time: one that waits for its agents is stepped as fast as
  * it answers, or every `pollIntervalMs`. Do not step an environment elsewhere at the same time.
+ *
+ * @example
+ * const universe = throttle(realtime(environment), 15);
+ * await universe.reset();
+ * const { observationN, rewardN, doneN } = await universe.step([{ move: 1 }]);
  */
 export function realtime<Action, Observation>(
   environments: Environment<Action, Observation> | readonly Environment<Action, Observation>[],

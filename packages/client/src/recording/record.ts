@@ -27,6 +27,9 @@ export interface RecordOptions {
  * Start before a world is created or joined: a replay needs the beginning.
  *
  * @returns A function that ends the recording.
+ *
+ * @example
+ * const recording = record(connection, fileSink("episode.dmenv"));
  */
 export function record(
   connection: Connection,

@@ -42,6 +42,12 @@ const defaultTimeoutMs = 60_000;
  *
  * @throws DmEnvRpcError DATA_LOSS for a damaged recording; of origin `connection` if the server
  *   cannot be reached or is lost; DEADLINE_EXCEEDED if it does not answer in time.
+ *
+ * @example
+ * const { difference } = await replay("episode.dmenv", "localhost:8980");
+ * if (difference !== undefined) {
+ *   console.log(`the response to request ${difference.request} differs`);
+ * }
  */
 export async function replay(
   source: RecordingSource,

@@ -44,7 +44,19 @@ export function worldFate(error: unknown): WorldFate | undefined {
   return fate === "kept" || fate === "lost" || fate === "unknown" ? fate : undefined;
 }
 
-/** Returns true for a request that the server answered with an error; the stream continues. */
+/**
+ * Returns true for a request that the server answered with an error; the stream continues.
+ *
+ * @example
+ * try {
+ *   await environment.step({ field: 4 });
+ * } catch (error) {
+ *   if (!isRefusal(error)) {
+ *     throw error;
+ *   }
+ *   console.log(`not allowed: ${error.message}`); // The agent may step again.
+ * }
+ */
 export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly origin: "server" } {
   return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
 }

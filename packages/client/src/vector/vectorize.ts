@@ -24,6 +24,9 @@ const defaultMaxConcurrency = 32;
  *
  * @throws the error of the first factory that fails; the other environments are closed.
  * @throws TensorError `spec` naming the slot that differs from the first.
+ *
+ * @example
+ * const vector = await vectorize(64, remoteSlots("localhost:8980"));
  */
 export function vectorize<Action, Observation>(
   size: number,

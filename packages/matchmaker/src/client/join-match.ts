@@ -28,6 +28,10 @@ export interface JoinMatchOptions<
  * @throws DmEnvRpcError of origin `connection` if the server cannot be reached; of origin `server`
  *   if it refuses: UNAUTHENTICATED or PERMISSION_DENIED for the token, NOT_FOUND if the world is
  *   gone.
+ *
+ * @example
+ * const assignment = await matchmakerClient("localhost:8990").findMatch({ profile: "duel" });
+ * const environment = await joinMatch(assignment);
  */
 export async function joinMatch<
   A extends Specs = Specs,

@@ -152,6 +152,11 @@ const defaultUnreachableMs = 60_000;
  * Creates a client of a matchmaker, or of several that share a store.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one.
+ *
+ * @example
+ * const matchmaker = matchmakerClient("localhost:8990");
+ * const assignment = await matchmaker.findMatch({ profile: "duel" });
+ * const environment = await joinMatch(assignment);
  */
 export function matchmakerClient(
   matchmakers: string | readonly string[],

@@ -69,6 +69,14 @@ const maxTimerMs = 2 ** 31 - 1;
  * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  * @throws Error of `serve`.
+ *
+ * @example
+ * const registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
+ *   matchmakers: ["localhost:8990"],
+ *   worldTypes: ["gridworld"],
+ *   maxWorlds: 100,
+ *   maxAgents: 1_000,
+ * });
  */
 export async function serveRegistered<S extends RegistrableServer>(
   serve: (hooks: ServeHooks) => Promise<S>,

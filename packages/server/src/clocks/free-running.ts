@@ -13,6 +13,9 @@ import { gather } from "./gather.ts";
  * another only before the first tick of a sequence; the deadline applies to agents that have not
  * sent their first step by then. In a world of many agents, `affected` keeps the cost of a step
  * independent of their number.
+ *
+ * @example
+ * const clock = freeRunning();
  */
 export function freeRunning(options: DeadlineOptions = {}): Clock {
   return { ...options, name: "freeRunning", start: driver };

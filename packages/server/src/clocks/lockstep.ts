@@ -14,6 +14,9 @@ import { gather } from "./gather.ts";
 /**
  * All RUNNING agents move together: the world advances when each of them has a
  * step outstanding, or at the deadline, and then all of them are answered.
+ *
+ * @example
+ * const clock = lockstep({ deadlineMs: 1_000, onMissedDeadline: "repeat-last" });
  */
 export function lockstep(options: DeadlineOptions = {}): Clock {
   return { ...options, name: "lockstep", start: (sequence) => driver(sequence, options) };

@@ -41,6 +41,9 @@ export interface RealtimeOptions {
  * again once the world accepts them.
  *
  * @throws RangeError if the rate is not a finite number above 0.
+ *
+ * @example
+ * const clock = realtime({ ticksPerSecond: 60 });
  */
 export function realtime(options: RealtimeOptions): Clock {
   const { ticksPerSecond, onMissedDeadline = "repeat-last" } = options;

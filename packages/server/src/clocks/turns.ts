@@ -13,6 +13,9 @@ import { gather } from "./gather.ts";
  * One agent moves at a time. A step is answered when it is the agent's turn again, with the results
  * of the others' moves. The order is that of joining, or given by the world's `turn`. The deadline
  * applies to the agent whose turn it is.
+ *
+ * @example
+ * const clock = turns({ deadlineMs: 30_000, onMissedDeadline: "leave" });
  */
 export function turns(options: DeadlineOptions = {}): Clock {
   return { ...options, name: "turns", start: (sequence) => driver(sequence, options) };

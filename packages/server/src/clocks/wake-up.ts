@@ -25,6 +25,10 @@ export interface WakeUpOptions extends DeadlineOptions {
  * Each agent sets with its actions when it next wakes (reference.md, "Time"): when all RUNNING
  * agents sleep, the world ticks on to the earliest wake-up, and the agents that wake receive their
  * responses. An agent's actions apply in the first tick of its sleep.
+ *
+ * @example
+ * const actions = { move: t.discrete(4), sleep: t.int32([], { min: 1, max: 100 }) };
+ * const clock = wakeUp({ action: "sleep" });
  */
 export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };

@@ -115,6 +115,26 @@ export type WithReward<O extends Specs> = O & {
  * its own, which advances when the agent steps.
  *
  * @throws Error if the definition has an unknown property.
+ *
+ * @example
+ * const guess = defineEnvironment({
+ *   name: "guess",
+ *   actions: { number: t.discrete(100) },
+ *   observations: { hint: t.int8({ min: -1, max: 1 }) },
+ *   create({ random }) {
+ *     let secret = 0;
+ *     return {
+ *       reset() {
+ *         secret = random.integer(0, 99);
+ *         return { hint: 0 };
+ *       },
+ *       step({ number = 0 }) {
+ *         const hint = Math.sign(secret - number);
+ *         return { observation: { hint }, reward: hint === 0 ? 1 : 0, terminated: hint === 0 };
+ *       },
+ *     };
+ *   },
+ * });
  */
 export function defineEnvironment<
   const S extends SettingSpecs = Record<never, never>,

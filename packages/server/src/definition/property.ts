@@ -42,7 +42,21 @@ export interface PropertyTree {
   readonly [name: string]: Property | PropertyTree;
 }
 
-/** Declares a property of a server or of a world. */
+/**
+ * Declares a property of a server or of a world.
+ *
+ * @example
+ * let gravity = 9.81;
+ * const properties = {
+ *   gravity: property(t.float64(), {
+ *     description: "Acceleration in m/s².",
+ *     read: () => gravity,
+ *     write: (value) => {
+ *       gravity = value;
+ *     },
+ *   }),
+ * };
+ */
 export function property<const T extends TensorSpec>(spec: T, access: PropertyAccess<T>): Property {
   const { description = "", read, write } = access;
   return {

@@ -21,7 +21,7 @@ export class StepRefusal extends Error {
  * `step` throws ends the world.
  *
  * @example
- * step({ field = 0 }) {
+ * function step({ field = 0 }: { field?: number }) {
  *   if (!board.isFree(field)) {
  *     throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", `field ${field} is taken; take a free one`));
  *   }

@@ -364,6 +364,25 @@ export interface BatchedWorld
 
 /**
  * Defines a kind of world. All other types follow from the specs, without generics or casts.
+ *
+ * @example
+ * const counter = defineWorld({
+ *   name: "counter",
+ *   actions: { add: t.discrete(10) },
+ *   observations: { total: t.int32() },
+ *   create() {
+ *     let total = 0;
+ *     return {
+ *       step(actions) {
+ *         for (const { add = 0 } of actions.values()) {
+ *           total += add;
+ *         }
+ *       },
+ *       status: () => (total >= 100 ? "terminated" : "running"),
+ *       observe: { total: () => total },
+ *     };
+ *   },
+ * });
  */
 export function defineWorld<
   const S extends SettingSpecs = Record<never, never>,

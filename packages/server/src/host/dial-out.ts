@@ -56,7 +56,7 @@ const final: ReadonlySet<string> = new Set([
  * page of another origin, CANCELLED by the signal.
  * @throws RangeError if a limit is unknown or out of range.
  * @example
- * const server = createEnvironmentServer({ worlds: [game] });
+ * const server = createEnvironmentServer({ worlds: [world] });
  * const place = await dialOut(server, { relay: "wss://relay.example.org:8970", token });
  * console.log(`agents connect to ${place.address}`);
  */

@@ -111,6 +111,12 @@ export interface EnvironmentServer extends AsyncDisposable {
  *
  * @throws Error naming the mistake in a definition, an extension or a property, before clients are
  *   accepted.
+ *
+ * @example
+ * const server = createEnvironmentServer({ worlds: [world] });
+ * const [stream, accepted] = memoryStreamPair();
+ * server.accept(accepted);
+ * const connection = await connect({ stream });
  */
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
   const { authorize, joinToken, time = systemTime, extensions = [], properties = {} } = options;

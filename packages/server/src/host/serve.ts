@@ -86,6 +86,11 @@ export interface Server extends AsyncDisposable {
  * @throws RangeError if a limit or an allowed origin is malformed.
  * @throws Error naming the mistake in a definition, or if the host is beyond this machine, in plain
  *   text and without `allowInsecure`.
+ *
+ * @example
+ * const server = await serve({ worlds: [world], port: 8980 });
+ * console.log(`listening on ${server.url}`);
+ * process.once("SIGTERM", () => server.close({ graceMs: 5_000 }));
  */
 export async function serve(options: ServeOptions): Promise<Server> {
   const { host = "127.0.0.1", port = 0, allowInsecure = false, tls } = options;

@@ -27,11 +27,8 @@ export function isDiscrete({ dtype, shape, min, max }: TensorSpec): boolean {
  * @throws TensorError `spec` if the action is not discrete.
  * @example
  * const move = t.discrete(9);
- * const world = defineWorld({
- *   actions: { move },
- *   observations: { legal_actions: legalActions(move) },
- *   // …
- * });
+ * const actions = { move };
+ * const observations = { legal_actions: legalActions(move) };
  */
 export function legalActions(action: TensorSpec): LegalActionsSpec {
   if (isDiscrete(action)) {

@@ -62,6 +62,9 @@ export function clamp(tensor: Tensor, spec: TensorSpec): Tensor {
 /**
  * Makes a tensor of zeros, empty strings or empty Anys; where bounds exclude zero, of the nearest value
  * within them. A variable dimension is 0.
+ *
+ * @example
+ * const { dtype, shape, data } = zeros(t.float32([2, 3]));
  */
 export function zeros<D extends DType, S extends readonly number[]>(
   spec: TensorSpec<D, S>,

@@ -49,6 +49,11 @@ export interface MemoryStreamOptions {
  * Every message is encoded when it is sent and decoded when it is delivered. So a world and an
  * agent never share a tensor's memory, and a message that would not survive the network does not
  * survive here.
+ *
+ * @example
+ * const [stream, accepted] = memoryStreamPair();
+ * server.accept(accepted);
+ * const connection = await connect({ stream });
  */
 export function memoryStreamPair(options: MemoryStreamOptions = {}): [ClientStream, ServerStream] {
   const codecs = options.codecs ?? defaultCodecs();
