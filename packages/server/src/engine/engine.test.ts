@@ -673,6 +673,25 @@ describe("the events of a world", () => {
     expect(kindsOf(table).slice(-2)).toEqual(["agent-left", "emptied"]);
   });
 
+  it("report a failure before that it is gone, and once", () => {
+    const table = tableOf(1, {
+      create: () => ({
+        step() {
+          throw new Error("too much");
+        },
+        observe: { tick: () => 0, reward: () => 0 },
+        destroy() {
+          throw new Error("no end");
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.step(0);
+    table.world.destroyNow();
+    expect(kindsOf(table).slice(-3)).toEqual(["failed", "agent-left", "gone: failed"]);
+    expect(kindsOf(table)).toHaveLength(5);
+  });
+
   it("report that its create refused the settings", () => {
     const table = tableOf(0, {
       create: () => {
@@ -682,6 +701,27 @@ describe("the events of a world", () => {
     expect(kindsOf(table)).toEqual(["gone: refused"]);
     expect(table.answers[0]).toMatchObject([{ code: "INVALID_ARGUMENT", message: "no such map" }]);
   });
+});
+
+it("a server that closes leaves no deadline of a beginning behind, and refuses what waited for it", () => {
+  const table = tableOf(2, { clock: lockstep({ deadlineMs: 50 }) });
+  const first = table.step(0);
+  expect(table.time.timers).toBe(1);
+  table.world.drain(new DmEnvRpcError("UNAVAILABLE", "the server is shutting down"), () => {});
+  expect([statesOf(first), table.time.timers]).toEqual([[14], 0]);
+});
+
+it("behaviour 30: a world that ends when it is empty ends with its last agent, or at once", () => {
+  const empty = tableOf(0);
+  empty.world.destroyWhenEmpty();
+  expect(empty.world.state.gone?.code).toBe("NOT_FOUND");
+  const table = tableOf(1);
+  table.world.destroyWhenEmpty();
+  expect(table.world.state.gone).toBeUndefined();
+  table.join();
+  expect(table.answers.at(-1)).toMatchObject([{ code: "FAILED_PRECONDITION" }]);
+  table.world.leave(table.seat(0), () => {});
+  expect(table.world.state.gone?.code).toBe("NOT_FOUND");
 });
 
 it("behaviour 67: an agent that left while it waited is told so by its later requests, too", () => {
