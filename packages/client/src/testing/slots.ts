@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { t } from "@dm-env-rpc/tensor-codec";
 import type { DynamicAction, DynamicObservation } from "../environment/definition.ts";
-import type { SlotFactory, SlotRequest } from "../vector/index.ts";
+import { type BatchSlots, type SlotFactory, type SlotRequest, vectorize } from "../vector/index.ts";
 import { connected, type Script, type ScriptedServer } from "./scripted-server.ts";
 
 const observations = {
@@ -28,6 +28,34 @@ export function scripted(script: (slot: number) => Script = () => ({})) {
     return await made.connection.join("world");
   };
   return { factory, servers, requests };
+}
+
+/**
+ * A factory whose slots on one server are one batch. The batches are vectors of scripted slots.
+ *
+ * @param refuse Called for each batch: throws, or returns true if its server cannot join batches.
+ */
+export function batching(
+  count: number,
+  script: (slot: number) => Script = () => ({}),
+  refuse: (request: BatchSlots) => boolean = () => false,
+) {
+  const { factory, servers, requests } = scripted(script);
+  const joined: BatchSlots[] = [];
+  const joinBatch = async (request: BatchSlots) => {
+    joined.push(request);
+    if (refuse(request)) {
+      return undefined;
+    }
+    const { slots, autoresetMode, buffers, signal } = request;
+    const factories = slots.map((slot) => (made: SlotRequest) => factory({ ...made, slot }));
+    return await vectorize(factories, { autoresetMode, buffers, signal, restart: "never" });
+  };
+  const slots = Object.assign(((request) => factory(request)) satisfies typeof factory, {
+    servers: count,
+    joinBatch,
+  });
+  return { slots, joined, servers, requests };
 }
 
 /** An action for each slot. */

@@ -170,7 +170,7 @@ export class Slot<Action, Observation> {
       this.#context.onMisfit(this.index, error);
       return;
     }
-    if (environment !== undefined && isRefusal(error) && !endsAgent(error)) {
+    if (isRefusal(error) && !endsAgent(error)) {
       this.#context.onArrival(this.#arrival(undefined, null, error));
       return;
     }

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  DmEnvRpcError,
+  type PackedTensor,
+  pack,
+  type Specs,
+  t,
+  tensor,
+  unpack,
+} from "@dm-env-rpc/tensor-codec";
+import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import { describe, expect, test } from "vitest";
+import { type Script, status } from "../testing/scripted-server.ts";
+import { batching, flags, moves } from "../testing/slots.ts";
+import { vectorize } from "./index.ts";
+
+const long = { sequenceLength: 100 };
+const gone = new DmEnvRpcError("UNAVAILABLE", "no server there");
+const soon = { restart: { initialMs: 0, maxMs: 1, maxAttempts: 100_000 } } as const;
+const nulls = (count: number) => new Array<null>(count).fill(null);
+const rows = (...values: number[]) => new Float64Array(values);
+
+/** Batches on two servers, each of which can be down: it answers no step then, and joins nothing. */
+function failing(sequenceLength = 100) {
+  const isDown = [false, false];
+  const script = (slot: number): Script => ({
+    sequenceLength,
+    answer: ({ case: kind }) =>
+      isDown[slot % 2] === true && kind === "step"
+        ? status("NOT_FOUND", `the world of ${slot} is gone`)
+        : undefined,
+  });
+  const made = batching(2, script, ({ server }) => {
+    if (isDown[server] === true) {
+      throw gone;
+    }
+    return false;
+  });
+  return { ...made, isDown };
+}
+
+/** Scripts that keep the requests of each slot. */
+function watched(script: Script = long) {
+  const requests = new Map<number, ProcessRequest[]>();
+  const made = batching(2, (slot) => {
+    const received: ProcessRequest[] = [];
+    requests.set(slot, received);
+    return {
+      ...script,
+      answer: (request) => {
+        received.push(request);
+        return undefined;
+      },
+    };
+  });
+  /** The values of the last action of each slot. */
+  const lastActions = (): unknown[] =>
+    [...requests]
+      .sort(([a], [b]) => a - b)
+      .map(([, received]) => {
+        const last = received.at(-1);
+        const tensors = last?.case === "step" ? last.value.actions : [];
+        return tensors.flatMap(({ tensor: packed }) => [...unpack(packed as PackedTensor).data]);
+      });
+  return { ...made, requests, lastActions };
+}
+
+describe("batches on several servers", () => {
+  test("have the slots in turns, and no batch without a slot", async () => {
+    const { slots, joined } = batching(2, () => long);
+    await using vector = await vectorize(5, slots, { seed: 3n, autoresetMode: "same-step" });
+    expect([vector.size, vector.batchSize, vector.autoresetMode]).toEqual([5, 5, "same-step"]);
+    const shared = { seed: 3n, autoresetMode: "same-step" };
+    expect(joined).toMatchObject([
+      { server: 0, slots: [0, 2, 4], ...shared },
+      { server: 1, slots: [1, 3], ...shared },
+    ]);
+    await using one = await vectorize(1, slots);
+    expect([one.size, joined.length]).toEqual([1, 3]);
+  });
+
+  test("give each slot its row, in every column and list", async () => {
+    const { slots } = batching(2, (slot) => ({ sequenceLength: slot === 3 ? 1 : 100 }));
+    await using vector = await vectorize(5, slots);
+    const first = await vector.reset();
+    expect([first.ids, first.first, first.reward, first.discount]).toEqual([
+      [0, 1, 2, 3, 4],
+      flags(1, 1, 1, 1, 1),
+      rows(0, 0, 0, 0, 0),
+      rows(1, 1, 1, 1, 1),
+    ]);
+    const batch = await vector.step(moves(5));
+    expect(batch.observation).toEqual({
+      tick: { dtype: "int32", shape: [5], data: new Int32Array(5).fill(1) },
+      board: {
+        dtype: "uint8",
+        shape: [5, 2],
+        data: Uint8Array.of(0, 1, 1, 1, 2, 1, 3, 1, 4, 1),
+      },
+      me: { hp: { dtype: "float64", shape: [5], data: rows(0.1, 1.1, 2.1, 3.1, 4.1) } },
+    });
+    expect([batch.reward, batch.discount]).toEqual([rows(1, 2, 3, 4, 5), rows(1, 1, 1, 0, 1)]);
+    expect([batch.terminated, batch.truncated, batch.first, batch.valid]).toEqual([
+      ...[flags(0, 0, 0, 1, 0), flags(0, 0, 0, 0, 0)],
+      ...[flags(0, 0, 0, 0, 0), flags(1, 1, 1, 1, 1)],
+    ]);
+    expect(batch.timeSteps.map((step) => step?.reward)).toEqual([1, 2, 3, 4, 5]);
+    expect(batch.finalInfo).toEqual([
+      ...nulls(3),
+      { state: "terminated", steps: 1, return: 4 },
+      null,
+    ]);
+    expect([batch.finalObservation, batch.failures, batch.refusals]).toEqual([
+      ...[nulls(5), nulls(5), nulls(5)],
+    ]);
+  });
+
+  test("keep the last observation of each slot that ended", async () => {
+    const { slots } = batching(2, (slot) => ({ sequenceLength: slot === 2 ? 1 : 100 }));
+    await using vector = await vectorize(3, slots, { autoresetMode: "same-step" });
+    await vector.reset();
+    const { finalObservation } = await vector.step(moves(3));
+    expect(finalObservation).toMatchObject([null, null, { board: { data: Uint8Array.of(2, 1) } }]);
+  });
+
+  test.each([8, 16, 17, 40])("copy rows of %d elements", async (length) => {
+    const observations = { wide: t.uint32([length]) };
+    const { slots } = batching(2, (slot) => ({
+      observations,
+      observe: (_name, tick) => Uint32Array.from({ length }, (_, i) => 100 * slot + tick + i),
+    }));
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    const { observation } = await vector.step(moves(4));
+    const expected = [0, 100, 200, 300].flatMap((from) =>
+      Array.from({ length }, (_, i) => from + 1 + i),
+    );
+    expect(observation).toMatchObject({
+      wide: { shape: [4, length], data: Uint32Array.from(expected) },
+    });
+  });
+
+  test("copy rows of strings", async () => {
+    const { slots } = batching(2, (slot) => ({
+      observations: { name: t.string([20]) },
+      observe: () => new Array(20).fill(`slot ${slot}`),
+    }));
+    await using vector = await vectorize(2, slots);
+    const { observation } = await vector.reset();
+    const names = [...new Array(20).fill("slot 0"), ...new Array(20).fill("slot 1")];
+    expect(observation).toMatchObject({ name: { shape: [2, 20], data: names } });
+  });
+
+  test.each([
+    ["fresh", false],
+    ["reuse", true],
+  ] as const)("have %s arrays", async (buffers, areSame) => {
+    const { slots } = batching(2, () => long);
+    await using vector = await vectorize(2, slots, { buffers });
+    const before = await vector.reset();
+    const after = await vector.step(moves(2));
+    expect(before.reward === after.reward).toBe(areSame);
+    expect(before.observation["board"] === after.observation["board"]).toBe(areSame);
+  });
+
+  test.each<[string, Specs, unknown, string]>([
+    ["is missing", { tick: t.int32() }, 0, "nothing of that name"],
+    ["is of another dtype", { tick: t.int32(), of: t.uint8([2]) }, new Uint8Array(2), "uint8 [2]"],
+    ["has another shape", { tick: t.int32(), of: t.int32([3]) }, new Int32Array(3), "int32 [3]"],
+    ["is a record", { tick: t.int32(), of: { x: t.int32() } }, 0, "a record"],
+  ])(
+    "refuse to join observations of which one %s",
+    async (_what, observations, value, received) => {
+      const like = { tick: t.int32(), of: t.int32([2]) };
+      const { slots } = batching(2, (slot) => ({
+        observations: slot === 0 ? like : observations,
+        observe: (name) => (name === "tick" ? 0 : slot === 0 ? new Int32Array(2) : value),
+      }));
+      await using vector = await vectorize(2, slots);
+      await expect(vector.reset()).rejects.toMatchObject({
+        ...{ reason: "spec", specName: "of", received },
+        expected: "slot 1 to be like the first: int32 [2]",
+      });
+    },
+  );
+});
+
+describe("the actions of several batches", () => {
+  const actions = { move: t.int32(), arm: { at: t.int32([2]) } };
+
+  test.each<[string, object, number[][]]>([
+    [
+      "a list",
+      [0, 1, 2, 3].map((slot) => ({ move: slot, arm: { at: [slot, 9] } })),
+      [0, 1, 2, 3].map((slot) => [slot, slot, 9]),
+    ],
+    [
+      "arrays with a row for each slot",
+      { move: Int32Array.of(4, 5, 6, 7), arm: { at: Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7) } },
+      [0, 1, 2, 3].map((slot) => [4 + slot, 2 * slot, 2 * slot + 1]),
+    ],
+    [
+      "plain arrays",
+      {
+        move: [4, 5, 6, 7],
+        arm: {
+          at: [
+            [0, 1],
+            [2, 3],
+            [4, 5],
+            [6, 7],
+          ],
+        },
+      },
+      [0, 1, 2, 3].map((slot) => [4 + slot, 2 * slot, 2 * slot + 1]),
+    ],
+    [
+      "tensors",
+      {
+        move: tensor("int32", [4], Int32Array.of(4, 5, 6, 7)),
+        arm: { at: tensor("int32", [4, 2], Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7)) },
+      },
+      [0, 1, 2, 3].map((slot) => [4 + slot, 2 * slot, 2 * slot + 1]),
+    ],
+    ["a number for all", { move: 3 }, [[3], [3], [3], [3]]],
+  ])("are %s", async (_what, given, expected) => {
+    const { slots, lastActions } = watched({ ...long, actions });
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    await vector.step(given as never);
+    const sorted = lastActions().map((values) => [...(values as number[])]);
+    expect(sorted).toEqual(expected);
+  });
+
+  test.each<[string, object, RegExp]>([
+    ["a list that is too short", moves(3), /expected an action for each of 4 slots, received 3/],
+    [
+      "an array that cannot be divided",
+      { move: Int32Array.of(1, 2, 3) },
+      /expected elements for each of 4 slots, received 3 elements/,
+    ],
+  ])("are not %s: no slot has stepped", async (_what, given, text) => {
+    const { slots } = batching(2, () => long);
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    await expect(vector.step(given as never)).rejects.toMatchObject({
+      name: "TensorError",
+      reason: "shape",
+      message: expect.stringMatching(text),
+    });
+    const { observation } = await vector.step(moves(4));
+    expect(observation).toMatchObject({ tick: { data: new Int32Array(4).fill(1) } });
+  });
+
+  test("wait for a reset, and for the step before them", async () => {
+    const { slots } = batching(2, () => long);
+    const vector = await vectorize(2, slots);
+    const misuse = (message: RegExp) => ({
+      ...{ code: "FAILED_PRECONDITION", origin: "client" },
+      message: expect.stringMatching(message),
+    });
+    await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/before the first reset/));
+    await expect(vector.recv()).rejects.toMatchObject(misuse(/nothing sent/));
+    const opened = vector.reset();
+    await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/while a step is open/));
+    await opened;
+    vector.send(moves(2), [0, 1]);
+    await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/while a step is open/));
+    expect(() => vector.send(moves(2))).toThrow(/while a step is open/);
+    expect(() => vector.sendReset()).toThrow(/while a step is open/);
+    await vector.recv();
+    await expect(vector.recv()).rejects.toMatchObject(misuse(/nothing sent/));
+    for (const ids of [[0], [1, 0], [0, 1, 1]]) {
+      const wrong = `expected the ids 0 to 1 in order, received ${ids.length} ids`;
+      expect(() => vector.send(moves(ids.length), ids)).toThrow(wrong);
+      expect(() => vector.sendReset(ids)).toThrow(wrong);
+    }
+    await expect(vector.leave([0])).rejects.toMatchObject(misuse(/expected all 2, received 1/));
+    await vector.leave([]);
+    expect((await vector.step(moves(2))).valid).toEqual(flags(1, 1));
+    await vector.leave([1, 0]);
+    await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/closed/));
+    expect(() => vector.send(moves(2))).toThrow(/closed/);
+  });
+
+  test("are received by a later call if one was given up", async () => {
+    const { slots } = batching(2, () => long);
+    await using vector = await vectorize(2, slots);
+    vector.sendReset();
+    const signal = AbortSignal.abort(new Error("no time"));
+    await expect(vector.recv({ signal })).rejects.toThrow(/no time/);
+    expect((await vector.recv()).first).toEqual(flags(1, 1));
+    await expect(vector.step([{ move: 1 }, { move: 99 }])).rejects.toThrow(/99/);
+    vector.send([{ move: 1 }, { move: 99 }]);
+    await expect(vector.recv()).rejects.toThrow(/99/);
+    vector.send(moves(2));
+    expect((await vector.recv()).valid).toEqual(flags(1, 1));
+  });
+});
+
+describe("a reset of several batches", () => {
+  test("is of the slots in its mask", async () => {
+    const { slots } = batching(2, () => long);
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    await vector.step(moves(4));
+    const { first, valid } = await vector.reset({ mask: [true, false, false, true] });
+    expect([first, valid]).toEqual([flags(1, 0, 0, 1), flags(1, 0, 0, 1)]);
+  });
+
+  test("has settings for each slot", async () => {
+    const { slots, requests } = watched();
+    await using vector = await vectorize(3, slots);
+    await vector.reset({ settings: (slot) => ({ level: 10 + slot }) });
+    const levels = [0, 1, 2].map((slot) => {
+      const reset = requests.get(slot)?.find((request) => request.case === "reset");
+      const level = reset?.case === "reset" ? reset.value.settings["level"] : undefined;
+      return level && unpackTensor(level);
+    });
+    expect(levels).toEqual([10, 11, 12].map((level) => pack(level)));
+  });
+});
+
+describe("a batch that is lost", () => {
+  test("is absent until it is back, and the others go on", async () => {
+    const { slots, isDown, joined } = failing();
+    await using vector = await vectorize(4, slots, soon);
+    await vector.reset();
+    isDown[1] = true;
+    const lost = await vector.step(moves(4));
+    expect([lost.valid, lost.truncated]).toEqual([flags(1, 0, 1, 0), flags(0, 1, 0, 1)]);
+    expect(lost.failures).toMatchObject([null, { code: "NOT_FOUND" }, null, { code: "NOT_FOUND" }]);
+    const absent = await vector.step(moves(4));
+    expect([absent.valid, absent.truncated]).toEqual([flags(1, 0, 1, 0), flags(0, 0, 0, 0)]);
+    expect(absent.failures).toEqual(nulls(4));
+    expect(absent.observation).toMatchObject({ tick: { data: Int32Array.of(2, 0, 2, 0) } });
+    isDown[1] = false;
+    let steps = 2;
+    let back = absent;
+    while (back.valid[1] === 0) {
+      back = await vector.step(moves(4));
+      steps += 1;
+      expect(back.observation).toMatchObject({ tick: { data: { 0: steps, 2: steps } } });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect([back.first, back.valid]).toEqual([flags(0, 1, 0, 1), flags(1, 1, 1, 1)]);
+    const next = await vector.step(moves(4));
+    expect(next.observation).toMatchObject({
+      tick: { data: Int32Array.of(steps + 1, 1, steps + 1, 1) },
+    });
+    expect(joined.filter(({ server }) => server === 0)).toHaveLength(1);
+  });
+
+  test("begins once more with a reset of all that finds it back", async () => {
+    const { slots, isDown, joined } = failing();
+    await using vector = await vectorize(2, slots, soon);
+    await vector.reset();
+    isDown[1] = true;
+    await vector.step(moves(2));
+    isDown[1] = false;
+    await vector.step(moves(2));
+    while (joined.length < 3) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    let begun = await vector.reset();
+    while (begun.valid[1] === 0) {
+      begun = await vector.reset();
+    }
+    expect([begun.first, begun.valid]).toEqual([flags(1, 1), flags(1, 1)]);
+    const { observation } = await vector.step(moves(2));
+    expect(observation).toMatchObject({ tick: { data: Int32Array.of(1, 1) } });
+  });
+
+  test("is waited for where all are lost", async () => {
+    const { slots, isDown } = failing();
+    await using vector = await vectorize(2, slots, soon);
+    await vector.reset();
+    isDown.fill(true);
+    expect((await vector.step(moves(2))).truncated).toEqual(flags(1, 1));
+    let isWaiting = true;
+    const step = vector.step(moves(2)).finally(() => {
+      isWaiting = false;
+    });
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(isWaiting).toBe(true);
+    isDown[1] = false;
+    expect((await step).valid).toEqual(flags(0, 1));
+  });
+
+  test("is absent for good where it is not made again; when all are, the step rejects", async () => {
+    const { slots, isDown, joined } = failing();
+    await using vector = await vectorize(2, slots, { restart: "never" });
+    await vector.reset();
+    isDown[1] = true;
+    const { failures } = await vector.step(moves(2));
+    expect(failures).toMatchObject([null, { code: "NOT_FOUND" }]);
+    isDown[1] = false;
+    expect((await vector.step(moves(2))).valid).toEqual(flags(1, 0));
+    isDown[0] = true;
+    expect((await vector.step(moves(2))).truncated).toEqual(flags(1, 0));
+    await expect(vector.step(moves(2))).rejects.toThrow(/world of 0 is gone/);
+    expect(joined).toHaveLength(2);
+  });
+});
+
+describe("where a server cannot join batches", () => {
+  test("all slots are on streams, and other batches are closed", async () => {
+    const { slots, servers, joined, requests } = batching(
+      2,
+      () => long,
+      ({ server }) => server === 1,
+    );
+    await using vector = await vectorize(4, slots);
+    expect(joined).toHaveLength(2);
+    expect(await Promise.all(servers.slice(0, 2).map(({ closed }) => closed))).toEqual([
+      ...[undefined, undefined],
+    ]);
+    expect(requests.slice(2).map(({ slot }) => slot)).toEqual([0, 1, 2, 3]);
+    await vector.reset();
+    expect((await vector.step(moves(4))).valid).toEqual(flags(1, 1, 1, 1));
+  });
+
+  test("because it fails, nothing is joined, and other batches are closed", async () => {
+    const { slots, servers } = batching(
+      2,
+      () => long,
+      ({ server }) => {
+        if (server === 1) {
+          throw gone;
+        }
+        return false;
+      },
+    );
+    await expect(vectorize(4, slots)).rejects.toBe(gone);
+    expect(await Promise.all(servers.map(({ closed }) => closed))).toEqual([undefined, undefined]);
+  });
+
+  test.each([{ batch: false }, { stack: false }, { batchSize: 2 }])(
+    "or the options do not allow it, as in %j, slots are on streams",
+    async (options) => {
+      const { slots, joined } = batching(2, () => long);
+      await using vector = await vectorize(4, slots, options);
+      expect([vector.size, joined]).toEqual([4, []]);
+    },
+  );
+});
