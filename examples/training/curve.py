@@ -4,7 +4,9 @@
 import numpy as np
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 60, 40, 40, 300
-COLOURS = ("#0b6bcb", "#8a8f98")
+COLOURS = ("#0b6bcb", "#c4501b", "#2e8540", "#8250c8")
+RANDOM = "#8a8f98"
+LEGEND = 110
 
 
 def draw(path, title, curves, steps):
@@ -41,14 +43,12 @@ def draw(path, title, curves, steps):
             f'<text x="{x(step):.1f}" y="{BOTTOM + 20}" text-anchor="middle">{step:,.0f}</text>'
         )
     for index, (name, points) in enumerate(curves.items()):
-        colour = COLOURS[index]
+        colour = RANDOM if name == "random" else COLOURS[index]
         path_data = " ".join(f"{x(step):.1f} {y(value):.1f}" for step, value in points)
         lines.append(f'<path d="M{path_data}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        top = BOTTOM + 44
-        lines.append(
-            f'<rect x="{LEFT + 200 * index}" y="{top - 9}" width="12" height="4" fill="{colour}"/>'
-        )
-        lines.append(f'<text x="{LEFT + 200 * index + 18}" y="{top}">{name}</text>')
+        left, top = LEFT + LEGEND * index, BOTTOM + 44
+        lines.append(f'<rect x="{left}" y="{top - 9}" width="12" height="4" fill="{colour}"/>')
+        lines.append(f'<text x="{left + 18}" y="{top}">{name}</text>')
     path.write_text("\n".join([*lines, "</svg>", ""]))
 
 

@@ -5,8 +5,12 @@
     npm run build
     pip install ./python
     python examples/training/train.py                    CartPole, by the PPO of ppo.py
-    python examples/training/train.py --world foraging
+    python examples/training/train.py --world foraging   four agents of a world share a policy
+    python examples/training/train.py --learner torch    by ppo_torch.py
     python examples/training/train.py --learner sb3      by Stable-Baselines3's PPO
+    python examples/training/train.py --learner rllib    by RLlib's PPO
+
+Several learners are trained one after the other: --learner ppo torch sb3.
 
 The world's server is started, unless --address tells of one.
 """
@@ -27,7 +31,7 @@ import time
 import numpy as np
 from curve import draw, smoothed
 from dm_env_rpc_gym import RemoteVectorEnv
-from ppo import learn
+from shared import SharedWorlds
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -41,51 +45,56 @@ WORLDS = {
     "foraging": {
         "server": ROOT / "apps/gridworld-server/dist/main.js",
         "slots": 32,
-        "steps": 100_000,
+        "agents": 4,
+        "steps": 200_000,
         "options": {
             "create_settings": {
-                "height": 5,
-                "width": 5,
-                "food": 2,
+                "height": 8,
+                "width": 8,
+                "food": 4,
                 "max_food_level": 1,
-                "max_steps": 40,
+                "max_steps": 25,
             },
             "observations": ["position", "food"],
         },
     },
 }
+"""With `agents`, the slots are those of worlds that so many share."""
 
 
 def main():
     """Trains as the flags say."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--world", choices=WORLDS, default="cart-pole")
-    parser.add_argument("--learner", choices=["ppo", "sb3"], default="ppo")
+    parser.add_argument(
+        "--learner", nargs="+", choices=["ppo", "torch", "sb3", "rllib"], default=["ppo"]
+    )
     parser.add_argument("--address", help="host:port of a server; by default one is started")
     parser.add_argument("--steps", type=int, help="steps of slots to learn from")
     parser.add_argument("--picture", type=pathlib.Path, default=pathlib.Path("curve.svg"))
     flags = parser.parse_args()
     world = WORLDS[flags.world]
     steps = flags.steps or world["steps"]
+    if "agents" in world and not {"sb3", "rllib"}.isdisjoint(flags.learner):
+        parser.error("sb3 and rllib train agents that are alone in their worlds: choose others")
+    curves = {}
     with contextlib.ExitStack() as stack:
         address = flags.address or stack.enter_context(serving(world["server"]))
-        start = time.perf_counter()
-        trained = train(flags.learner, address, world, steps)
-        seconds = time.perf_counter() - start
+        for learner in flags.learner:
+            start, start_of_cpu = time.perf_counter(), time.process_time()
+            learned = smoothed(train(learner, address, world, steps), steps)
+            seconds, cpu = time.perf_counter() - start, time.process_time() - start_of_cpu
+            curves[learner] = learned
+            print(
+                f"{learner}: return {learned[0][1]:.3g} at first, {learned[-1][1]:.3g} at last; "
+                f"{steps:,} steps in {seconds:.0f} s ({cpu:.0f} s of CPU), "
+                f"{steps / seconds:,.0f} steps/s"
+            )
         random = play_at_random(address, world, min(steps, 20_000))
-    learned = smoothed(trained, steps)
     mean = float(np.mean([value for _, value in random]))
+    print(f"{mean:.3g} at random; {flags.picture}")
     title = f"{flags.world}, {world['slots']} slots: mean return over steps"
-    draw(
-        flags.picture,
-        title,
-        {flags.learner: learned, "random": [(0, mean), (steps, mean)]},
-        steps,
-    )
-    print(
-        f"return {learned[0][1]:.3g} at first, {learned[-1][1]:.3g} at last, {mean:.3g} at random"
-    )
-    print(f"{steps:,} steps in {seconds:.0f} s, {steps / seconds:,.0f} steps/s; {flags.picture}")
+    draw(flags.picture, title, {**curves, "random": [(0, mean), (steps, mean)]}, steps)
 
 
 def train(learner, address, world, steps):
@@ -103,18 +112,36 @@ def train(learner, address, world, steps):
 
         learn_with_sb3(address, world, steps, report)
         return ends
-    envs = RemoteVectorEnv(address, world["slots"], autoreset_mode="SameStep", **world["options"])
-    with contextlib.closing(envs):
+    if learner == "rllib":
+        from rllib import learn_with_rllib
+
+        learn_with_rllib(address, world, steps, report)
+        return ends
+    if learner == "torch":
+        from ppo_torch import learn
+    else:
+        from ppo import learn
+    with contextlib.closing(join(address, world)) as envs:
         learn(envs, steps, report)
     return ends
+
+
+def join(address, world):
+    """Returns the slots of a world as a vector in SameStep mode."""
+    slots, agents, options = world["slots"], world.get("agents"), world["options"]
+    if agents is None:
+        return RemoteVectorEnv(address, slots, autoreset_mode="SameStep", **options)
+    from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
+
+    worlds = [RemoteParallelEnv(address, agents, **options) for _ in range(slots // agents)]
+    return SharedWorlds(worlds)
 
 
 def play_at_random(address, world, steps):
     """Returns the steps so far and the return of each sequence of a random agent."""
     slots = world["slots"]
-    envs = RemoteVectorEnv(address, slots, autoreset_mode="SameStep", **world["options"])
     ends, returns = [], np.zeros(slots)
-    with contextlib.closing(envs):
+    with contextlib.closing(join(address, world)) as envs:
         envs.reset(seed=1)
         envs.action_space.seed(1)
         for so_far in range(0, steps, slots):

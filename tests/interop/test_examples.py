@@ -27,7 +27,7 @@ def test_the_agent_finds_food(gridworld_address):
 
 
 @pytest.mark.parametrize(
-    ("world", "steps", "least"), [("cart-pole", 100_000, 200), ("foraging", 30_000, 0.7)]
+    ("world", "steps", "least"), [("cart-pole", 100_000, 200), ("foraging", 60_000, 0.16)]
 )
 def test_training_learns_and_draws_its_curve(tmp_path, world, steps, least):
     picture = tmp_path / "curve.svg"
