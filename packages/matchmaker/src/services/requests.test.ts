@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { TicketState } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { eventsOf, House, profile } from "../../testing/house.ts";
+import type { AuthorizeCall } from "./authorize.ts";
+
+const byName: AuthorizeCall = ({ metadata }) => {
+  const name = metadata.get("name");
+  if (name === undefined) {
+    return undefined;
+  }
+  return { identity: name, roles: name === "operator" ? ["operator", "agent"] : ["agent"] };
+};
+const as = (name: string) => ({ headers: { name } });
+
+const refused = (code: Code, message: RegExp) => (error: unknown) => {
+  const { code: received, rawMessage } = ConnectError.from(error);
+  expect(rawMessage).toMatch(message);
+  return received === code;
+};
+
+describe("a ticket that is created", () => {
+  it("has all that its creator wrote, and is returned again with it", async () => {
+    await using house = await House.open();
+    const request = {
+      ticketId: "mine",
+      profile: "any",
+      searchFields: { doubles: { skill: 3 }, strings: { map: "night" }, tags: ["seeker"] },
+      extensions: { note: { typeUrl: "type.test/note", value: new Uint8Array([1, 2, 3]) } },
+      partySize: 2,
+      latenciesMs: { eu: 20, us: 90.5 },
+      priority: 4,
+    };
+    const { ticket } = await house.frontend.createTicket(request);
+    const content = {
+      id: "mine",
+      profile: "any",
+      searchFields: request.searchFields,
+      extensions: request.extensions,
+      partySize: 2,
+      latenciesMs: { eu: 20, us: 90.5 },
+      priority: 4,
+      state: TicketState.WAITING,
+      matchId: "",
+    };
+    expect(ticket).toMatchObject(content);
+    expect(await house.ticket("mine")).toMatchObject(content);
+    // A repeated call: its first response may have been lost.
+    const repeated = await house.frontend.createTicket(request);
+    expect(repeated.ticket?.createTime).toEqual(ticket?.createTime);
+    expect(house.matchmaker.counts().tickets.waiting).toBe(1);
+  });
+
+  it("has defaults for what its creator left out", async () => {
+    await using house = await House.open();
+    const { ticket } = await house.frontend.createTicket({});
+    expect(ticket).toMatchObject({
+      partySize: 1,
+      latenciesMs: {},
+      priority: 0,
+      profile: "",
+      searchFields: { doubles: {}, strings: {}, tags: [] },
+    });
+    expect(ticket?.id).not.toBe("");
+    await house.frontend.createTicket({ ticketId: "single", partySize: 1 });
+    await house.frontend.createTicket({ ticketId: "single" });
+  });
+
+  it.each<[string, object]>([
+    ["profile", { profile: "" }],
+    ["party size", { partySize: 2 }],
+    ["priority", { priority: 2 }],
+    ["latencies", { latenciesMs: { eu: 5 } }],
+    ["search fields", { searchFields: { tags: ["b"] } }],
+    ["extensions", { extensions: { note: { typeUrl: "t", value: new Uint8Array([1]) } } }],
+  ])("is refused if its id has another %s", async (_, other) => {
+    await using house = await House.open();
+    const request = { ticketId: "mine", profile: "any" };
+    await house.frontend.createTicket(request);
+    await expect(house.frontend.createTicket({ ...request, ...other })).rejects.toSatisfy(
+      refused(Code.AlreadyExists, /there is a ticket "mine" with another content/),
+    );
+  });
+
+  it("may have the longest id, the largest party and a latency of 0", async () => {
+    await using house = await House.open({
+      profiles: [profile({ count: 4 })],
+      settings: { maxPartySize: 4 },
+    });
+    const request = { ticketId: "x".repeat(200), partySize: 4, latenciesMs: { eu: 0 } };
+    const { ticket } = await house.frontend.createTicket(request);
+    expect(ticket?.id).toHaveLength(200);
+  });
+
+  it.each<[string, object, RegExp]>([
+    ["an id that is too long", { ticketId: "x".repeat(201) }, /ticket_id: expected at most 200/],
+    [
+      "a negative latency",
+      { latenciesMs: { eu: -1 } },
+      /latencies_ms "eu": expected a number of milliseconds of at least 0, received -1/,
+    ],
+    [
+      "an infinite latency",
+      { latenciesMs: { eu: Number.POSITIVE_INFINITY } },
+      /latencies_ms "eu".*Infinity/,
+    ],
+    ["a latency that is no number", { latenciesMs: { eu: Number.NaN } }, /latencies_ms "eu".*NaN/],
+    ["a party over the limit", { partySize: 5 }, /party_size: expected at most 4.*maxPartySize/],
+    ["a party that no match has room for", { partySize: 3 }, /party_size: expected at most 2/],
+    [
+      "a party that its profile has no room for",
+      { partySize: 3, profile: "any" },
+      /profile "any" has room for/,
+    ],
+  ])("is refused with %s", async (_, request, message) => {
+    await using house = await House.open({ settings: { maxPartySize: 4 } });
+    await expect(house.frontend.createTicket(request)).rejects.toSatisfy(
+      refused(Code.InvalidArgument, message),
+    );
+    expect(house.matchmaker.counts().tickets.waiting).toBe(0);
+  });
+
+  it("is refused for a profile that does not exist, naming those that do", async () => {
+    await using house = await House.open({
+      profiles: Array.from({ length: 20 }, (_, at) => profile({ name: `profile-${at + 10}` })),
+    });
+    const creating = house.frontend.createTicket({ profile: "other" });
+    await expect(creating).rejects.toSatisfy(
+      refused(Code.NotFound, /"other".*there are: "profile-10".*"profile-25"$/),
+    );
+    await using empty = await House.open({ profiles: [] });
+    await expect(empty.frontend.createTicket({ profile: "other" })).rejects.toSatisfy(
+      refused(Code.NotFound, /there are none yet/),
+    );
+  });
+
+  it("may name a profile that another matchmaker has just put", async () => {
+    await using house = await House.open();
+    await using other = await House.open({ store: house.store, profiles: [] });
+    await house.admin.putProfile({ profile: profile({ name: "new" }) });
+    const { ticket } = await other.frontend.createTicket({ profile: "new" });
+    expect(ticket?.profile).toBe("new");
+  });
+
+  it("is refused over its limit of bytes, and accepted at the limit", async () => {
+    await using house = await House.open({ settings: { maxTicketBytes: 100 } });
+    // The field's tag and length take two bytes, and three from 128 bytes on.
+    await house.frontend.createTicket({ ticketId: "x".repeat(98) });
+    await expect(house.frontend.createTicket({ ticketId: "y".repeat(99) })).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, /at most 100 bytes, received one of 101.*maxTicketBytes/),
+    );
+  });
+
+  it("has a priority only if an operator gives it one, where callers are known", async () => {
+    await using house = await House.open({ authorize: byName });
+    const request = { priority: 1 };
+    await expect(house.frontend.createTicket(request, as("agent"))).rejects.toSatisfy(
+      refused(Code.PermissionDenied, /priority: expected 0, received 1; only operators/),
+    );
+    const { ticket } = await house.frontend.createTicket(request, as("operator"));
+    expect(ticket?.priority).toBe(1);
+    await house.frontend.createTicket({ priority: 0 }, as("agent"));
+  });
+});
+
+describe("the limits of tickets", () => {
+  it("refuse one ticket too many of all callers, and accept a repeated call", async () => {
+    await using house = await House.open({ settings: { maxTickets: 2 } });
+    await house.frontend.createTicket({ ticketId: "one" });
+    await house.frontend.createTicket({ ticketId: "two" });
+    const error = await house.frontend.createTicket({}).catch(ConnectError.from);
+    expect(String(error)).toMatch(/room for 2 tickets.*limit: maxTickets/);
+    await house.frontend.createTicket({ ticketId: "two" });
+  });
+
+  it.each([
+    ["maxTicketsBytes", /there is room for .* bytes of tickets.*limit: maxTicketsBytes\)/],
+    ["maxTicketsBytesPerCaller", /tickets of a caller may take.*maxTicketsBytesPerCaller\)/],
+  ])("bound their memory, exactly (%s)", async (limit, message) => {
+    // 700 bytes and two for each character of the id.
+    const most = 2 * 700 + 4;
+    await using exact = await House.open({ authorize: byName, settings: { [limit]: most } });
+    await exact.frontend.createTicket({ ticketId: "a" }, as("agent"));
+    await exact.frontend.createTicket({ ticketId: "b" }, as("agent"));
+    await expect(exact.frontend.createTicket({ ticketId: "c" }, as("agent"))).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, message),
+    );
+    await using less = await House.open({ authorize: byName, settings: { [limit]: most - 1 } });
+    await less.frontend.createTicket({ ticketId: "a" }, as("agent"));
+    await expect(less.frontend.createTicket({ ticketId: "b" }, as("agent"))).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, message),
+    );
+  });
+
+  it.each<[string, number, object]>([
+    ["numbers", 2 * (5 + 16), { searchFields: { doubles: { skill: 1 } } }],
+    ["strings", 2 * (3 + 5 + 16), { searchFields: { strings: { map: "night" } } }],
+    ["tags", 2 * (6 + 8), { searchFields: { tags: ["seeker"] } }],
+    ["latencies", 2 * (2 + 16), { latenciesMs: { eu: 1 } }],
+    ["a profile", 2 * 3, { profile: "any" }],
+    [
+      "extensions",
+      2 * (4 + 1 + 32) + 4,
+      { extensions: { note: { typeUrl: "t", value: new Uint8Array(3) } } },
+    ],
+  ])("count the memory of %s", async (_, bytes, content) => {
+    const create = async (maxTicketsBytes: number) => {
+      await using house = await House.open({ settings: { maxTicketsBytes } });
+      await house.frontend.createTicket({ ticketId: "a", ...content });
+    };
+    await create(702 + bytes);
+    await expect(create(701 + bytes)).rejects.toThrow(/maxTicketsBytes/);
+  });
+
+  it("count the tickets of one caller that have not ended", async () => {
+    await using house = await House.open({
+      authorize: byName,
+      settings: { maxTicketsPerCaller: 2 },
+    });
+    const create = (name: string) => house.frontend.createTicket({}, as(name));
+    const { ticket } = await create("one");
+    await create("one");
+    await expect(create("one")).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, /2 tickets that have not ended.*maxTicketsPerCaller/),
+    );
+    await create("other");
+    for (let count = 0; count < 3; count++) {
+      await create("operator");
+    }
+    await house.frontend.cancelTicket({ ticketId: ticket?.id ?? "" }, as("one"));
+    await create("one");
+  });
+
+  it("give back the memory of tickets that are deleted", async () => {
+    await using house = await House.open({
+      authorize: byName,
+      settings: { maxTicketsBytesPerCaller: 702, retainMs: 1_000 },
+    });
+    const create = (ticketId: string) => house.frontend.createTicket({ ticketId }, as("one"));
+    await create("a");
+    await house.frontend.cancelTicket({ ticketId: "a" }, as("one"));
+    await expect(create("b")).rejects.toThrow(/maxTicketsBytesPerCaller/);
+    await house.pass(2_000);
+    await create("b");
+  });
+
+  it("count the tickets that a matchmaker finds in its store", async () => {
+    const settings = { maxTicketsBytes: 702 };
+    await using house = await House.open({ settings });
+    await house.frontend.createTicket({ ticketId: "a" });
+    await using other = await House.open({ store: house.store, settings });
+    await expect(other.frontend.createTicket({ ticketId: "b" })).rejects.toThrow(/maxTicketsBytes/);
+  });
+});
+
+describe("a cancel", () => {
+  it("is reported once, and answers with the ticket as it ended", async () => {
+    await using house = await House.open();
+    const [id = ""] = await house.tickets(1);
+    house.time.advance(10);
+    const { ticket } = await house.frontend.cancelTicket({ ticketId: id });
+    expect(ticket).toMatchObject({ id, state: TicketState.CANCELLED });
+    const again = await house.frontend.cancelTicket({ ticketId: id });
+    expect(again.ticket).toEqual(ticket);
+    expect(eventsOf(house, "ticket-ended")).toEqual([
+      { kind: "ticket-ended", ticketId: id, state: "cancelled", reason: undefined },
+    ]);
+  });
+
+  it("of a ticket that has completed changes nothing", async () => {
+    await using house = await House.open({ profiles: [profile({ count: 1 })] });
+    const server = await house.serve("a");
+    const [id = ""] = await house.tickets(1);
+    await house.settle();
+    await house.join(id);
+    await house.pass(1_000);
+    server.worlds.get("gridworld-1")?.tickets.clear();
+    await house.pass(1_000);
+    const { ticket } = await house.frontend.cancelTicket({ ticketId: id });
+    expect(ticket?.state).toBe(TicketState.COMPLETED);
+  });
+
+  it("of a ticket that does not exist is refused, and so is one of another caller's", async () => {
+    await using house = await House.open({ authorize: byName });
+    await house.frontend.createTicket({ ticketId: "mine" }, as("one"));
+    for (const [id, name] of [
+      ["other", "one"],
+      ["mine", "other"],
+    ] as const) {
+      await expect(house.frontend.cancelTicket({ ticketId: id }, as(name))).rejects.toSatisfy(
+        refused(Code.NotFound, new RegExp(`"${id}"`)),
+      );
+    }
+    const { ticket } = await house.frontend.cancelTicket({ ticketId: "mine" }, as("operator"));
+    expect(ticket?.state).toBe(TicketState.CANCELLED);
+  });
+
+  it("at another matchmaker of a ticket that was matched since leaves the match", async () => {
+    await using house = await House.open({ profiles: [profile({ backfill: true })] });
+    await using other = await House.open({ store: house.store, profiles: [] });
+    const release = house.servers.hold("create");
+    await house.serve("a");
+    const [first = "", second = "", third = ""] = await house.tickets(3);
+    await house.matchmaker.tick();
+    const { ticket } = await other.frontend.cancelTicket({ ticketId: first });
+    expect(ticket?.state).toBe(TicketState.CANCELLED);
+    release();
+    await house.settle();
+    expect(await house.states([second, third])).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("of a ticket that was created at another matchmaker is found, read and watched", async () => {
+    await using house = await House.open();
+    await using other = await House.open({ store: house.store, profiles: [] });
+    const [read = "", watched = "", cancelled = ""] = await house.tickets(3);
+    expect((await other.ticket(read)).id).toBe(read);
+    const stream = other.frontend.watchTicket({ ticketId: watched });
+    const first = await stream[Symbol.asyncIterator]().next();
+    expect(first.value?.ticket?.id).toBe(watched);
+    await other.frontend.cancelTicket({ ticketId: cancelled });
+    expect(await house.states([cancelled])).toEqual(["CANCELLED"]);
+  });
+});
+
+it("a watch ends with the last state of its ticket", async () => {
+  await using house = await House.open();
+  const [id = ""] = await house.tickets(1);
+  const states: (TicketState | undefined)[] = [];
+  const watching = (async () => {
+    for await (const { ticket } of house.frontend.watchTicket({ ticketId: id })) {
+      states.push(ticket?.state);
+    }
+  })();
+  await expect.poll(() => states.length).toBe(1);
+  await house.frontend.cancelTicket({ ticketId: id });
+  await watching;
+  expect(states).toEqual([TicketState.WAITING, TicketState.CANCELLED]);
+});
+
+describe("a caller's rate", () => {
+  it("names the seconds until its next call", async () => {
+    await using house = await House.open({ authorize: byName, settings: { maxCallsPerSecond: 1 } });
+    const call = () => house.frontend.createTicket({}, as("quick"));
+    for (let count = 0; count < 4; count++) {
+      await call();
+    }
+    const waitOf = async (): Promise<string | null> =>
+      (await call().then(() => undefined, ConnectError.from))?.metadata.get("retry-after") ?? null;
+    expect(await waitOf()).toBe("1");
+    house.time.advance(999);
+    expect(await waitOf()).toBe("1");
+    house.time.advance(1);
+    await call();
+  });
+});
