@@ -69,3 +69,45 @@ it("worlds that are placed at one look are spread, too", async () => {
   await house.settle();
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
+
+it.each([
+  ["packed", Placement.PACKED],
+  ["spread by worlds", Placement.SPREAD_WORLDS],
+])("of equal servers the first by id gets the world (%s)", async (_, placement) => {
+  await using house = await House.open({ profiles: [profile({ placement })] });
+  const servers = [await house.serve("b"), await house.serve("a"), await house.serve("c")];
+  await house.tickets(2);
+  await house.settle();
+  expect(servers.map(({ worlds }) => worlds.size)).toEqual([0, 1, 0]);
+});
+
+it("a server that a tick has filled further is the fullest for the next world of that tick", async () => {
+  await using house = await House.open({
+    profiles: [
+      profile({ name: "us", count: 8, latencyLimit: { maxMs: 50 } }),
+      profile({ name: "anywhere" }),
+    ],
+  });
+  const [eu, us] = [
+    await house.serve("a", { region: "eu", maxAgents: 12 }),
+    await house.serve("b", { region: "us", maxAgents: 16 }),
+  ];
+  await house.tickets(8, { profile: "us", latenciesMs: { us: 10 } });
+  await house.tickets(2, { profile: "anywhere" });
+  await house.matchmaker.tick();
+  await house.settle();
+  expect([eu.worlds.size, us.worlds.size]).toEqual([0, 2]);
+});
+
+it("a server without room for one of its kinds of load gets nothing, and the next one does", async () => {
+  await using house = await House.open();
+  const servers = [
+    await house.serve("a", { maxWorlds: 2, maxAgents: 40 }),
+    await house.serve("b", { maxWorlds: 10, maxAgents: 5 }),
+    await house.serve("c", { maxWorlds: 10, maxAgents: 100 }),
+  ];
+  await house.tickets(12);
+  await house.matchmaker.tick();
+  await house.settle();
+  expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
+});

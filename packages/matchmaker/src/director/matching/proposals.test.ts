@@ -7,18 +7,25 @@ import {
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../../../testing/house.ts";
+import { eventsOf, House, profile } from "../../../testing/house.ts";
+import { violations } from "../../../testing/invariants.ts";
 import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
 import type { CustomMatchFunction } from "../../functions/profile-function.ts";
+import type { MatchmakerSettings } from "../../settings.ts";
 import type { Evaluate, Proposal } from "../context.ts";
 
 /** A house with a profile whose function is an author's, and one whose function is not. */
-async function open(author: CustomMatchFunction, evaluate?: Evaluate): Promise<House> {
+async function open(
+  author: CustomMatchFunction,
+  evaluate?: Evaluate,
+  settings: Partial<MatchmakerSettings> = {},
+  run = false,
+): Promise<House> {
   const matchFunction = create(MatchFunctionSchema, {
     function: { case: "custom", value: { name: "author" } },
   });
   const profiles = [profile({ name: "authors", matchFunction, seats: 2 }), profile()];
-  return await House.open({ profiles, functions: { author }, evaluate });
+  return await House.open({ profiles, functions: { author }, evaluate, settings, run });
 }
 
 const faultsOf = ({ events }: House): string[] =>
@@ -105,6 +112,184 @@ function* inPairs(tickets: readonly WaitingTicket[]): Generator<MatchProposal, v
     yield { teams: { all: tickets.slice(at, at + 2) } };
   }
 }
+
+describe("an impossible proposal", () => {
+  const all = (pools: Parameters<CustomMatchFunction>[0]["pools"]) => pools.get("all") ?? [];
+
+  it.each<[string, CustomMatchFunction, RegExp]>([
+    [
+      "with one ticket twice",
+      ({ pools }) => [{ teams: { one: all(pools).slice(0, 1), other: all(pools).slice(0, 1) } }],
+      /expected each ticket once, received one twice/,
+    ],
+    [
+      "with a ticket of an earlier one",
+      ({ pools }) => [1, 2].map(() => ({ teams: { all: all(pools).slice(0, 1) } })),
+      /expected tickets of no earlier proposal, received "id-.*" again/,
+    ],
+    [
+      "with more agents than seats",
+      ({ pools }) => [{ teams: { all: all(pools) } }],
+      /expected a match of 1 to 2 agents, received one of 3/,
+    ],
+    ["without agents", () => [{ teams: { all: [] } }], /received one of 0/],
+  ])("%s is reported once, and not made", async (_, author, message) => {
+    await using house = await open(author);
+    await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    await house.tickets(1, { profile: "authors", partySize: 2 });
+    await house.settle(1);
+    await house.settle(1);
+    const faults = faultsOf(house);
+    expect(faults[0]).toMatch(message);
+    expect(faults.filter((fault) => fault === faults[0]).length).toBeGreaterThan(0);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+    expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+});
+
+describe("the runs of a match function", () => {
+  it("start when tickets have changed, or an interval has passed, and at no other time", async () => {
+    let runs = 0;
+    await using house = await open(
+      () => {
+        runs += 1;
+        return [];
+      },
+      undefined,
+      { tickMs: 500 },
+    );
+    await house.serve("a");
+    await house.settle();
+    expect(runs).toBe(0);
+    await house.tickets(1, { profile: "authors" });
+    await house.settle();
+    expect(runs).toBe(1);
+    house.time.advance(499);
+    await house.settle();
+    expect(runs).toBe(1);
+    house.time.advance(1);
+    await house.settle();
+    expect(runs).toBe(2);
+    await house.tickets(1, { profile: "authors" });
+    await house.settle();
+    expect(runs).toBe(3);
+  });
+
+  it("end their generator when there is no more room, so that it can clean up", async () => {
+    let isClean = false;
+    await using house = await open(async function* ({ pools }) {
+      try {
+        yield* inPairs(pools.get("all") ?? []);
+      } finally {
+        isClean = true;
+      }
+    });
+    await house.serve("a", { maxWorlds: 1 });
+    await house.tickets(4, { profile: "authors" });
+    await house.settle();
+    expect(isClean).toBe(true);
+    expect(faultsOf(house)).toEqual([]);
+    expect(eventsOf(house, "matched")).toHaveLength(1);
+  });
+
+  it("report a generator that fails to clean up", async () => {
+    await using house = await open(function* ({ pools }) {
+      try {
+        yield* inPairs(pools.get("all") ?? []);
+      } finally {
+        // biome-ignore lint/correctness/noUnsafeFinally: an author's mistake.
+        throw new Error("cannot clean up");
+      }
+    });
+    await house.serve("a", { maxWorlds: 1 });
+    await house.tickets(4, { profile: "authors" });
+    await house.settle();
+    expect(eventsOf(house, "bad-proposal")[0]).toMatchObject({
+      profile: "authors",
+      error: { message: "cannot clean up" },
+    });
+    expect(eventsOf(house, "matched")).toHaveLength(1);
+  });
+
+  it("are not repeated at once after a failure, and are after a success", async () => {
+    let runs = 0;
+    let fails = true;
+    await using house = await open(
+      () => {
+        runs += 1;
+        if (fails) {
+          throw new Error("division by zero");
+        }
+        return [];
+      },
+      undefined,
+      { cooldownMs: 4_000 },
+    );
+    await house.serve("a");
+    const more = async (): Promise<void> => {
+      await house.tickets(1, { profile: "authors" });
+      await house.settle();
+    };
+    await more();
+    await more();
+    expect(runs).toBe(1);
+    fails = false;
+    house.time.advance(4_000);
+    await more();
+    expect(runs).toBe(2);
+    await more();
+    expect(runs).toBe(3);
+    // The success ended the row of failures: the next cooldown is a short one.
+    fails = true;
+    await more();
+    fails = false;
+    house.time.advance(4_000);
+    await more();
+    expect(runs).toBe(5);
+  });
+
+  it("that propose later have their matches made without waiting for an interval", async () => {
+    await using house = await open(
+      async ({ pools }) => {
+        await setImmediate();
+        return inPairs(pools.get("all") ?? []);
+      },
+      undefined,
+      { tickMs: 60_000, minTickMs: 20 },
+      true,
+    );
+    await house.serve("a");
+    const ids = await house.tickets(2, { profile: "authors" });
+    const beganMs = house.time.now();
+    await expect
+      .poll(async () => {
+        house.time.advance(20);
+        await setImmediate();
+        return await house.states(ids);
+      })
+      .toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(house.time.now() - beganMs).toBeLessThan(60_000);
+  });
+
+  it("start anew for a profile that is replaced, whose earlier run is not waited for", async () => {
+    let runs = 0;
+    await using house = await open(() => {
+      runs += 1;
+      return new Promise(() => {});
+    });
+    await house.serve("a");
+    await house.tickets(1, { profile: "authors" });
+    await house.settle();
+    expect(runs).toBe(1);
+    const { profile: stored } = await house.admin.getProfile({ name: "authors" });
+    if (stored !== undefined) {
+      await house.admin.putProfile({ profile: { ...stored, seats: 3 } });
+    }
+    await house.settle();
+    expect(runs).toBe(2);
+  });
+});
 
 describe("a match function of the operator's own", () => {
   it("may answer later", async () => {
