@@ -78,6 +78,7 @@ export async function serveMatchmaker(
       port,
       tls: listenTls,
       maxMessageBytes,
+      maxConnectRequestBytes: maxMessageBytes,
       maxStreams,
       maxConnections: maxStreams,
       maxConnectionsPerAddress,

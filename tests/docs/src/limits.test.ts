@@ -10,7 +10,7 @@ it.each([
   ["packages/matchmaker/README.md", defaultSettings],
 ])("%s tells every default", (path, defaults) => {
   const rows = readFileSync(root + path, "utf8").matchAll(
-    /^\| (`\w+`(?:, `\w+`)*) \| ([\d,^]+(?: [MG]iB)?) \|/gm,
+    /^\| (`\w+`(?:, `\w+`)*) \| ([\d,^]+(?: [KMG]iB)?) \|/gm,
   );
   const told = [...rows].flatMap(([, names = "", value = ""]) =>
     [...names.matchAll(/\w+/g)].map(([name]) => [name, numberOf(value)] as const),
@@ -36,7 +36,7 @@ it.each([
 /** Parses a number such as `10,000`, `2^24` or `64 MiB`. */
 function numberOf(text: string): number {
   const [, digits = "", exponent = "1", prefix = ""] =
-    /^([\d,]+)(?:\^(\d+))?(?: ([MG])iB)?$/.exec(text) ?? [];
-  const factor = { M: 2 ** 20, G: 2 ** 30 }[prefix] ?? 1;
+    /^([\d,]+)(?:\^(\d+))?(?: ([KMG])iB)?$/.exec(text) ?? [];
+  const factor = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[prefix] ?? 1;
   return Number(digits.replaceAll(",", "")) ** Number(exponent) * factor;
 }

@@ -166,6 +166,20 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     const client = createClient(Health, transportTo(server.listener.url));
     expect((await client.check({})).status).toBe(1);
   });
+
+  test("sends other services requests of at most maxConnectRequestBytes", async () => {
+    await using server = await serving({
+      maxConnectRequestBytes: 1_000,
+      routes: (router) => {
+        router.rpc(Health.method.check, () => create(HealthCheckResponseSchema, { status: 1 }));
+      },
+    });
+    const client = createClient(Health, transportTo(server.listener.url));
+    expect((await client.check({ service: "x".repeat(900) })).status).toBe(1);
+    await expect(client.check({ service: "x".repeat(1_000) })).rejects.toMatchObject({
+      code: Code.ResourceExhausted,
+    });
+  });
 });
 
 test("a Connect call that the server ends closes its stream although the client keeps sending", async () => {

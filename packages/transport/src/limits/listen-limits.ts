@@ -30,10 +30,10 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request over Connect or gRPC-Web. Connect decodes it into objects of up to a
-   * hundred times its size before its contents can be counted. Default 1 MiB.
+   * Bytes of one request that Connect decodes: over Connect or gRPC-Web, and of `routes`. It becomes objects of up to a
+   * hundred times its size before its contents can be counted. A service may set its own `readMaxBytes`. Default 256 KiB.
    */
-  readonly maxConnectRequestBytes: Limit = { default: 1024 * 1024, unit: "bytes" };
+  readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
    * wait behind a request, or are not read by their peer. Past the limit a stream of the address

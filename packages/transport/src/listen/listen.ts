@@ -113,7 +113,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     },
     byteStreams: options.byteStreams ?? new Map(),
     files: options.files ?? new Map(),
-    maxMessageBytes,
+    maxRequestBytes,
     idleConnectionMs,
     maxCalls: limits.maxStreams,
     idleCallMs: limits.idleStreamMs,

@@ -47,7 +47,8 @@ const requestHeadMs = 10_000;
 /** Options of `createRoutes`. */
 export interface RoutesOptions {
   readonly routes: (router: ConnectRouter) => void;
-  readonly maxMessageBytes: number;
+  /** Bytes of a request of a service that sets no `readMaxBytes`. */
+  readonly maxRequestBytes: number;
   /** Idle time after which an HTTP/1.1 connection is closed; 0 never. */
   readonly idleConnectionMs: number;
   /** Concurrent calls, without Process calls, whose streams are counted elsewhere. */
@@ -106,7 +107,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     // Connect's default would compress from 1 KiB.
     acceptCompression: [compressionGzip],
     compressMinBytes: Number.POSITIVE_INFINITY,
-    readMaxBytes: options.maxMessageBytes,
+    readMaxBytes: options.maxRequestBytes,
   });
   options.routes(router);
   const handlers = new Map(
