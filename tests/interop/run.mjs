@@ -67,6 +67,7 @@ const parts = [
   ["vitest", "run", "--project", "interop", `--outputFile.json=${reports}/vitest.json`],
   ["node", "tests/docs/src/follow-guide.ts", "docs/expose-your-game.md"],
   ["node", "tests/docs/src/follow-guide.ts", "docs/train.md"],
+  ["node", "tests/docs/src/follow-guide.ts", "docs/canvas-game.md"],
 ];
 
 const failed = [];

@@ -18,7 +18,7 @@ const shown = /^(npm (run|start|test)\b|npx |node |bash |pnpm )/;
 const foreign: ReadonlySet<string> = new Set([
   ...["cd", "mkdir", "rm", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
   ...["node --test", "npx tsc"],
-  ...["redis-server", "npm init", "npm pkg", "npm create"],
+  ...["redis-server", "npm init", "npm pkg", "npm create", "npx vite"],
 ]);
 
 /** Returns the commands of a page: those of its shell blocks, and code in its prose that looks like one. */

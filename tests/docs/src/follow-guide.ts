@@ -3,15 +3,17 @@
 //
 //   node tests/docs/src/follow-guide.ts docs/expose-your-game.md
 //
-// Four things differ from a reader's steps. The packages come from a registry on this machine. The port is a free one.
+// Five things differ from a reader's steps. The packages come from a registry on this machine. The ports are free ones.
 // The clone beside the folder is this one. If tests/interop has a Python venv, and the page does not install the
-// Python package of this repository, that venv is used.
+// Python package of this repository, that venv is used. A page that Vite opens is opened in a Chromium without a window, and
+// its title is the output.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "@dm-env-rpc/tests-processes";
+import { chromium, type OpenedPage, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { at, type Block, readPage, root } from "./pages.ts";
 import { serveRegistry } from "./registry.ts";
 
@@ -27,14 +29,22 @@ const venv = join(root, "tests/interop/.venv");
 const installsPackage = page.text.includes(`pip install ${clone}`);
 const folder = mkdtempSync(join(tmpdir(), "guide-"));
 const servers: ChildProcess[] = [];
+const opened: OpenedPage[] = [];
 const registry = await serveRegistry(folder);
 let cwd = folder;
-const port = await freePort();
+let isViteStarted = false;
+/** Machines stand still for seconds. */
+const waiting = { timeout: 120_000 };
+/** Free ports for those that pages show. */
+const ports = new Map<string, string>();
+for (const shown of ["8980", "8970", "9000", "5173"]) {
+  ports.set(shown, `${await freePort()}`);
+}
 try {
   useRegistry();
   let output = "";
   for (const block of page.blocks) {
-    const text = block.lines.join("\n").replaceAll("8980", `${port}`);
+    const text = withFreePorts(block.lines.join("\n"));
     if (block.file !== undefined) {
       writeFileSync(join(cwd, block.file), `${text}\n`);
     } else if (block.language === "sh") {
@@ -48,9 +58,11 @@ try {
   }
   say("followed to the end\n");
 } finally {
+  for (const page of opened) {
+    await page[Symbol.asyncDispose]();
+  }
   for (const server of servers) {
-    server.kill("SIGTERM");
-    await once(server, "close");
+    await stop(server);
   }
   await registry.close();
   rmSync(folder, { recursive: true });
@@ -65,9 +77,17 @@ async function follow(line: string): Promise<string> {
     useRegistry();
     return "";
   }
-  if (line === "node server.ts" || line === "npm start") {
-    await startServer(line === "npm start" ? ["src/main.ts", "--port", `${port}`] : ["server.ts"]);
+  if (/^node (server|relay)\.ts$/.test(line)) {
+    await startServer(process.execPath, words.slice(1), "listening on ");
     return "";
+  }
+  if (line === "npm start") {
+    const args = ["src/main.ts", "--port", withFreePorts("8980")];
+    await startServer(process.execPath, args, "listening on ");
+    return "";
+  }
+  if (words[1] === "vite") {
+    return await openInChromium(words);
   }
   if (
     existsSync(venv) &&
@@ -105,24 +125,72 @@ async function shell(command: string): Promise<string> {
   return printed;
 }
 
-async function startServer(args: readonly string[]): Promise<void> {
-  const server = spawn(process.execPath, args, {
-    cwd,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+/** Starts a server, and waits until its output has a text. */
+async function startServer(
+  program: string,
+  args: readonly string[],
+  ready: string,
+): Promise<ChildProcess> {
+  const server = spawn(program, args, { cwd, stdio: ["ignore", "pipe", "inherit"] });
   servers.push(server);
-  const first = await Promise.race([
-    once(server.stdout, "data").then(([text]) => String(text)),
-    once(server, "close").then(([code]) => `ended with exit code ${code}`),
-  ]);
-  say(first);
-  if (!first.startsWith("listening on ")) {
-    throw new Error(`the server does not listen: ${first}`);
+  let output = "";
+  const listening = new Promise<boolean>((resolve) => {
+    server.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      say(text);
+      if (output.includes(ready)) {
+        resolve(true);
+      }
+    });
+    server.once("close", () => resolve(false));
+  });
+  if (!(await listening)) {
+    throw new Error(`the server does not listen: ${output}`);
+  }
+  return server;
+}
+
+async function stop(server: ChildProcess): Promise<void> {
+  if (server.exitCode === null && server.signalCode === null) {
+    server.kill("SIGTERM");
+    await once(server, "close");
   }
 }
 
+/**
+ * Runs `npx vite --port PORT --open PATH` until the page has changed its title.
+ *
+ * @returns The title.
+ */
+async function openInChromium(words: readonly string[]): Promise<string> {
+  for (const page of opened.splice(0)) {
+    await page[Symbol.asyncDispose]();
+  }
+  const [, , , port, , path] = words;
+  const vite = ["node_modules/vite/bin/vite.js", "--port", `${port}`, "--strictPort"];
+  if (!isViteStarted) {
+    isViteStarted = true;
+    await startServer(process.execPath, vite, "Local:");
+  }
+  const page = await openPage(chromium(), `http://localhost:${port}${path}`);
+  opened.push(page);
+  const first = /<title>(.*)<\/title>/.exec(readFileSync(join(cwd, fileOf(path)), "utf8"))?.[1];
+  await page.page.waitForFunction((title) => ![title, ""].includes(document.title), waiting, first);
+  const title = await page.page.title();
+  say(`${title}\n`);
+  return title;
+}
+
+function fileOf(path = "/"): string {
+  return path === "/" ? "index.html" : path.slice(1);
+}
+
+function withFreePorts(text: string): string {
+  return [...ports].reduce((changed, [shown, free]) => changed.replaceAll(shown, free), text);
+}
+
 function expectOutput({ line, lines }: Block, output: string): void {
-  for (const expected of lines) {
+  for (const expected of lines.map(withFreePorts)) {
     if (output.includes(expected)) {
       continue;
     }

@@ -11,7 +11,7 @@ import { allPages, at, type Block, type Page, readPage, root } from "./pages.ts"
 
 /** Languages that are checked, here, in tests/browser or in tests/interop, and plain text, which shows output. */
 const languages: ReadonlySet<string> = new Set([
-  ...["ts", "json", "yaml", "sh", "python", "mermaid", "text", ""],
+  ...["ts", "json", "yaml", "sh", "python", "html", "mermaid", "text", ""],
 ]);
 
 /** Parsers of files that pages show and programs read. */
