@@ -99,7 +99,7 @@ describe("the seats of a party", () => {
     expect(await house.states([party, next])).toEqual(["COMPLETED", "ASSIGNED"]);
   });
 
-  it("are kept for agents who have not come yet until their tokens expire, even in an empty world", async () => {
+  it("are reserved until the tokens of absent agents expire, even in an empty world", async () => {
     await using house = await House.open({ profiles: [profile({ count: 2 })] });
     await house.serve("a");
     const [party = ""] = await house.tickets(1, { partySize: 2 });
@@ -118,7 +118,7 @@ describe("the seats of a party", () => {
     expect((await house.admin.listMatches({})).matches).toHaveLength(0);
   });
 
-  it("are not given to a party that is larger than what is open", async () => {
+  it("are not assigned to a party that is larger than the free seats", async () => {
     await using house = await House.open({ profiles: [four] });
     await house.serve("a");
     const ids = await house.tickets(4);

@@ -94,7 +94,7 @@ it("teams, roles, the id and the data of a match reach its world and its agents,
 });
 
 describe("the data of a match", () => {
-  it("has what the match function added, over the profile's", async () => {
+  it("contains the match function's data, which overrides the profile's", async () => {
     const author: CustomMatchFunction = ({ pools }) => [
       { teams: { duo: pools.get("all")?.slice(0, 2) ?? [] }, data: { map: "day", round: 1 } },
     ];

@@ -66,7 +66,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect(step.first()).toBe(true);
   });
 
-  test("a step that timed out still counts: the next one is what it would have been", async () => {
+  test("a step that timed out still counts: the next response is not affected", async () => {
     const { connection, environment, server } = await joined({
       sequenceLength: 9,
       answer: (request, { requests }) =>
@@ -155,7 +155,7 @@ describe("behaviour 5: state sequences that are illegal", () => {
     expect((await environment.step({})).first()).toBe(true);
   });
 
-  test("a state that is none rejects the step", async () => {
+  test("an unknown state rejects the step", async () => {
     const { connection, environment } = await joined({
       observations: {},
       answer: (request) => (request.case === "step" ? stepped(0) : undefined),

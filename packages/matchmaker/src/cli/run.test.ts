@@ -111,7 +111,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(JSON.parse(servers.stdout)).toMatchObject({ id: serverId, region: "north" });
   });
 
-  it("watches what is there and what changes, until it is interrupted", async () => {
+  it("prints all records and then the changes, until it is interrupted", async () => {
     await using program = new Program(process.execPath, [
       main,
       ...["watch", "--matchmaker", matchmaker.url, "--token", token],
@@ -178,7 +178,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(program.stderr).toMatch(message);
   });
 
-  it("says so where another kind of server answers", async () => {
+  it("reports that another kind of server answers", async () => {
     await using server = await serve({ worlds: [counting] });
     await using program = new Program(process.execPath, [
       main,

@@ -34,7 +34,7 @@ describe("a match", () => {
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
 
-  it("is not over while the last agent is on its way in: its seat is taken before it has joined", async () => {
+  it("does not end before its last agent has joined: its seat counts as taken", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });
     const server = await house.serve("one");
     const ids = await house.tickets(3);

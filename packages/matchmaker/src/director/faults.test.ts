@@ -100,7 +100,7 @@ describe("the director's loop", () => {
     expect(ticks()).toBe(4);
   });
 
-  it("gives up the lead when it ends", async () => {
+  it("releases the lease when it ends", async () => {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
     const shared: Store = { ...store, close: async () => {} };

@@ -7,7 +7,7 @@ import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-it("tickets that waited too long are told of once, when that is committed", async () => {
+it("tickets that waited too long are reported once, when that is committed", async () => {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let rival = async (): Promise<unknown> => undefined;

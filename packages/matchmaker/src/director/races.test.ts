@@ -81,7 +81,7 @@ it("an open seat is not filled in a world that begins to drain meanwhile", async
   expect(await house.states([third])).toEqual(["WAITING"]);
 });
 
-it("a world that changes while it is to be ended is ended as it is then", async () => {
+it("a world that changes before it is ended is ended in its new state", async () => {
   await using scene = await overtaken({ profiles: [profile({ count: 1 })] });
   const { house, race, change } = scene;
   const server = await house.serve("a");

@@ -389,7 +389,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
 
 /** A store that would lose data is refused at once, with the setting to change. */
 describe.skipIf(!hasRedis)("a Redis that is unsuitable", () => {
-  it("is refused when it evicts what it should keep", async () => {
+  it("is refused if its policy evicts keys", async () => {
     await using redis = await RedisServer.start({
       flags: () => ["--maxmemory-policy", "allkeys-lru"],
     });
@@ -434,7 +434,7 @@ if (noOpenssl !== undefined) {
 }
 
 describe.skipIf(!hasRedis || noOpenssl !== undefined)("a Redis with TLS", () => {
-  it("takes who has a certificate of its authority, and is taken by that authority", async () => {
+  it("accepts clients with a certificate of its authority, and presents one itself", async () => {
     const { authority, server, operator } = makeCertificates();
     const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-tls-"));
     const at = (name: string): string => join(folder, name);

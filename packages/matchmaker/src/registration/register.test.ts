@@ -38,7 +38,7 @@ async function issuing() {
 }
 
 describe("a registration", () => {
-  it("says what the server is, then renews its lease three times in each lease's time", async () => {
+  it("registers the server, then renews its lease three times per lease", async () => {
     const registry = new Registry();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -148,7 +148,7 @@ describe("a registration", () => {
     },
   );
 
-  it("whose lease was lost registers anew at once, and waits where it was lost as soon as it was had", async () => {
+  it("registers again at once when its lease is lost, and waits first if a new lease is lost immediately", async () => {
     const registry = new Registry();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -197,7 +197,7 @@ describe("a registration", () => {
     });
   });
 
-  it("that drains asks so at once, or as soon as it is registered", async () => {
+  it("reports that it drains at once, or as soon as it is registered", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable);
     await using registration = registry.open();
@@ -221,7 +221,7 @@ describe("a registration", () => {
     expect(registry.renewals).toMatchObject([{ reportNumber: 2n, epoch: 7n }]);
   });
 
-  it("that closes goes to the next matchmaker with its last report, and gives up where none answers", async () => {
+  it("sends its last report to the next matchmaker when it closes, and stops if none answers", async () => {
     const registry = new Registry();
     const registration = registry.open();
     await registration.registered;
@@ -241,7 +241,7 @@ describe("a registration", () => {
   });
 });
 
-describe("who calls a registered server", () => {
+describe("callers of a registered server", () => {
   it.each([
     ["the matchmaker's token", (token: string) => `Bearer ${token}`, "operator"],
     ["it after two spaces, in lower case", (token: string) => `bearer  ${token}`, "operator"],

@@ -47,7 +47,7 @@ async function open() {
   return { registry, server, registered, emit };
 }
 
-describe("what a registered server hears of its worlds", () => {
+describe("events of a registered server's worlds", () => {
   it.each(["world-created", "world-destroyed", "world-failed", "agent-joined", "agent-left"])(
     "is reported at once if it is %s",
     async (kind) => {
@@ -110,7 +110,7 @@ describe("a server that starts", () => {
 });
 
 describe("a registered server that closes", () => {
-  it("without a grace gives up its place first, and leaves no timer behind", async () => {
+  it("without a grace period deregisters first, and leaves no timer behind", async () => {
     const { registry, server, registered, emit } = await open();
     emit("sequence-started");
     await registered[Symbol.asyncDispose]();
@@ -133,7 +133,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("gives up its place when its grace is over, or that of a later call", async () => {
+  it("deregisters at the end of its grace period, or that of a later call", async () => {
     for (const later of [undefined, 1_000]) {
       const { registry, registered } = await open();
       const closing = registered.close({ graceMs: 10_000 });

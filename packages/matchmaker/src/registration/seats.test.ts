@@ -59,7 +59,7 @@ it("a seat that its world holds is taken once more, with an expired token, and o
   await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
 });
 
-it("an agent that leaves twice has left once, and each change is told of once", async () => {
+it("an agent that leaves twice is counted once, and each change is reported once", async () => {
   const { seats, changes } = open();
   const seat = await seats.take("one", "world");
   expect(changes()).toBe(1);
@@ -74,7 +74,7 @@ it("an agent that leaves twice has left once, and each change is told of once", 
   expect(changes()).toBe(4);
 });
 
-it("those who left after a report was made are told in the next one", async () => {
+it("agents that leave after a report are in the next one", async () => {
   const { seats } = open();
   const [first, second] = [await seats.take("one", "world"), await seats.take("two", "world")];
   first.leave();

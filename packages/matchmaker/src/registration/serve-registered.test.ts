@@ -58,7 +58,7 @@ describe("a server that is registered", () => {
     expect(began.observation.total).toBe(100);
   });
 
-  it("shows its token to a matchmaker that asks who calls, and says what is wrong with another", async () => {
+  it("presents its token to a matchmaker that authorizes calls, and reports why another token is refused", async () => {
     await using served = await serveMatchmaker({
       authorize: ({ metadata }) =>
         metadata.get("authorization") === "Bearer open-sesame" ? ["operator"] : undefined,
@@ -101,7 +101,7 @@ describe("a server that is registered", () => {
     expect(await Promise.all(agents.map(({ next }) => next))).toEqual(["completed", "completed"]);
   });
 
-  it("that closes tells in its last report who has come and gone since the one before", async () => {
+  it("reports the agents that joined and left since the last report when it closes", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     // Its time stands still: between the first report and the last there is none.
     const time = manualTime(startMs);
@@ -123,7 +123,7 @@ describe("a server that is registered", () => {
     expect(await states()).toEqual(["completed", "completed"]);
   });
 
-  it("that closes before its agents have left gives up their tickets and cuts them off, when its grace is over", async () => {
+  it("gives up the tickets of its remaining agents and cuts them off at the end of its grace period", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
@@ -141,7 +141,7 @@ describe("a server that is registered", () => {
 });
 
 describe("an address that two servers register with", () => {
-  it("is that of the server which answers there, and the other one is told and asks ever less often", async () => {
+  it("belongs to the server that answers there; the other receives an error and retries less and less often", async () => {
     const settings = { callbackMs: 60_000 };
     await using served = await serveMatchmaker({ profiles: [pairs], settings });
     const events: RegistrationEvent[] = [];
@@ -173,7 +173,7 @@ describe("an address that two servers register with", () => {
     expect(seat.address).toBe(first.server.url);
   });
 
-  it("goes to the server which answers there, where the other one came first", async () => {
+  it("goes to the server that answers there, even if another registered first", async () => {
     await using served = await serveMatchmaker({ settings: { callbackMs: 60_000 } });
     let right: Registration | undefined;
     const authorize: ServeHooks["authorize"] = async (peer) =>

@@ -4,7 +4,7 @@ import { MatchState, ServerState, TicketState } from "@dm-env-rpc/protocol/match
 import { expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
 
-it("tickets are listed by state, or all of them, as they are", async () => {
+it("lists tickets by state, or all of them", async () => {
   await using house = await House.open();
   await house.serve("a");
   const extension = { typeUrl: "example.org/x", value: Uint8Array.of(1, 2, 255) };
@@ -73,7 +73,7 @@ it("matches are listed with their world once that is there", async () => {
   ]);
 });
 
-it("servers are listed with their state, what was placed on them and what they reported", async () => {
+it("lists servers with their state, their placed worlds and their reports", async () => {
   await using house = await House.open();
   const server = await house.serve("a", { maxWorlds: 3, maxAgents: 9 });
   const ids = await house.tickets(2);
@@ -174,7 +174,7 @@ it("profiles are put, read, replaced and deleted, as many as there is room for",
   await expect(admin.putProfile({})).rejects.toMatchObject({ code: Code.InvalidArgument });
 });
 
-it("an operator who watches sees a server with each report, and a match with its end", async () => {
+it("an operator's watch shows a server at each report, and a match when it ends", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -207,7 +207,7 @@ it("an operator who watches sees a server with each report, and a match with its
   ended.abort();
 });
 
-it("an operator who reads too slowly is told so, and not before", async () => {
+it("an operator's watch that reads too slowly ends with an error, and not earlier", async () => {
   await using house = await House.open({ settings: { maxWatchQueue: 3 } });
   const watch = house.admin.watch({})[Symbol.asyncIterator]();
   expect((await watch.next()).value?.change?.case).toBe("profile");

@@ -174,7 +174,7 @@ it("connections of one address have a limit", async () => {
 });
 
 describe("a caller", () => {
-  it("has a rate of calls, and is told when to call again", async () => {
+  it("has a rate of calls, and the error says when to call again", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxCallsPerSecond: 5 },

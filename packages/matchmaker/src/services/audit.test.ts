@@ -23,7 +23,7 @@ const auditOf = ({ events }: House) =>
     return [[who, method, subject, outcome]];
   });
 
-it("each call of an operator is an event that says who called what, and what came of it", async () => {
+it("each operator call emits an event with the caller, the call and its result", async () => {
   await using house = await House.open({ authorize: byName });
   await house.admin.putProfile({ profile: profile({ name: "duel" }) }, as("ann"));
   await house.admin.deleteProfile({ name: "duel" }, as("ann"));

@@ -83,14 +83,14 @@ describe("bad input", () => {
     expect((await house.admin.listProfiles({})).profiles).toEqual([]);
   });
 
-  it("a ticket for a profile that there is not is told which there are", async () => {
+  it("the error for a ticket with an unknown profile lists the known ones", async () => {
     await using house = await House.open();
     await expect(house.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
       /\[not_found\] there is no profile "chess"; there are: "any"/,
     );
   });
 
-  it("a ticket with a number that is none is refused", async () => {
+  it("a ticket with NaN for a number is refused", async () => {
     await using house = await House.open();
     const searchFields = { doubles: { skill: Number.NaN } };
     await expect(house.frontend.createTicket({ searchFields })).rejects.toThrow(
@@ -157,7 +157,7 @@ describe("bad input", () => {
     expect((await house.admin.listServers({})).servers).toEqual([]);
   });
 
-  it("an operator who watches sees what there is, and what changes", async () => {
+  it("an operator's watch shows all records, then the changes", async () => {
     await using house = await House.open();
     const ended = new AbortController();
     const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
@@ -174,7 +174,7 @@ describe("bad input", () => {
     await expect(next()).rejects.toThrow(/canceled/);
   });
 
-  it("an operator who watches for long leaves nothing behind for each change", async () => {
+  it("an operator's long watch keeps no memory for each change", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);
     const context = createHandlerContext({

@@ -125,7 +125,7 @@ it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
   },
 );
 
-it("hides what is open on the matchmaker's network: one error for a closed port, a web server and silence", async () => {
+it("does not reveal open ports of the matchmaker's network: a closed port, a web server and silence give one error", async () => {
   const web = createServer((_, response) => response.writeHead(418).end());
   const mute = createTcpServer((socket) => socket.on("error", () => {}));
   const portOf = async (server: typeof web | typeof mute): Promise<number> => {

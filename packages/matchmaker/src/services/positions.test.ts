@@ -45,7 +45,7 @@ it("the wait is estimated from the rate of matches", async () => {
   expect(estimatedWait && durationMs(estimatedWait)).toBeCloseTo(2_000, -3);
 });
 
-it("a watch is told a position when it has dropped by a fifth, and each below ten", async () => {
+it("a watch receives a position when it has dropped by a fifth, and every one below ten", async () => {
   await using house = await House.open({
     profiles: [profile({ count: 100 })],
     settings: { positionMs: 1_000 },

@@ -112,7 +112,7 @@ describe("a ticket without a watch", () => {
     expect(reasons.get(polled)).toBeUndefined();
   });
 
-  it("is not kept by an operator who looks at it", async () => {
+  it("is not kept alive by an operator that reads it", async () => {
     await using house = await House.open({
       settings,
       authorize: ({ metadata }) => ({

@@ -48,7 +48,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.read([key("a")]))[0]?.value).toEqual(secret("a"));
   });
 
-  it("lets one of many win who change the same record", async () => {
+  it("lets one of several concurrent changes to a record win", async () => {
     await using place = await kind.place();
     const stores = await Promise.all([place.open(), place.open(), place.open()]);
     const results = await Promise.all(
@@ -117,7 +117,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(new Set(seen).size).toBe(15);
   });
 
-  it("is read from its start in pages when it has forgotten deletions that came after the first page", async () => {
+  it("is read again from its start if it has dropped deletions since the first page", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     for (const id of ["a", "b", "c"]) {
@@ -162,7 +162,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(await commitAll(store, [write("a", 0, secret("a"))])).toBeGreaterThan(first + 1);
   });
 
-  it("tells all who share it that something has changed", async () => {
+  it("notifies every process that shares it of changes", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
@@ -205,7 +205,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await expect(late).rejects.toSatisfy((error) => isStoreError(error, "fenced"));
   });
 
-  it("commits nothing under a lease that has run out, and says so", async () => {
+  it("commits nothing under an expired lease, and reports it", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();

@@ -221,7 +221,7 @@ describe("a join token", () => {
     );
   });
 
-  it("may be signed with a key of one's own", async () => {
+  it("may be signed with a given key", async () => {
     await expect(signingKeyFromPem("no key")).rejects.toThrow(/openssl genpkey/);
   });
 });

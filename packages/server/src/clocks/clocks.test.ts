@@ -149,7 +149,7 @@ describe("turns", () => {
     expect(order.slice(0, 6)).toEqual([3, 2, 1, 3, 2, 1]);
   });
 
-  it("behaviour 5: an agent whose first turn never came is RUNNING before it learns the end", async () => {
+  it("behaviour 5: an agent that never had a turn is RUNNING before it receives the end", async () => {
     const { one, two } = await setUp(2, { clock: turns() }, 1);
     const second = two.step();
     await one.step();
@@ -177,7 +177,7 @@ describe("realtime", () => {
     expect((await last).observations).toMatchObject({ total: 9, reward: 7 });
   });
 
-  it("behaviour 37: answers with the newest observation at once, where the world says so", async () => {
+  it("behaviour 37: answers at once with the newest observation if answer is newest", async () => {
     const clock = realtime({
       ticksPerSecond: 10,
       answer: "newest",
@@ -411,13 +411,13 @@ describe("realtime", () => {
     expect(time.timers).toBe(timers - 1);
   });
 
-  it("refuses a rate that is none", () => {
+  it("refuses a rate that is not a positive number", () => {
     expect(() => realtime({ ticksPerSecond: 0 })).toThrow(/above 0.*received 0/);
   });
 });
 
 describe("wakeUp", () => {
-  it("behaviour 37: goes on to the earliest waking, and answers who wakes", async () => {
+  it("behaviour 37: ticks to the earliest wake-up and answers the agents that wake", async () => {
     const { one, two, log } = await setUp(2, { clock: wakeUp({ action: "sleep" }) });
     await Promise.all([one.step(), two.step()]);
     const long = one.step({ add: 1, sleep: 5 });

@@ -34,7 +34,7 @@ describe("behaviour 21: a number among the settings", () => {
   });
 });
 
-it("behaviour 24: what a create returns that is no world is told by its name", async () => {
+it("behaviour 24: an error names the part of create's result that is not a world's", async () => {
   const nothing = Object.assign({}, world, { create: () => undefined });
   const peer = connectPeer(createEnvironmentServer({ worlds: [nothing as never] }));
   await expect(peer.createWorld()).rejects.toThrow(

@@ -57,7 +57,7 @@ describe("behaviour 69: a hook that no world has is refused when the world is ma
     );
   });
 
-  it("in what a promise brings", async () => {
+  it("in the result of a promise", async () => {
     const late = returning({ strat() {} });
     const { create: make } = late;
     const asynchronous = { ...late, create: async (context: never) => make(context) };

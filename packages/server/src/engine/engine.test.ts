@@ -553,7 +553,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(table.left.get(1)).toBe(1);
   });
 
-  it("is told on its old connection when it takes its seat with another", () => {
+  it("its old connection receives an error when it takes its seat with another", () => {
     const table = keyed(2, { onDrop: { holdMs } });
     table.join("key 1");
     expect(table.left).toEqual(new Map([[1, 1]]));
@@ -569,7 +569,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(table.world.state.gone).toBeUndefined();
   });
 
-  it("leaves the ends of others as they were when it is taken out", () => {
+  it("does not change the undelivered ends of other agents when it is removed", () => {
     let view = 1;
     const shrinking = defineWorld({
       name: "shrinking",
@@ -724,7 +724,7 @@ it("behaviour 30: a world that ends when it is empty ends with its last agent, o
   expect(table.world.state.gone?.code).toBe("NOT_FOUND");
 });
 
-it("behaviour 67: an agent that left while it waited is told so by its later requests, too", () => {
+it("behaviour 67: later requests of an agent that left while it waited receive the same error", () => {
   const table = tableOf(2);
   const first = table.step(0);
   table.world.leaveIfWaiting(table.seat(0));

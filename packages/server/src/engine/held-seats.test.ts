@@ -90,7 +90,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     },
   );
 
-  it("comes back to its turn, and those who wait for theirs wait", async () => {
+  it("returns to its turn, and agents that wait for their turns keep waiting", async () => {
     const { log, one, two, back } = await setUpTurns();
     one.drop();
     await quiet();
@@ -127,7 +127,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect((await first).state).toBe("RUNNING");
   });
 
-  it("cuts the sequence of the others short, where the world says so", async () => {
+  it("interrupts the sequence of the other agents if onLeave is terminate", async () => {
     const { one, two } = await setUp({ onDrop: { holdMs: 5_000, policy: "terminate" } });
     one.drop();
     await quiet();

@@ -159,7 +159,7 @@ describe("the memory of observations", () => {
     expect((await two.step()).observations["reward"]).toEqual([22, 42]);
   });
 
-  it("behaviour 61: keeps what an agent is owed as it was, whatever is observed after it", async () => {
+  it("behaviour 61: an undelivered end does not change when the world is observed again", async () => {
     const [one, two] = await twoAgents();
     await one.step();
     await one.step({ out: 2 });

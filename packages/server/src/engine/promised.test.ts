@@ -78,7 +78,7 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     expect(rejections).toEqual([]);
   });
 
-  it("start: what goes wrong in it is told by its name, also an error that would refuse a request", async () => {
+  it("start: an error in it names it, even an error that elsewhere refuses a request", async () => {
     const start = () => Promise.reject(new DmEnvRpcError("UNAVAILABLE", "no map is free"));
     const { one, two, faults } = await setUp({ start });
     const begun = [one.step(), two.step()];
@@ -86,7 +86,7 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     expect(faults()).toEqual([expect.stringMatching(/"start" failed: no map is free/)]);
   });
 
-  it("destroy: may take its time; what goes wrong in it the operator is told", async () => {
+  it("destroy: may return a promise, and its error is reported to the operator", async () => {
     const { host, world, faults, rejections } = await setUp({ destroy: broken });
     await host.destroyWorld(world);
     await quiet();

@@ -141,7 +141,7 @@ describe("behaviour 68: validate refuses a step", () => {
     await expect(one.step({ field: 2 })).rejects.toThrow(/^4: .*50 ms/);
   });
 
-  it("and leaves out what a missed deadline repeats, where that is not allowed any more", async () => {
+  it("and a missed deadline does not repeat an action that is no longer legal", async () => {
     const log: string[] = [];
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "repeat-last" });
     const { one, two, time } = await setUp(fields({ clock, checks: "validate", log }));
@@ -338,7 +338,7 @@ describe("behaviour 68: validate on a real-time clock", () => {
     return { one, two, tick, log };
   }
 
-  it("is given what would be in force, which a refusal leaves as it was", async () => {
+  it("receives the actions that would be in force, and a refusal leaves those in force unchanged", async () => {
     const { one, two, tick, log } = await launched();
     await one.step({ thrust: 1 });
     await expect(one.step({ fire: 1 })).rejects.toThrow(/^3: stop to fire/);

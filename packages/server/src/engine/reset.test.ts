@@ -40,7 +40,7 @@ describe("a reset", () => {
     expect((await one.step()).observations).toMatchObject({ total: 0, sequence: 2 });
   });
 
-  it("behaviour 38: waits for the sequence of the others, where the world says so", async () => {
+  it("behaviour 38: waits for the sequence of the other agents if the world is defined so", async () => {
     const { one, two } = await running(2, { onReset: "wait" });
     const reset = one.reset();
     await two.step({ add: 1 });
@@ -133,7 +133,7 @@ describe("a reset", () => {
 });
 
 describe("a reset of the world", () => {
-  it("behaviour 41: waits until each RUNNING agent has been told, with what it asked for of the old sequence", async () => {
+  it("behaviour 41: waits until each RUNNING agent has received its end, with the observations that it requested", async () => {
     const { one, two, three, host, world } = await running(3);
     const blocked = two.step({ add: 5 });
     expect(await isBlocked(blocked)).toBe(true);
@@ -189,7 +189,7 @@ describe("a reset of the world", () => {
     expect((await opening).state).toBe("RUNNING");
   });
 
-  it("behaviour 41: owes nothing to agents that are not RUNNING; their blocked first step begins the new sequence", async () => {
+  it("behaviour 41: does not wait for agents that are not RUNNING; their blocked first step begins the new sequence", async () => {
     const server = createEnvironmentServer({ worlds: [tally()] });
     const host = connectPeer(server);
     const world = await host.createWorld();

@@ -170,7 +170,7 @@ describe("a sequence that agents share", () => {
     expect(log.filter((event) => event.startsWith("start"))).toEqual(["start 1,2", "start 1"]);
   });
 
-  it("behaviour 61: an agent without a step outstanding learns the end at its next step, as it was", async () => {
+  it("behaviour 61: an agent without an outstanding step receives the end, with the state at that time, at its next step", async () => {
     const clock = lockstep({ deadlineMs: 10, onMissedDeadline: "default-action" });
     const { one, two, time } = await setUp(2, { clock }, { length: 2 });
     await Promise.all([one.step(), two.step()]);
@@ -229,7 +229,7 @@ describe("a sequence that agents share", () => {
     }
   });
 
-  it("behaviour 62: a late joiner enters with the next sequence, where the world says so", async () => {
+  it("behaviour 62: a late joiner enters with the next sequence if lateEntry says so", async () => {
     const { one, server, world, log } = await setUp(1, { lateEntry: "next-sequence" });
     await one.step();
     const [late] = (await joinedPeers(server, world, 1)) as [Peer];

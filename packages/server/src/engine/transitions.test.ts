@@ -64,7 +64,7 @@ async function playing(world = heard()) {
   return { server, host, name, one, two, three };
 }
 
-describe("behaviour 61: an end that its agent has not received shows the world as it was then", () => {
+describe("behaviour 61: an undelivered end shows the world at the time of the end", () => {
   it.each<[string, (scene: Awaited<ReturnType<typeof playing>>) => Promise<unknown>]>([
     ["joins", ({ server, name }) => joinedPeers(server, name, 1)],
     ["leaves", ({ one }) => one.leave()],

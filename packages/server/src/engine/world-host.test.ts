@@ -157,7 +157,7 @@ describe("a world", () => {
     expect(server.worldNames()).toEqual([world]);
   });
 
-  it("behaviour 24: fails when its specs cannot be made, and is told which function failed", async () => {
+  it("behaviour 24: fails when its specs cannot be created, and the error names the function", async () => {
     const broken = defineWorld({
       name: "broken",
       actions: {},
@@ -196,7 +196,7 @@ describe("a world that is over", () => {
     return { server, events };
   }
 
-  it("behaviour 24: is told so once when it has failed", async () => {
+  it("behaviour 24: reports its failure once", async () => {
     let destroyed = 0;
     const { server } = frail(() => {
       destroyed += 1;
@@ -223,7 +223,7 @@ describe("a world that is over", () => {
     expect(events.filter(({ kind }) => kind === "world-failed")).toHaveLength(1);
   });
 
-  it("behaviour 24: is told so once when it fails at its end", async () => {
+  it("behaviour 24: reports its failure once when it fails while it is destroyed", async () => {
     let destroyed = 0;
     const { server } = frail(() => {
       destroyed += 1;
@@ -235,7 +235,7 @@ describe("a world that is over", () => {
     expect(destroyed).toBe(1);
   });
 
-  it("behaviour 24: is told so when it comes too late", async () => {
+  it("behaviour 24: reports a failure that comes too late", async () => {
     const log: string[] = [];
     const time = manualTime();
     let finish = (): void => {};

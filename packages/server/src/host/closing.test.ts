@@ -44,7 +44,7 @@ describe("closing", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
-  it("answers what was asked before it ends a stream", async () => {
+  it("answers outstanding requests before it ends a stream", async () => {
     const { server, world, peers } = await playing(1);
     const [one] = peers as [Peer];
     const closed = server.close({ graceMs: 1000 });
@@ -124,7 +124,7 @@ describe("closing", () => {
     expect(time.timers).toBe(0);
   });
 
-  it("is one end for all who ask for it, which a later call brings nearer", async () => {
+  it("is the same for all callers, and a later call may shorten its grace period", async () => {
     const { server, peers, time, log } = await playing(1);
     const first = server.close({ graceMs: 60_000 });
     const second = server.close({ graceMs: 90_000 });

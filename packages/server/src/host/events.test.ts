@@ -57,7 +57,7 @@ describe("events", () => {
     ]);
   });
 
-  it("tell missed deadlines, failed worlds, and what a close ends", async () => {
+  it("report missed deadlines, failed worlds, and the streams that a close ends", async () => {
     const time = manualTime();
     const events: ServerEvent[] = [];
     const clock = lockstep({ deadlineMs: 100, onMissedDeadline: "leave" });

@@ -22,7 +22,7 @@ const other = defineWorld({
 });
 
 describe("health", () => {
-  it("is told of the server, the service and each kind of world", async () => {
+  it("is reported for the server, the service and each kind of world", async () => {
     await using server = await serving({ worlds: [tally(), other] });
     const health = healthOf(server);
     for (const service of ["", "dm_env_rpc.v1.Environment", "tally", "other"]) {

@@ -41,7 +41,7 @@ const slow = defineWorld({
 });
 
 describe("limits", () => {
-  it("takes what is given over the defaults, and nothing that is no limit", () => {
+  it("merges given limits into the defaults, and refuses unknown ones", () => {
     expect(limitsFrom({ maxWorlds: 3 })).toEqual({ ...defaultLimits, maxWorlds: 3 });
     expect(limitsFrom({ idleStreamMs: 0 }).idleStreamMs).toBe(0);
     expect(() => limitsFrom({ maxWorlds: 0 })).toThrow(
@@ -69,7 +69,7 @@ describe("limits", () => {
     await peer.createWorld();
   });
 
-  it("maxAgentsPerWorld: goes before what a world has room for", async () => {
+  it("maxAgentsPerWorld: applies before the world's own maximum", async () => {
     await using server = createEnvironmentServer({
       worlds: [tally()],
       limits: { maxAgentsPerWorld: 2 },
@@ -256,7 +256,7 @@ describe("limits", () => {
     await peer.join(world, { name: "a".repeat(16) });
   });
 
-  it("maxElements and maxStringBytes: hold for what is written to properties", async () => {
+  it("maxElements and maxStringBytes: apply to values written to properties", async () => {
     const written: unknown[] = [];
     const write = (value: unknown): void => void written.push(value);
     const server = createEnvironmentServer({

@@ -53,7 +53,7 @@ describe("reflection", () => {
     ]);
   });
 
-  it("answers a file, by its name or by what is in it, with all that it imports", async () => {
+  it("finds a file by its name or by a symbol, and returns it with all its imports", async () => {
     await using server = await serving({ worlds: [tally()] });
     const symbols = [
       "dm_env_rpc.v1.Environment",
@@ -77,7 +77,7 @@ describe("reflection", () => {
     expect(answers).toHaveLength(7);
   });
 
-  it("says what is not there, and goes on", async () => {
+  it("reports a missing symbol and continues", async () => {
     await using server = await serving({ worlds: [tally()] });
     const missing = await ask(server.url, [
       { case: "fileByFilename", value: "chess.proto" },

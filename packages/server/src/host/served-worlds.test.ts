@@ -7,7 +7,7 @@ import { defineEnvironment } from "../definition/environment.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 
-it("the worlds of a server are told with what has happened in them", async () => {
+it("lists the worlds of a server with their counts", async () => {
   const [premade, made] = ["tally-1", "tally-2"];
   await using server = createEnvironmentServer({ worlds: [tally()], premade: [{}] });
   await server.ready;

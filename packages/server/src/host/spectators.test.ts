@@ -318,7 +318,7 @@ describe("behaviour 75: watching takes no seat", () => {
     expect(pictures).toBe(1);
   });
 
-  it("keeps the rate of each viewer, and leaves out what came between", async () => {
+  it("sends each viewer frames at its own rate and drops the others", async () => {
     await using server = await serving({
       worlds: [tally()],
       premade: [{ settings: { length: 1_000_000 } }],
@@ -423,7 +423,7 @@ describe("behaviour 75: watching takes no seat", () => {
     }
   });
 
-  it("refuses a world that does not exist and a rate that is none", async () => {
+  it("refuses a world that does not exist and a rate that is not a positive number", async () => {
     await using server = await serving({ worlds: [tally()], premade: [{}] });
     const spectator = spectatorOf(server);
     using none = reader((options) => spectator.watchWorld({ world: "chess" }, options));
@@ -531,7 +531,7 @@ describe.each([
     }
   });
 
-  test("are told why they may not", async () => {
+  test("receive an error that says why", async () => {
     await using server = await serving({
       worlds: [tally()],
       authorize: ({ metadata }) => (metadata.has("who") ? ["spectator"] : ["agent"]),
@@ -547,7 +547,7 @@ describe.each([
   });
 });
 
-test("a request that is none is refused", async () => {
+test("a malformed request is refused", async () => {
   await using server = await serving({ worlds: [tally()], premade: [{}] });
   const path = "/spectator.v1.SpectatorService/WatchWorld";
   for (const [body, problem] of [

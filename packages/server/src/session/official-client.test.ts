@@ -104,7 +104,7 @@ describe("the workaround for the official Python client", () => {
     expect(payload.value.values[0]?.spec?.max).toBeUndefined();
   });
 
-  it("passes on everything else as it is", () => {
+  it("does not change other responses", () => {
     const step: ProcessResponse = { case: "step", value: { state: 1, observations: [] } };
     const other: ProcessResponse = {
       case: "extension",

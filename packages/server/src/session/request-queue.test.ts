@@ -54,7 +54,7 @@ describe("a queue of requests", () => {
     expect(queue.isFull).toBe(true);
   });
 
-  it("gives back what was added, the first to come first, and forgets it when cleared", () => {
+  it("returns requests in the order in which they were added, and drops them when cleared", () => {
     const queue = queueOf(100, 100);
     for (const request of ["a", "b", "c"]) {
       queue.add(request, 1);

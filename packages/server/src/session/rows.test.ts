@@ -120,7 +120,7 @@ describe("behaviour 73: a stream with several seats", () => {
     expect((await rows.step(out)).observations["step_type"]).toEqual([first, first, first]);
   });
 
-  it("goes on without a row that waits for the next sequence, which is shown as it was", async () => {
+  it("continues without a row that waits for the next sequence, and repeats that row's last observations", async () => {
     const { rows } = await setUp(3, { lateEntry: "next-sequence" }, { length: 4 });
     await rows.step();
     await rows.step(add(1, 100, 1));
@@ -185,7 +185,7 @@ describe("behaviour 73: a stream with several seats", () => {
     });
   });
 
-  it("is told of a reset of the world by another in every row, and not of its own", async () => {
+  it("every row reports a world reset by another agent, and none reports its own", async () => {
     const { server, world, rows } = await setUp(2, {}, { length: 100 });
     await rows.step();
     const reset = connectPeer(server).resetWorld(world);
@@ -289,7 +289,7 @@ describe("behaviour 73: a stream with several seats", () => {
     }
   });
 
-  it("is answered when it is the turn of one of its rows, and shows the others as they were", async () => {
+  it("is answered when it is the turn of one of its rows, and repeats the observations of the others", async () => {
     const { rows } = await setUp(2, { clock: turns() }, { length: 100 });
     expect((await rows.step()).observations).toMatchObject({
       step_type: [first, last],

@@ -17,6 +17,6 @@ export function unanswerable(message: Malformed | { readonly case: undefined }):
   }
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
-    `expected an EnvironmentRequest, received bytes that are none: ${error.message}`,
+    `expected an EnvironmentRequest, received bytes that do not decode: ${error.message}`,
   );
 }

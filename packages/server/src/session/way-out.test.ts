@@ -122,7 +122,7 @@ describe("behaviour 67: and whatever else goes wrong", () => {
   });
 });
 
-describe("behaviour 3: a leave does not overtake requests that wait for nothing but the world", () => {
+describe("behaviour 3: a leave does not overtake requests that wait only for the world", () => {
   it("steps in flight on freeRunning are played", async () => {
     const { one, two } = await setUp({ clock: freeRunning() });
     await Promise.all([one.step(), two.step()]);

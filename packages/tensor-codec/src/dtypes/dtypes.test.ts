@@ -96,7 +96,7 @@ describe.each(everyDType)("%s", (dtype) => {
     expect(build([2, -1])).toEqual(specOf(dtype, [2, -1]));
   });
 
-  test("has values that are packed, and come back as they were", () => {
+  test("packs values that unpack unchanged", () => {
     for (const tensor of tensorsOf(dtype)) {
       const spec = specOf(dtype, tensor.shape);
       validate(tensor, spec);

@@ -317,7 +317,7 @@ describe("packFor", () => {
     expect(() => packFor(7, t.int8([2 ** 20, 17]), "x")).toThrow(refusal("limit", "16777216"));
   });
 
-  test("behaviour 17: refuses what is out of bounds, naming the element", () => {
+  test("behaviour 17: refuses a value out of bounds and names the element", () => {
     const spec = t.float32([2, 2], { min: -1, max: 0.1 });
     expect(
       packFor(

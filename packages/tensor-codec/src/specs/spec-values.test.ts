@@ -117,7 +117,7 @@ describe("sample, zeros and clamp", () => {
     }
   });
 
-  test("clamping keeps what was in bounds, NaN too, and copies only what it changes", () => {
+  test("clamping keeps values in bounds, and NaN, and copies only what it changes", () => {
     const spec = t.float32([3], { min: 0, max: 1 });
     const fine = tensor("float32", [3], new Float32Array([0, 0.5, Number.NaN]));
     expect(clamp(fine, spec)).toBe(fine);

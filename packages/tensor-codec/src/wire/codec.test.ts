@@ -30,7 +30,7 @@ const entries = fc.uniqueArray(fc.record({ uid: uids, tensor: tensors }), {
   selector: ({ uid }) => uid,
 });
 
-test("a step request reads back as it was written, and the generated code reads the same", () => {
+test("a step request reads back unchanged, and the generated code reads the same", () => {
   fc.assert(
     fc.property(entries, fc.array(uids), (actions, requestedObservations) => {
       const message: ProcessRequest = {
@@ -47,7 +47,7 @@ test("a step request reads back as it was written, and the generated code reads 
   );
 });
 
-test("a step response reads back as it was written, and the generated code reads the same", () => {
+test("a step response reads back unchanged, and the generated code reads the same", () => {
   fc.assert(
     fc.property(entries, fc.integer({ min: -1, max: 300 }), (observations, state) => {
       const message = { case: "step", value: { state, observations } } as ProcessResponse;
@@ -169,7 +169,7 @@ test("a message is read from the middle of a buffer without the bytes around it"
   expect(requests.read(buffer, 7, 6 + bytes.length)).toMatchObject({ case: "malformed" });
 });
 
-test("an entry without payload reads as unset, and is written as it was", () => {
+test("an entry without payload reads as unset, and is written unchanged", () => {
   const bytes = Uint8Array.from(
     delimited(3, delimited(1, [...varintField(1, 5), ...delimited(2, delimited(15, [3]))])),
   );

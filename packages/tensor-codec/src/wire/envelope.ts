@@ -198,7 +198,7 @@ function asTensorError(error: unknown, envelope: DescMessage): Error {
     {
       reason: "malformed",
       expected: `a message ${envelope.typeName}`,
-      received: `bytes that are none (${error instanceof Error ? error.message : String(error)})`,
+      received: `bytes that do not decode (${error instanceof Error ? error.message : String(error)})`,
     },
     { cause: error },
   );

@@ -106,7 +106,7 @@ test("a message of several chunks has memory of its own, and starts at the given
   expect(deframer.source.buffer).not.toBe(bytes.buffer);
 });
 
-test("a message that is announced but not sent allocates only what was sent", () => {
+test("a message that is announced but not sent allocates only the bytes that were sent", () => {
   const deframer = new Deframer(64 * limit);
   const header = Buffer.alloc(5);
   header.writeUInt32BE(60 * limit, 1);

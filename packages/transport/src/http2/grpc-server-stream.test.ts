@@ -428,7 +428,7 @@ describe("the end", () => {
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
   });
 
-  test("waits for what was sent before it", async () => {
+  test("waits until earlier messages are sent", async () => {
     await using server = await serving();
     await using stream = await openStream(server.address);
     const client = record(stream);

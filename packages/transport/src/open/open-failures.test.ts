@@ -109,7 +109,7 @@ describe("a server of another kind", () => {
     return foreign(server);
   }
 
-  test("that answers plain HTTP is reported as such", async () => {
+  test("that answers plain HTTP is named in the error", async () => {
     await using other = await http2((stream) => {
       stream.respond({ ":status": 404, "content-type": "text/html" });
       stream.end("<h1>not found</h1>");

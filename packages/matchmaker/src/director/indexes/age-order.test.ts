@@ -39,7 +39,7 @@ it("tickets are in the order of age, however they come and go, and the list is t
   );
 });
 
-it("a skill window that has seen earlier looks proposes what a new one does", () => {
+it("a skill window proposes the same matches as a new one, whatever it saw before", () => {
   const options = { count: 2, double: "skill", window: 5, widenPerSecond: 1, maxWindow: 20 };
   fc.assert(
     fc.property(operations, fc.nat(60_000), (drawn, nowMs) => {

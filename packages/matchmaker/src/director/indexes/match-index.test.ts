@@ -47,7 +47,7 @@ function open() {
 }
 
 describe("the matchIndex", () => {
-  it("keeps nothing of a match that is over, where nobody asks why agents left it", async () => {
+  it("keeps nothing of a finished match once no ticket refers to it", async () => {
     const { replica, matchIndex } = open();
     await replica.commit([put("match", "match", undefined, match)]);
     await replica.commit([put("ticket", "ticket", undefined, joined)]);

@@ -93,7 +93,7 @@ describe("a match function that is no good", () => {
     expect(await house.states([id])).toEqual(["WAITING"]);
   });
 
-  it("is told of in a few words, however much it proposes", async () => {
+  it("is reported in a short message, however many matches it proposes", async () => {
     await using house = await open(({ pools }) =>
       Array.from({ length: 300 }, () => ({ teams: { nobody: (pools.get("all") ?? []).slice(1) } })),
     );
@@ -346,7 +346,7 @@ describe("a match function of the operator's own", () => {
     expect(signals).toHaveLength(3);
   });
 
-  it("that was given up and settles later is told of if it fails, and is asked again in its place", async () => {
+  it("that timed out and fails later is reported, and is called again in turn", async () => {
     const runs: { answer(matches: readonly MatchProposal[]): void; fail(error: Error): void }[] =
       [];
     await using house = await open(
@@ -370,7 +370,7 @@ describe("a match function of the operator's own", () => {
     expect(runs).toHaveLength(6);
   });
 
-  it("that stops in the middle has what it proposed until then", async () => {
+  it("that stops halfway has the matches that it proposed before", async () => {
     await using house = await open(async function* ({ pools }) {
       const [first] = inPairs(pools.get("all") ?? []);
       if (first !== undefined) {
@@ -388,7 +388,7 @@ describe("a match function of the operator's own", () => {
     expect(faultsOf(house)[0]).toMatch(/did not finish within 1000 ms.*until then counts: 1$/);
   });
 
-  it("that holds up the whole matchmaker is told of, waits longer each time, and no other profile waits for it", async () => {
+  it("that blocks the matchmaker is reported and called less and less often, and no other profile waits for it", async () => {
     let calls = 0;
     const house = await open(({ pools }) => {
       calls += 1;
@@ -543,7 +543,7 @@ describe("an evaluation that is no good", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("does not keep what it chose well from being made", async () => {
+  it("does not prevent its valid matches", async () => {
     await using house = await House.open({
       evaluate: (proposals) => [JSON.parse("null"), ...proposals],
     });

@@ -34,7 +34,7 @@ it("a ticket that is cancelled while its agent plays keeps its seat until the ag
   expect(matches[0]?.teams[0]?.ticketIds).toEqual([second, fourth]);
 });
 
-it("a ticket that is cancelled before its agent came keeps its seat until its token has expired", async () => {
+it("a ticket that is cancelled before its agent joined keeps its seat until its token expires", async () => {
   await using house = await House.open(backfilled());
   await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);
@@ -48,7 +48,7 @@ it("a ticket that is cancelled before its agent came keeps its seat until its to
   expect(await house.states([third])).toEqual(["ASSIGNED"]);
 });
 
-it("a ticket that is cancelled before its agent came and went between two reports leaves its seat", async () => {
+it("a cancelled ticket whose agent joined and left between two reports frees its seat", async () => {
   await using house = await House.open(backfilled());
   await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);

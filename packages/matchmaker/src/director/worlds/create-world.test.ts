@@ -37,7 +37,7 @@ it("a match whose profile is deleted before its world is created gives back its 
   });
 });
 
-it("a create that fails is told of, and its server is left alone for longer each time in a row", async () => {
+it("a failed create is reported, and its server is avoided longer after each failure in a row", async () => {
   await using house = await House.open({ settings: { cooldownMs: 1_000 } });
   const server = await house.serve("a");
   const full = () => new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
@@ -62,7 +62,7 @@ it("a create that fails is told of, and its server is left alone for longer each
   expect(server.created).toBe(2);
 });
 
-it("a seat that is filled is told of once, with how long its ticket waited", async () => {
+it("a filled seat is reported once, with the waiting time of its ticket", async () => {
   await using house = await House.open({ profiles: [profile({ backfill: true })] });
   const server = await house.serve("a");
   const [first = "", second = ""] = await house.tickets(2);

@@ -110,7 +110,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual([]);
   });
 
-  it("destroys a world whose agents came and left where they have no join tokens", async () => {
+  it("destroys a world whose agents joined and left without join tokens", async () => {
     await using house = await House.open();
     const server = house.servers.add(new SimulatedServer("a"));
     const { epoch } = await house.registry.registerServer({

@@ -7,7 +7,7 @@ import { startMs } from "../../../testing/start-ms.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { type Store, StoreError } from "../../store/store.ts";
 
-it("a store that is away when a failed create is taken back is told of as that, and it is made good later", async () => {
+it("a store that is unreachable when a failed create is undone is reported, and the undo is repeated later", async () => {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let isAway = false;

@@ -585,7 +585,7 @@ describe("a join as a batch is refused", () => {
       create: () => ({ reset: () => ({}), step: () => ({ observation: {} }) }),
     });
 
-  it("for settings that are none of a batch's", async () => {
+  it("for settings that a batch does not have", async () => {
     await refused(counter, { batch: 0 }, /^3: .*batch/);
     await refused(counter, { batch: 2, autoreset: "never" }, /^3: .*next-step.*"never"/);
     await refused(counter, { batch: 2, speed: 2 }, /^3: .*"speed"/);

@@ -30,7 +30,7 @@ export function readString(reader: Reader, options: ReadOptions): string {
   }
   const text = readUtf8(source, pos, stop);
   if (text === undefined) {
-    throw reader.malformed("UTF-8", "bytes that are none", pos);
+    throw reader.malformed("UTF-8", "bytes that are not UTF-8", pos);
   }
   reader.pos = stop;
   return text;

@@ -38,7 +38,7 @@ export const strings: RepeatedEncoding<string[]> = {
       }
       const text = readUtf8(source, pos, stop);
       if (text === undefined) {
-        throw reader.malformed("UTF-8", "bytes that are none", pos);
+        throw reader.malformed("UTF-8", "bytes that are not UTF-8", pos);
       }
       out.push(text);
       reader.pos = stop;

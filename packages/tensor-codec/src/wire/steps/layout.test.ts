@@ -65,7 +65,7 @@ function compareReading<T>(
   }
 }
 
-test("what is read by a known layout is what is read without one, also of changed and cut bytes", () => {
+test("a step reads the same with a known layout as without one, also from changed and truncated bytes", () => {
   fc.assert(
     fc.property(
       alike,
@@ -98,7 +98,7 @@ test("what is read by a known layout is what is read without one, also of change
   );
 });
 
-test("what is written by a known layout is what is written without one", () => {
+test("a step is written the same with a known layout as without one", () => {
   fc.assert(
     fc.property(fc.array(alike, { minLength: 1, maxLength: 3 }), (sequences) => {
       const requests = createRequestCodec();

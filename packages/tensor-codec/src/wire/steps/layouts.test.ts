@@ -11,7 +11,7 @@ import type { Tensor } from "../../tensors/tensor.ts";
 import { decodeTensor, encodeTensor } from "../index.ts";
 
 describe.each(everyDType)("%s", (dtype) => {
-  test("behaviour 13: what was encoded decodes to the same bits", () => {
+  test("behaviour 13: encoded tensors decode to the same bits", () => {
     fc.assert(
       fc.property(tensorsOf(dtype), (tensor) => {
         const decoded = decodeTensor(encodeTensor(tensor));
@@ -72,7 +72,7 @@ test("the layout without anything unusual is the one that we write", () => {
   );
 });
 
-test("behaviour 13: large arrays decode to the same bits, and to what the generated code reads", () => {
+test("behaviour 13: large arrays decode to the same bits, and the generated code reads the same", () => {
   const large = anyDType.chain((dtype) =>
     fc
       .nat(3000)
