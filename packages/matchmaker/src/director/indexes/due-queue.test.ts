@@ -32,3 +32,39 @@ it("takes each key once, when it is due, whatever was set and deleted before", (
     }),
   );
 });
+
+it("takes the keys that are due in the order in which they are", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(1_000), { maxLength: 60 }), fc.nat(1_000), (dues, nowMs) => {
+      const queue = new DueQueue();
+      for (const [key, dueMs] of dues.entries()) {
+        queue.set(String(key), dueMs);
+      }
+      const taken = queue.takeDue(nowMs).map((key) => dues[Number(key)] ?? 0);
+      expect(taken).toEqual(dues.filter((dueMs) => dueMs <= nowMs).sort((a, b) => a - b));
+    }),
+  );
+});
+
+it("keeps its order when keys are set again many times", () => {
+  const queue = new DueQueue();
+  for (let round = 0; round < 10; round++) {
+    for (let key = 0; key < 10; key++) {
+      queue.set(String(key), 1_000 - 10 * round - key);
+    }
+  }
+  expect(queue.takeDue(905)).toEqual(["9", "8", "7", "6", "5"]);
+  expect(queue.takeDue(1_000)).toEqual(["4", "3", "2", "1", "0"]);
+  expect(queue.takeDue(1_000)).toEqual([]);
+});
+
+it("does not take a key at its earlier time after it was taken or set anew", () => {
+  const queue = new DueQueue();
+  queue.set("a", 10);
+  queue.set("a", 20);
+  expect(queue.takeDue(10)).toEqual([]);
+  expect(queue.takeDue(20)).toEqual(["a"]);
+  queue.set("b", 5);
+  queue.set("b", 5);
+  expect(queue.takeDue(5)).toEqual(["b"]);
+});

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { create } from "@bufbuild/protobuf";
+import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import type { Match, Ticket, World } from "../../model.ts";
+import { profile } from "../../../testing/house.ts";
+import type { MatchmakerEvent } from "../../events.ts";
+import type { Kind, Match, Records, Ticket, World } from "../../model.ts";
+import { profileRecord } from "../../profile.ts";
 import { put, Replica, remove } from "../../replica.ts";
 import { memoryStore } from "../../store/memory-store.ts";
+import type { Stored } from "../../store/store.ts";
 import { MatchIndex } from "./match-index.ts";
 
 const world: World = {
@@ -45,6 +51,210 @@ function open() {
   const replica = new Replica(memoryStore());
   return { replica, matchIndex: new MatchIndex(replica, {}, () => {}) };
 }
+
+/** A stored record. */
+function stored<K extends Kind>(replica: Replica, kind: K, id: string): Stored<Records[K]> {
+  const record = replica.get(kind, id);
+  if (record === undefined) {
+    throw new Error(`${kind} "${id}" was expected`);
+  }
+  return record;
+}
+
+/** Writes a record as it is now. */
+async function write<K extends Kind>(
+  replica: Replica,
+  kind: K,
+  id: string,
+  value: Records[K],
+): Promise<void> {
+  await replica.commit([put(kind, id, replica.get(kind, id), value)]);
+}
+
+const waiting: Ticket = { ...joined, id: "w", state: "waiting", matchId: undefined };
+
+describe("the indexes of tickets", () => {
+  const red = profile({
+    name: "red",
+    pools: [create(PoolSchema, { name: "red", tagPresentFilters: [{ tag: "red" }] })],
+  });
+  const idsIn = (matchIndex: MatchIndex, name: string) =>
+    [...(matchIndex.poolsOf(name)?.values() ?? [])].map((pool) => pool.map(({ id }) => id));
+
+  it("have what was stored before them", async () => {
+    const replica = new Replica(memoryStore());
+    await write(replica, "profile", "any", profileRecord(profile()));
+    await write(replica, "world", "old", world);
+    await write(replica, "match", "match", { ...match, vacancies: ["everyone"] });
+    await write(replica, "ticket", "w", waiting);
+    await write(replica, "ticket", "over", { ...joined, id: "over", state: "failed" });
+    await write(replica, "report", "server", {
+      serverId: "server",
+      epoch: 1,
+      sequence: 1,
+      receivedMs: 0,
+      worlds: [],
+    });
+    const matchIndex = new MatchIndex(replica, {}, () => {});
+    expect([...matchIndex.profiles.keys()]).toEqual(["any"]);
+    expect(idsIn(matchIndex, "any")).toEqual([["w"]]);
+    expect([...matchIndex.vacant]).toEqual(["match"]);
+    expect([...matchIndex.ended.keys()]).toEqual(["over"]);
+    expect([...matchIndex.reported]).toEqual(["server"]);
+    expect(matchIndex.worldNamed("server", "gridworld")).toBe("old");
+    expect(matchIndex.loadOf("server")).toEqual({ worlds: 1, seats: 2 });
+  });
+
+  it("stay as they are once they are closed", async () => {
+    const { replica, matchIndex } = open();
+    matchIndex.close();
+    await write(replica, "ticket", "w", waiting);
+    expect(matchIndex.waiting.size).toBe(0);
+  });
+
+  it("have a waiting ticket in the pools that accept it, until it stops waiting", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "profile", "any", profileRecord(profile()));
+    await write(replica, "profile", "red", profileRecord(red));
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    expect(matchIndex.poolsOf("unknown")).toBeUndefined();
+    const before = matchIndex.ticketRevision;
+    await write(replica, "ticket", "w", waiting);
+    expect(matchIndex.ticketRevision).toBe(before + 1);
+    expect(idsIn(matchIndex, "any")).toEqual([["w"]]);
+    expect(matchIndex.poolsOf("red")).toBeUndefined();
+    expect(matchIndex.isInPools("any", "w")).toBe(true);
+    expect(matchIndex.isInPools("red", "w")).toBe(false);
+    expect(matchIndex.isInPools("unknown", "w")).toBe(false);
+    expect(matchIndex.ordersWith("w").map(([name]) => name)).toEqual(["any"]);
+    await write(replica, "ticket", "w", { ...waiting, state: "matched", matchId: "match" });
+    expect(matchIndex.ticketRevision).toBe(before + 2);
+    expect(matchIndex.waiting.size).toBe(0);
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    expect(matchIndex.ordersWith("w")).toEqual([]);
+    await write(replica, "ticket", "w", { ...waiting, state: "joined", matchId: "match" });
+    expect(matchIndex.ticketRevision).toBe(before + 2);
+  });
+
+  it("have the waiting tickets in a profile that is put after them, and none in one that is deleted", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "ticket", "w", waiting);
+    const before = matchIndex.ticketRevision;
+    await write(replica, "profile", "any", profileRecord(profile()));
+    expect(matchIndex.ticketRevision).toBeGreaterThan(before);
+    expect(idsIn(matchIndex, "any")).toEqual([["w"]]);
+    await replica.commit([remove("profile", "any", stored(replica, "profile", "any"))]);
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    expect([...matchIndex.profiles.keys()]).toEqual([]);
+  });
+
+  it("have a ticket that names a profile in that one only", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "profile", "any", profileRecord(profile()));
+    await write(replica, "profile", "other", profileRecord(profile({ name: "other" })));
+    await write(replica, "ticket", "w", { ...waiting, profile: "other" });
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    expect(idsIn(matchIndex, "other")).toEqual([["w"]]);
+  });
+
+  it("have an away ticket apart, and in no pool", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "profile", "any", profileRecord(profile()));
+    await write(replica, "ticket", "w", { ...waiting, away: true });
+    expect([...matchIndex.away.keys()]).toEqual(["w"]);
+    expect(matchIndex.waiting.size).toBe(0);
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    await write(replica, "ticket", "w", waiting);
+    expect(matchIndex.away.size).toBe(0);
+    expect(idsIn(matchIndex, "any")).toEqual([["w"]]);
+    await write(replica, "ticket", "w", { ...waiting, away: true });
+    expect(matchIndex.poolsOf("any")).toBeUndefined();
+    await write(replica, "ticket", "w", { ...joined, id: "w" });
+    expect(matchIndex.away.size).toBe(0);
+  });
+
+  it("have an ended ticket until it is deleted", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "ticket", "w", { ...waiting, state: "cancelled" });
+    expect([...matchIndex.ended.keys()]).toEqual(["w"]);
+    await replica.commit([remove("ticket", "w", stored(replica, "ticket", "w"))]);
+    expect(matchIndex.ended.size).toBe(0);
+  });
+
+  it("have a match as abandoned only if a ticket with a seat in it was cancelled", async () => {
+    const { replica, matchIndex } = open();
+    const change = (from: Partial<Ticket>, to: Partial<Ticket>) => async (id: string) => {
+      await write(replica, "ticket", id, { ...joined, id, ...from });
+      await write(replica, "ticket", id, { ...joined, id, ...from, ...to });
+    };
+    await change({ state: "matched" }, { state: "cancelled" })("one");
+    await change({ state: "joined" }, { state: "completed" })("two");
+    await change({ state: "waiting", matchId: undefined }, { state: "cancelled" })("three");
+    expect([...matchIndex.abandoned]).toEqual([]);
+    await change({ state: "assigned" }, { state: "cancelled" })("four");
+    expect([...matchIndex.abandoned]).toEqual(["match"]);
+  });
+
+  it("are without a profile whose function this matchmaker does not have, and say so", async () => {
+    const replica = new Replica(memoryStore());
+    const events: MatchmakerEvent[] = [];
+    const matchIndex = new MatchIndex(replica, {}, (event) => events.push(event));
+    const matchFunction = create(MatchFunctionSchema, {
+      function: { case: "custom", value: { name: "missing" } },
+    });
+    await write(replica, "profile", "any", profileRecord(profile({ matchFunction, seats: 2 })));
+    expect(matchIndex.profiles.size).toBe(0);
+    expect(events).toMatchObject([{ kind: "bad-proposal", profile: "any" }]);
+    const [event] = events;
+    if (event?.kind !== "bad-proposal") {
+      throw new Error("a bad proposal was expected");
+    }
+    expect(event.error.message).toMatch(/the profile cannot be used here: .*missing/);
+    expect(event.error.cause).toBeInstanceOf(Error);
+  });
+});
+
+describe("the indexes of worlds and matches", () => {
+  it("have the load, the states and the spare worlds of a server", async () => {
+    const { replica, matchIndex } = open();
+    const { name: _, ...unnamed } = world;
+    await write(replica, "world", "one", { ...unnamed, id: "one", state: "creating" });
+    await write(replica, "world", "two", { ...world, id: "two", seats: 3 });
+    expect(matchIndex.loadOf("server")).toEqual({ worlds: 2, seats: 5 });
+    expect(matchIndex.loadOf("other")).toEqual({ worlds: 0, seats: 0 });
+    expect([...(matchIndex.worldsOf.get("server") ?? [])]).toEqual(["one", "two"]);
+    expect([...(matchIndex.spares.get("") ?? [])]).toEqual(["one", "two"]);
+    expect([...matchIndex.inState.creating]).toEqual(["one"]);
+    await write(replica, "world", "two", { ...world, id: "two", seats: 3, matchId: "match" });
+    expect([...(matchIndex.spares.get("") ?? [])]).toEqual(["one"]);
+    await write(replica, "world", "one", { ...world, id: "one", name: "first", state: "draining" });
+    expect(matchIndex.spares.size).toBe(0);
+    expect([...matchIndex.inState.creating]).toEqual([]);
+    expect([...matchIndex.inState.draining]).toEqual(["one"]);
+    for (const id of ["one", "two"]) {
+      await replica.commit([remove("world", id, stored(replica, "world", id))]);
+    }
+    expect(matchIndex.loadOf("server")).toEqual({ worlds: 0, seats: 0 });
+    expect(matchIndex.worldsOf.size).toBe(0);
+    expect(matchIndex.worldNamed("server", "gridworld")).toBeUndefined();
+  });
+
+  it("have the matches with open seats, and the servers with a new report", async () => {
+    const { replica, matchIndex } = open();
+    await write(replica, "match", "match", { ...match, vacancies: ["everyone"] });
+    expect([...matchIndex.vacant]).toEqual(["match"]);
+    await write(replica, "match", "match", match);
+    expect(matchIndex.vacant.size).toBe(0);
+    await write(replica, "match", "match", { ...match, vacancies: ["everyone"] });
+    await replica.commit([remove("match", "match", stored(replica, "match", "match"))]);
+    expect(matchIndex.vacant.size).toBe(0);
+    const report = { serverId: "server", epoch: 1, sequence: 1, receivedMs: 0, worlds: [] };
+    await write(replica, "report", "server", report);
+    expect([...matchIndex.reported]).toEqual(["server"]);
+    await replica.commit([remove("report", "server", stored(replica, "report", "server"))]);
+    expect(matchIndex.reported.size).toBe(0);
+  });
+});
 
 describe("the matchIndex", () => {
   it("keeps nothing of a finished match once no ticket refers to it", async () => {

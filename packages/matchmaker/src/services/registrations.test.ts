@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ServerState } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { eventsOf, House } from "../../testing/house.ts";
+import { recordsOf } from "../../testing/invariants.ts";
+import { SimulatedServer } from "../../testing/simulated-servers.ts";
+
+const offer = {
+  capacity: { maxWorlds: 10, maxAgents: 20 },
+  worldTypes: ["gridworld"],
+  joinTokens: true,
+};
+
+const refused = (code: Code, message: RegExp) => (error: unknown) => {
+  const { code: received, rawMessage } = ConnectError.from(error);
+  expect(rawMessage).toMatch(message);
+  return received === code;
+};
+
+const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 0 };
+
+/** A house that can reach a server which has not registered. */
+async function reaching(...servers: readonly SimulatedServer[]): Promise<House> {
+  const house = await House.open({ settings: { maxWorldsPerServer: 1 } });
+  for (const server of servers) {
+    house.servers.add(server);
+  }
+  return house;
+}
+
+const stateOf = async (house: House, id: string): Promise<string | undefined> =>
+  (await recordsOf(house.store)).server.get(id)?.state;
+
+describe("a registration", () => {
+  it("is listed with all that the server said", async () => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    const request = { ...offer, serverId: "a", address: server.address, region: "eu" };
+    const { epoch } = await house.registry.registerServer({ ...request, worlds: [world] });
+    expect(epoch).toBe(1n);
+    expect(eventsOf(house, "server-registered")).toEqual([
+      { kind: "server-registered", serverId: "a", address: server.address },
+    ]);
+    const { servers } = await house.admin.listServers({});
+    expect(servers).toMatchObject([
+      {
+        id: "a",
+        address: server.address,
+        capacity: offer.capacity,
+        worldTypes: offer.worldTypes,
+        region: "eu",
+        joinTokens: true,
+        state: ServerState.SERVING,
+        worlds: [world],
+        placedWorlds: 0,
+        placedSeats: 0,
+      },
+    ]);
+    // Another one of the same run replaces it.
+    await house.registry.drainServer({ serverId: "a" });
+    const again = await house.registry.registerServer({ ...request, region: "" });
+    expect(again.epoch).toBe(2n);
+    const { servers: now } = await house.admin.listServers({});
+    expect(now).toMatchObject([{ region: "", state: ServerState.SERVING, worlds: [] }]);
+  });
+
+  it.each<[string, object, Code, RegExp]>([
+    ["no id", { serverId: "" }, Code.InvalidArgument, /server_id: expected an id of 1 to 200/],
+    ["an id that is too long", { serverId: "x".repeat(201) }, Code.InvalidArgument, /server_id/],
+    ["no capacity", { capacity: undefined }, Code.InvalidArgument, /capacity: expected room/],
+    [
+      "room for no world",
+      { capacity: { maxWorlds: 0, maxAgents: 1 } },
+      Code.InvalidArgument,
+      /capacity/,
+    ],
+    [
+      "room for no agent",
+      { capacity: { maxWorlds: 1, maxAgents: 0 } },
+      Code.InvalidArgument,
+      /capacity/,
+    ],
+    ["a region that is too long", { region: "x".repeat(201) }, Code.InvalidArgument, /region/],
+    ["no world type", { worldTypes: [] }, Code.InvalidArgument, /world_types: expected 1 to 1000/],
+    [
+      "too many world types",
+      { worldTypes: Array.from({ length: 1_001 }, String) },
+      Code.InvalidArgument,
+      /received 1001/,
+    ],
+    [
+      "too many worlds",
+      { worlds: [world, world] },
+      Code.ResourceExhausted,
+      /at most 1 worlds of a server, received 2 \(limit: maxWorldsPerServer\)/,
+    ],
+  ])("is refused with %s", async (_, request, code, message) => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    const valid = { ...offer, serverId: "a", address: server.address };
+    await expect(house.registry.registerServer({ ...valid, ...request })).rejects.toSatisfy(
+      refused(code, message),
+    );
+    expect(house.matchmaker.counts().servers).toBe(0);
+  });
+
+  it("may have the longest names, and as many world types and worlds as its limits", async () => {
+    const id = "x".repeat(200);
+    const server = new SimulatedServer(id, { address: "a.test:1" });
+    await using house = await reaching(server);
+    await house.registry.registerServer({
+      serverId: id,
+      address: server.address,
+      region: "y".repeat(200),
+      capacity: { maxWorlds: 1, maxAgents: 1 },
+      worldTypes: Array.from({ length: 1_000 }, String),
+      worlds: [world],
+    });
+    expect(house.matchmaker.counts().servers).toBe(1);
+  });
+
+  it("is refused where no server answers, and the operator's log has the reason", async () => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    server.isUp = false;
+    const request = { ...offer, serverId: "a", address: server.address };
+    await expect(house.registry.registerServer(request)).rejects.toSatisfy(
+      refused(Code.FailedPrecondition, /expected a dm_env_rpc server at "a.test:1"/),
+    );
+    expect(eventsOf(house, "server-refused")).toMatchObject([
+      { serverId: "a", address: "a.test:1" },
+    ]);
+    expect(eventsOf(house, "server-refused")[0]?.error.message).toMatch(/no server listens/);
+  });
+
+  it("waits until the worlds of its earlier run are given up", async () => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    const request = { ...offer, serverId: "a", address: server.address };
+    await house.registry.registerServer(request);
+    await house.registry.deregisterServer({ serverId: "a" });
+    await expect(house.registry.registerServer(request)).rejects.toSatisfy(
+      refused(Code.Aborted, /worlds of server "a" are being given up/),
+    );
+    await house.settle();
+    expect(eventsOf(house, "server-gone")).toEqual([{ kind: "server-gone", serverId: "a" }]);
+    await house.registry.registerServer(request);
+  });
+
+  it("over the limit of servers is refused, and another one of a known server is not", async () => {
+    await using house = await House.open({ settings: { maxServers: 1 } });
+    const server = await house.serve("a");
+    await expect(house.serve("b")).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, /room for 1 servers.*limit: maxServers/),
+    );
+    await house.register(server);
+  });
+});
+
+describe("an address", () => {
+  const at = { address: "shared.test:1" };
+
+  it("is refused to another server while the one that has it answers there", async () => {
+    await using house = await reaching(new SimulatedServer("a", at));
+    await house.registry.registerServer({ ...offer, ...at, serverId: "a" });
+    for (const drained of [false, true]) {
+      if (drained) {
+        await house.registry.drainServer({ serverId: "a" });
+      }
+      await expect(
+        house.registry.registerServer({ ...offer, ...at, serverId: "b" }),
+      ).rejects.toSatisfy(refused(Code.AlreadyExists, /another server, "a", is registered/));
+    }
+    expect(house.matchmaker.counts().servers).toBe(1);
+  });
+
+  it.each([
+    ["another process answers there", true, "b"],
+    ["servers cannot be told apart, because they have no join tokens", false, "a"],
+  ])("is the next server's where %s", async (_, joinTokens, answers) => {
+    const other = new SimulatedServer("other");
+    await using house = await reaching(other, new SimulatedServer("a", at));
+    await house.registry.registerServer({ ...offer, serverId: "other", address: other.address });
+    await house.registry.registerServer({ ...offer, ...at, joinTokens, serverId: "a" });
+    house.servers.add(new SimulatedServer(answers, at));
+    await house.registry.registerServer({ ...offer, ...at, serverId: "b" });
+    expect(await stateOf(house, "a")).toBe("gone");
+    expect(await stateOf(house, "b")).toBe("serving");
+    expect(await stateOf(house, "other")).toBe("serving");
+    await house.settle();
+    expect(await stateOf(house, "a")).toBeUndefined();
+  });
+
+  it("of a lost server is the next server's, whoever answers there", async () => {
+    await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
+    const server = await house.serve("a", at);
+    for (let second = 0; second < 12; second++) {
+      house.time.advance(1_000);
+      await house.settle(1);
+    }
+    expect(await stateOf(house, "a")).toBe("lost");
+    expect(server.isUp).toBe(true);
+    await house.registry.registerServer({ ...offer, ...at, serverId: "b" });
+    expect(await stateOf(house, "a")).toBe("gone");
+  });
+});
+
+describe("a report", () => {
+  it.each<[string, bigint, RegExp, Code]>([
+    ["of an earlier registration", 1n, /lease of server "a" has run out/, Code.FailedPrecondition],
+    ["of a later registration than any", 3n, /it registered again/, Code.FailedPrecondition],
+  ])("%s is refused", async (_, epoch, message, code) => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    const request = { ...offer, serverId: "a", address: server.address };
+    await house.registry.registerServer(request);
+    await house.registry.registerServer(request);
+    await house.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
+    await expect(
+      house.registry.renewServer({ serverId: "a", epoch, worlds: [] }),
+    ).rejects.toSatisfy(refused(code, message));
+    const { servers } = await house.admin.listServers({});
+    expect(servers).toMatchObject([{ worlds: [world] }]);
+  });
+
+  it("of an unknown server is refused, and so is one with too many worlds", async () => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    await expect(house.registry.renewServer({ serverId: "a", epoch: 1n })).rejects.toSatisfy(
+      refused(Code.NotFound, /"a".*register it again/),
+    );
+    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await expect(
+      house.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world, world] }),
+    ).rejects.toSatisfy(refused(Code.ResourceExhausted, /limit: maxWorldsPerServer/));
+  });
+
+  it("of a server that was lost, or is gone, is refused", async () => {
+    await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
+    const server = await house.serve("a");
+    await house.registry.deregisterServer({ serverId: "a" });
+    await expect(house.report(server)).rejects.toSatisfy(
+      refused(Code.FailedPrecondition, /lease of server "a"/),
+    );
+    await house.settle();
+    await house.register(server);
+    for (let second = 0; second < 12; second++) {
+      house.time.advance(1_000);
+      await house.settle(1);
+    }
+    expect(await stateOf(house, "a")).toBe("lost");
+    await expect(house.report(server)).rejects.toSatisfy(
+      refused(Code.FailedPrecondition, /lease of server "a"/),
+    );
+  });
+
+  it("is accepted by a matchmaker that does not know the server yet", async () => {
+    const server = new SimulatedServer("a");
+    await using house = await reaching(server);
+    await using other = await House.open({ store: house.store, servers: house.servers });
+    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await other.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world] });
+    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await other.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
+  });
+});
+
+describe("a server that leaves", () => {
+  it("may say so twice, and once it is gone it no longer drains", async () => {
+    await using house = await House.open();
+    await house.serve("a");
+    await house.registry.drainServer({ serverId: "a" });
+    await house.registry.drainServer({ serverId: "a" });
+    expect(await stateOf(house, "a")).toBe("draining");
+    await house.registry.deregisterServer({ serverId: "a" });
+    await house.registry.drainServer({ serverId: "a" });
+    expect(await stateOf(house, "a")).toBe("gone");
+    await house.settle();
+    await house.registry.deregisterServer({ serverId: "a" });
+    await expect(house.registry.drainServer({ serverId: "a" })).rejects.toSatisfy(
+      refused(Code.NotFound, /"a".*register it first/),
+    );
+  });
+});
