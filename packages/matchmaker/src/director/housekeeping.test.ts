@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { Code } from "@connectrpc/connect";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { eventsOf, House } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
@@ -37,4 +38,62 @@ it("tickets that waited too long are reported once, when that is committed", asy
   await house.pass(2_000);
   expect(await house.states(ids)).toEqual(["CANCELLED", "FAILED", "FAILED"]);
   expect(ended()).toEqual([cancelled, ...late]);
+});
+
+it("a ticket that waits fails exactly when its longest wait is over, and says so", async () => {
+  await using house = await House.open({ settings: { maxWaitMs: 60_000 } });
+  const [id = ""] = await house.tickets(1);
+  house.time.advance(59_999);
+  await house.matchmaker.tick();
+  expect(await house.states([id])).toEqual(["WAITING"]);
+  house.time.advance(1);
+  await house.matchmaker.tick();
+  house.time.advance(500);
+  await house.matchmaker.tick();
+  expect(await house.states([id])).toEqual(["FAILED"]);
+  const reason =
+    "no match was found within 60000 ms; create another ticket, with wider search fields (limit: maxWaitMs)";
+  expect(eventsOf(house, "ticket-ended")).toEqual([
+    { kind: "ticket-ended", ticketId: id, state: "failed", reason },
+  ]);
+  const { error } = await house.ticket(id);
+  expect(error).toMatchObject({ code: Code.DeadlineExceeded, message: reason });
+});
+
+it("a ticket that nobody follows fails exactly when its lease is over", async () => {
+  await using house = await House.open({ settings: { ticketLeaseMs: 30_000 } });
+  await house.tickets(1);
+  const { failed } = house.matchmaker.counts().tickets;
+  expect(failed).toBe(0);
+  house.time.advance(29_999);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.counts().tickets.failed).toBe(0);
+  house.time.advance(500);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.counts().tickets.failed).toBe(1);
+  expect(eventsOf(house, "ticket-ended")[0]?.reason).toMatch(/for 30000 ms.*ticketLeaseMs/);
+});
+
+it("a ticket that has ended is known for so long, and then deleted", async () => {
+  await using house = await House.open({ settings: { retainMs: 10_000 } });
+  const [id = "", waiting = ""] = await house.tickets(2);
+  await house.frontend.cancelTicket({ ticketId: id });
+  house.time.advance(9_999);
+  await house.matchmaker.tick();
+  expect(await house.states([id])).toEqual(["CANCELLED"]);
+  house.time.advance(500);
+  await house.matchmaker.tick();
+  await expect(house.ticket(id)).rejects.toThrow(/not_found/);
+  expect(await house.states([waiting])).toEqual(["WAITING"]);
+});
+
+it("a thousand tickets that end at once end in one tick", async () => {
+  await using house = await House.open({
+    settings: { maxWaitMs: 60_000, maxTicketsPerCaller: 10_000, maxCallsPerSecond: 10_000 },
+  });
+  await house.tickets(1_001);
+  house.time.advance(61_000);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 0, failed: 1_001 });
+  expect(eventsOf(house, "ticket-ended")).toHaveLength(1_001);
 });

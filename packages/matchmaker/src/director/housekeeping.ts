@@ -84,8 +84,6 @@ async function inBatches(
       for (const { id } of changes) {
         committed(id);
       }
-    } else {
-      context.wake();
     }
   }
 }

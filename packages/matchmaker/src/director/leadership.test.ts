@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 import { Leadership } from "./leadership.ts";
 
 it("a matchmaker says that it leads from its first look until its lease has run out", async () => {
@@ -62,4 +63,54 @@ it("a lease that is released is another one's at once, and one that ran out is a
   expect(second?.isHeld).toBe(true);
   second?.lose();
   expect(second?.isHeld).toBe(false);
+});
+
+it("a lease is kept while other work takes its time, until it is lost or the work ends", async () => {
+  const time = manualTime(startMs);
+  const store = memoryStore({ time });
+  let renewals = 0;
+  let isAway = false;
+  const counted: Store = {
+    ...store,
+    async renew(lease, ttlMs) {
+      renewals += 1;
+      if (isAway) {
+        throw new StoreError("unavailable", "the store is away");
+      }
+      return await store.renew(lease, ttlMs);
+    },
+  };
+  const leadership = new Leadership(counted, time, 6_000);
+  const ending = new AbortController();
+  const keeping = leadership.keep(ending.signal);
+  const pass = async (ms: number): Promise<void> => {
+    time.advance(ms);
+    await setImmediate();
+  };
+  // There is nothing to keep yet.
+  await pass(2_000);
+  expect(renewals).toBe(0);
+  expect(await leadership.hold()).toBe(true);
+  for (let times = 1; times <= 6; times++) {
+    await pass(2_000);
+    expect(renewals).toBe(times);
+    expect(leadership.isHeld).toBe(true);
+  }
+  isAway = true;
+  await pass(2_000);
+  expect(leadership.lease).toBeDefined();
+  isAway = false;
+  await pass(2_000);
+  expect(leadership.isHeld).toBe(true);
+  if (leadership.lease !== undefined) {
+    await store.release(leadership.lease);
+  }
+  await pass(2_000);
+  expect(leadership.lease).toBeUndefined();
+  expect(leadership.isHeld).toBe(false);
+  ending.abort();
+  await keeping;
+  const before = renewals;
+  await pass(10_000);
+  expect(renewals).toBe(before);
 });

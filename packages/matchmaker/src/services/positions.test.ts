@@ -5,7 +5,11 @@ import { PoolSchema, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
 import { matchmakerClient } from "../client/index.ts";
+import { MatchIndex } from "../director/indexes/match-index.ts";
+import { Replica } from "../replica.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { Positions } from "./positions.ts";
 
 it("a waiting ticket has its position, by priority and age, and no other has one", async () => {
   await using house = await House.open({ profiles: [profile({ count: 9 })] });
@@ -97,4 +101,51 @@ it("a client's updates have the position, over the network", async () => {
     }
   }
   await first.return?.();
+});
+
+it.each<[number | undefined, number | undefined, boolean]>([
+  [undefined, undefined, false],
+  [undefined, 5, false],
+  [5, undefined, true],
+  [5, 5, false],
+  [10, 11, true],
+  [11, 12, false],
+  [16, 20, true],
+  [17, 20, false],
+  [30, 20, false],
+])("the position %s is news after %s: %s", async (position, told, isNews) => {
+  const replica = new Replica(memoryStore());
+  const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
+  expect(positions.isNews(position, told)).toBe(isNews);
+});
+
+it("the rate of matches follows its changes slowly", async () => {
+  await using house = await House.open({
+    profiles: [profile({ count: 1 })],
+    settings: { positionMs: 1_000, maxCallsPerSecond: 10_000 },
+  });
+  await house.serve("a", { maxWorlds: 2 });
+  const [first = ""] = await house.tickets(1, { priority: -1 });
+  const waitOf = async (): Promise<[number, number | undefined]> => {
+    const { position, estimatedWait } = await house.ticket(first);
+    return [position, estimatedWait && durationMs(estimatedWait)];
+  };
+  house.time.advance(1_000);
+  expect(await waitOf()).toEqual([1, undefined]);
+  const pass = async (servers: string, worlds: number): Promise<void> => {
+    const beganMs = house.time.now();
+    await house.serve(servers, { maxWorlds: worlds });
+    await house.tickets(worlds);
+    await house.settle(1);
+    house.time.advance(1_000 - (house.time.now() - beganMs));
+  };
+  // The server of the beginning takes the ticket itself: it has to wait.
+  await house.registry.drainServer({ serverId: "a" });
+  await pass("b", 4);
+  expect(await waitOf()).toEqual([1, 250]);
+  await pass("c", 14);
+  // 4 + 0.3 * (14 - 4) tickets a second.
+  expect(await waitOf()).toEqual([1, Math.round(1_000 / 7)]);
+  house.time.advance(1_000);
+  expect(await waitOf()).toEqual([1, Math.round(1_000 / 4.9)]);
 });

@@ -3,10 +3,12 @@ import type { CallOptions } from "@connectrpc/connect";
 import type { Ticket } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { afterAll, describe, expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { eventsOf, House, profile } from "../../testing/house.ts";
+import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
 import { memoryStore } from "../store/memory-store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 
 afterAll(stopStores);
 
@@ -165,4 +167,107 @@ it("tickets that end and matchmakers that close leave no timer behind", async ()
   await follow(house, id);
   await house[Symbol.asyncDispose]();
   expect(time.timers).toBe(0);
+});
+
+/** Lets the matchmaker collect and commit what is followed. */
+async function collect(house: House): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    house.time.advance(50);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const ticketOf = async ({ store }: House, id: string) => (await recordsOf(store)).ticket.get(id);
+
+describe("the record of a ticket", () => {
+  it("is away once both of its watches have ended, and not before", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    const watches = [await follow(house, id), await follow(house, id)];
+    await watches[0]?.stop();
+    await collect(house);
+    expect((await ticketOf(house, id))?.away).toBeUndefined();
+    await watches[1]?.stop();
+    await collect(house);
+    const record = await ticketOf(house, id);
+    expect(record?.away).toBe(true);
+    expect((record?.aliveUntilMs ?? 0) - house.time.now()).toBeLessThanOrEqual(10_000);
+  });
+
+  it("is not away for longer than a moment while another matchmaker has a watch of it", async () => {
+    const time = manualTime(startMs);
+    const store = memoryStore({ time });
+    const shared = { ...store, close: async () => {} };
+    await using one = await House.open({ time, store: shared, settings });
+    await using two = await House.open({ time, store: shared, settings });
+    const [id = ""] = await one.tickets(1);
+    const watch = await follow(one, id);
+    await collect(one);
+    await follow(two, id);
+    await watch.stop();
+    await collect(one);
+    await collect(two);
+    expect((await ticketOf(one, id))?.away).toBeUndefined();
+  });
+
+  it("is not written by a watch or a read that is not needed", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    await collect(house);
+    const written = async (): Promise<number> => {
+      const { entries } = await house.store.changes(position, 100);
+      ({ position } = await house.store.changes(undefined, 100));
+      return entries.length;
+    };
+    let { position } = await house.store.changes(undefined, 100);
+    await house.ticket(id);
+    await collect(house);
+    expect(await written()).toBe(0);
+    house.time.advance(31_000);
+    await house.ticket(id);
+    await house.ticket(id);
+    await collect(house);
+    expect(await written()).toBe(1);
+    await house.ticket(id);
+    await collect(house);
+    expect(await written()).toBe(0);
+  });
+
+  it("stays as it ended when its watch ends with it", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    await follow(house, id);
+    await house.frontend.cancelTicket({ ticketId: id });
+    const ended = await ticketOf(house, id);
+    await collect(house);
+    expect(await ticketOf(house, id)).toEqual(ended);
+  });
+
+  it("is kept alive after a store that was away, which is reported", async () => {
+    const time = manualTime(startMs);
+    const inner = memoryStore({ time });
+    let isAway = false;
+    const store: Store = {
+      ...inner,
+      async commit(changes, options) {
+        if (isAway) {
+          throw new StoreError("unavailable", "the store is away");
+        }
+        return await inner.commit(changes, options);
+      },
+    };
+    await using house = await House.open({ time, store, settings });
+    const [id = ""] = await house.tickets(1);
+    house.time.advance(31_000);
+    isAway = true;
+    await house.ticket(id);
+    await collect(house);
+    expect(eventsOf(house, "store-failed")[0]).toMatchObject({
+      error: { message: "the store is away" },
+    });
+    isAway = false;
+    await collect(house);
+    expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan(startMs + 61_000);
+  });
 });

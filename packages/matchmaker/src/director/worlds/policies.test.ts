@@ -65,6 +65,20 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
+  it("applies when it is due, although no report has come since", async () => {
+    await using match = await playedMatch({
+      keepWhenEmpty: true,
+      destroyWhenIdleFor: durationFromMs(5_000),
+    });
+    const { house, server, world } = match;
+    world.tickets.clear();
+    await house.report(server);
+    await house.settle();
+    house.time.advance(5_000);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
   it("does not apply to the worlds of a lost server, until it is back", async () => {
     await using match = await playedMatch(
       { keepWhenEmpty: true, destroyWhenIdleFor: durationFromMs(20_000) },
