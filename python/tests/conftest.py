@@ -6,12 +6,12 @@ import contextlib
 import pytest
 from processes import ROOT, listening, serving, serving_worlds
 
-SAMPLES = ("gridworld", "freeRunning", "turns", "wakeUp", "cart-pole", "coins")
-"""Sample worlds on every clock that waits for its agents, and the template's."""
+SAMPLES = ("gridworld", "freeRunning", "turns", "wakeUp", "cart-pole", "catch", "coins")
+"""Sample worlds on every clock that waits for its agents, and the template's, that one can play."""
 
 
 @pytest.fixture(scope="session")
-def sample():
+def sample(worlds):
     """Returns the address of a sample world's server, which it starts when it is first needed."""
     with contextlib.ExitStack() as servers:
         addresses = {}
@@ -28,6 +28,8 @@ def sample():
             return servers.enter_context(serving("gridworld-server", "--clock", clock))
 
         def address(name):
+            if name in worlds:
+                return worlds[name]
             if name not in addresses:
                 addresses[name] = start(name)
             return addresses[name]

@@ -5,6 +5,10 @@
 def settings_of(name, max_steps=20, **more):
     if name == "coins":
         return {"size": 4, "goal": 3, **more}
+    if name == "catch":
+        return more
+    if name == "tug":
+        return {"length": max_steps, **more}
     if name == "cart-pole":
         return {"max_steps": max_steps, **more}
     return {"max_steps": max_steps, "height": 5, "width": 5, **more}

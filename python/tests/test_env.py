@@ -49,10 +49,11 @@ def test_the_same_seed_gives_the_same_sequences(sample, name):
         return seen
 
     with RemoteEnv(sample(name), create_settings=settings_of(name)) as env:
-        one, other, again = (play(env, seed) for seed in (1, 2, 1))
+        one, *others, again = (play(env, seed) for seed in (1, 2, 3, 4, 1))
     np.testing.assert_equal(one, again)
+    # Small worlds begin in few ways: one seed may give the sequences of another.
     with pytest.raises(AssertionError):
-        np.testing.assert_equal(one, other)
+        np.testing.assert_equal([one] * len(others), others)
 
 
 def test_a_world_that_others_made_is_not_reset_by_a_seed_which_is_told_once(sample):

@@ -16,6 +16,9 @@ from dm_env_rpc_gym._agents import AgentsOnStreams
 from dm_env_rpc_gym._options import Caller
 from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
 
+OWN = ("cart-pole", "catch")
+"""Worlds that give each agent an environment of its own."""
+
 
 class OverStreams(RemoteParallelEnv):
     """A stream for each agent, as over a server without seats."""
@@ -35,17 +38,17 @@ def made(sample, request):
     def make(name, max_steps=20, *, together=not one_stream, **settings):
         # Each agent of the environment is alone in its own. Over streams agents have to act
         # together: not in turns, and without sleeping for different times.
-        alone = name == "cart-pole" or (name == "turns" and together)
+        alone = name in OWN or (name == "turns" and together)
         envs.append(
             kind(
                 sample(name),
-                1 if alone else 3,
+                1 if alone else 2 if name == "tug" else 3,
                 create_settings=settings_of(name, max_steps, **settings),
                 actions=["move"] if name == "wakeUp" and together else None,
                 timeout=30,
             )
         )
-        assert envs[-1].one_stream == (one_stream and name != "cart-pole")
+        assert envs[-1].one_stream == (one_stream and name not in OWN)
         return envs[-1]
 
     yield make
@@ -53,7 +56,7 @@ def made(sample, request):
         env.close()
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", [*SAMPLES, "tug"])
 @pytest.mark.filterwarnings("error:.*agent")
 def test_pettingzoos_parallel_test_passes(made, name):
     env = made(name)
@@ -62,17 +65,19 @@ def test_pettingzoos_parallel_test_passes(made, name):
     env.close()
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", [*SAMPLES, "tug"])
 def test_pettingzoos_seed_tests_pass(made, name):
     parallel_seed_test(lambda: made(name), num_cycles=10)
     seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
 
 
-@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "coins"])
+@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "coins", "tug"])
 def test_one_stream_and_many_play_the_same_and_in_the_order_of_the_agents(sample, name):
-    settings = settings_of(name, 100, max_agents=6) if name != "coins" else settings_of(name)
+    more = {"max_agents": 6} if name in ("gridworld", "freeRunning") else {}
+    settings, agents = settings_of(name, 100, **more), 2 if name == "tug" else 6
     one, other = (
-        kind(sample(name), 6, create_settings=settings) for kind in (RemoteParallelEnv, OverStreams)
+        kind(sample(name), agents, create_settings=settings)
+        for kind in (RemoteParallelEnv, OverStreams)
     )
     assert one.one_stream
     assert not other.one_stream
@@ -115,6 +120,26 @@ def test_agents_that_take_turns_wait_on_one_stream(sample):
             assert waiting(infos) == [a for a in env.agents if a != f"agent_{turn % 3}"]
             observations, _, _, _, infos = env.step(dict.fromkeys(env.agents, 0))
             assert max(observations.values()) == turn + 1
+    env.close()
+
+
+def test_a_game_in_turns_is_played_by_its_masks(worlds):
+    env = RemoteParallelEnv(worlds["tic-tac-toe"], 2)
+    moves = np.random.default_rng(1)
+    for seed in range(20):
+        observations, infos = env.reset(seed=seed)
+        marked, rewards = 0, {}
+        while env.agents:
+            [player] = [agent for agent in env.agents if not infos[agent].get("waiting")]
+            [legal] = np.nonzero(infos[player]["action_mask"])
+            assert np.array_equal(legal, np.flatnonzero(observations[player] == 0))
+            actions = {agent: moves.choice(legal) for agent in env.agents}
+            observations, rewards, terminated, truncated, infos = env.step(actions)
+            marked += 1
+            assert not any(truncated.values())
+            assert all(terminated.values()) or not any(terminated.values())
+        assert 5 <= marked <= 9
+        assert sum(rewards.values()) == 0
     env.close()
 
 

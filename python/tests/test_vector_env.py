@@ -40,12 +40,12 @@ def sampled_actions(envs, steps):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("name", ["gridworld", "cart-pole", "coins", "wakeUp"])
+@pytest.mark.parametrize("name", ["gridworld", "cart-pole", "catch", "coins", "wakeUp"])
 def test_a_vector_is_gymnasiums_own(sample, name, mode):
     max_steps = 5 if name == "cart-pole" else 4
     referee, envs = both(sample(name), mode, create_settings=settings_of(name, max_steps))
     with closing(referee), closing(envs):
-        assert envs.batched == (name == "cart-pole")
+        assert envs.batched == (name in ("cart-pole", "catch"))
         assert envs.observation_space == referee.observation_space
         assert envs.action_space == referee.action_space
         assert envs.single_observation_space == referee.single_observation_space

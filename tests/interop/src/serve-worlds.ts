@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves each world of the tests on a separate port and prints their
 // addresses by name as one line of JSON. Ends when its standard input ends.
+import { tug } from "@dm-env-rpc/example-matchmade";
+import { catching } from "@dm-env-rpc/example-run-loops";
 import { ticTacToe } from "@dm-env-rpc/example-tic-tac-toe";
 import { serve } from "@dm-env-rpc/server";
 import { bounds } from "./worlds/bounds.ts";
@@ -13,6 +15,7 @@ import { signposts } from "./worlds/signposts.ts";
 
 const servers = {
   bounds: await serve({ worlds: [bounds] }),
+  catch: await serve({ worlds: [catching] }),
   echo: await serve({ worlds: [echo] }),
   "every-action": await serve({ worlds: [everyAction] }),
   exacting: await serve({ worlds: [exacting] }),
@@ -21,6 +24,7 @@ const servers = {
   "narrow-echo": await serve({ worlds: [echo], limits: { maxMessageBytes: 10_000 } }),
   signposts: await serve({ worlds: [signposts] }),
   "tic-tac-toe": await serve({ worlds: [ticTacToe] }),
+  tug: await serve({ worlds: [tug] }),
 };
 const addresses = Object.entries(servers).map(([name, { url }]) => [name, new URL(url).host]);
 process.stdout.write(`${JSON.stringify(Object.fromEntries(addresses))}\n`);
