@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+import { allocateColumns, type Columns } from "../environment/batch/columns.ts";
 import type { DynamicObservation } from "../environment/definition.ts";
 import type { TimeStep } from "../environment/time-step.ts";
 import type { SequenceInfo, Stacked, VectorBatch } from "../environment/vector.ts";
 import type { Arrival } from "./slot.ts";
 import type { Stack, Stacker } from "./stacker.ts";
 
-/** The arrays of a batch. */
-interface Columns {
+/** Memory for a batch. */
+interface Room {
   readonly stack: Stack;
-  readonly reward: Float64Array;
-  readonly discount: Float64Array;
-  readonly terminated: Uint8Array;
-  readonly truncated: Uint8Array;
-  readonly first: Uint8Array;
-  readonly valid: Uint8Array;
+  readonly columns: Columns;
 }
 
 /** Collects the arrivals of slots in batches, in fresh or reused arrays. */
 export class Batcher<Observation> {
   readonly #stacker: Stacker;
   /** Reusable arrays by their number of rows; undefined if each batch has fresh ones. */
-  readonly #columns: Map<number, Columns> | undefined;
+  readonly #rooms: Map<number, Room> | undefined;
 
   constructor(stacker: Stacker, reuse: boolean) {
     this.#stacker = stacker;
-    this.#columns = reuse ? new Map() : undefined;
+    this.#rooms = reuse ? new Map() : undefined;
   }
 
   /** Creates a batch with a row for each arrival. */
   batch(arrivals: readonly Arrival<Observation>[]): VectorBatch<Observation> {
     const rows = arrivals.length;
-    const columns = this.#room(rows);
+    const { stack, columns } = this.#room(rows);
     const ids: number[] = [];
     const finalObservation: (Observation | null)[] = [];
     const finalInfo: (SequenceInfo | null)[] = [];
@@ -47,9 +43,9 @@ export class Batcher<Observation> {
       refusals.push(arrival.refusal);
       timeSteps.push(step ?? null);
       if (step === undefined) {
-        this.#stacker.clear(columns.stack, row);
+        this.#stacker.clear(stack, row);
       } else {
-        this.#stacker.write(columns.stack, row, step.observation as DynamicObservation);
+        this.#stacker.write(stack, row, step.observation as DynamicObservation);
       }
       columns.valid[row] = step === undefined ? 0 : 1;
       columns.first[row] = step?.stepType === "first" ? 1 : 0;
@@ -60,7 +56,7 @@ export class Batcher<Observation> {
     return {
       ids,
       // The stack has the names and shapes of the observations, as `Stacked` requires.
-      observation: columns.stack.observation as Stacked<Observation>,
+      observation: stack.observation as Stacked<Observation>,
       timeSteps,
       reward: columns.reward,
       discount: columns.discount,
@@ -89,21 +85,13 @@ export class Batcher<Observation> {
     columns.truncated[row] = !terminated && (ended || failed) ? 1 : 0;
   }
 
-  #room(rows: number): Columns {
-    const reusable = this.#columns?.get(rows);
+  #room(rows: number): Room {
+    const reusable = this.#rooms?.get(rows);
     if (reusable !== undefined) {
       return reusable;
     }
-    const columns = {
-      stack: this.#stacker.allocate(rows),
-      reward: new Float64Array(rows),
-      discount: new Float64Array(rows),
-      terminated: new Uint8Array(rows),
-      truncated: new Uint8Array(rows),
-      first: new Uint8Array(rows),
-      valid: new Uint8Array(rows),
-    };
-    this.#columns?.set(rows, columns);
-    return columns;
+    const room = { stack: this.#stacker.allocate(rows), columns: allocateColumns(rows) };
+    this.#rooms?.set(rows, room);
+    return room;
   }
 }

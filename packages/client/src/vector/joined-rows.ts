@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { dtypes, type Tensor, type TensorData, TensorError } from "@dm-env-rpc/tensor-codec";
+import {
+  allocateColumns,
+  type Columns,
+  ColumnsBatch,
+  isTensor,
+} from "../environment/batch/columns.ts";
 import type { TimeStep } from "../environment/time-step.ts";
 import type { DynamicStacked, SequenceInfo, Stacked, VectorBatch } from "../environment/vector.ts";
 
@@ -9,22 +15,20 @@ interface Elements {
 }
 
 /** Arrays of all slots. */
-interface Columns {
+interface AllSlots {
   readonly observation: DynamicStacked;
-  readonly reward: Float64Array;
-  readonly discount: Float64Array;
-  readonly terminated: Uint8Array;
-  readonly truncated: Uint8Array;
-  readonly first: Uint8Array;
-  readonly valid: Uint8Array;
+  readonly columns: Columns;
 }
+
+/** The columns of each part, which are copied to those of all slots. */
+const columnNames = ["reward", "discount", "terminated", "truncated", "first", "valid"] as const;
 
 /** Joins batches of some slots each to batches of all slots. */
 export class JoinedRows<Observation> {
   readonly #every: readonly (readonly number[])[];
   readonly #ids: readonly number[];
   readonly #reuse: boolean;
-  #columns: Columns | undefined;
+  #all: AllSlots | undefined;
 
   /**
    * @param every The slots of each part.
@@ -39,88 +43,61 @@ export class JoinedRows<Observation> {
 
   /** @throws TensorError `spec` if the parts have different observations. */
   joined(parts: readonly VectorBatch<Observation>[]): VectorBatch<Observation> {
-    const columns = this.#columns ?? this.#allocate(parts[0] as VectorBatch<Observation>);
-    this.#columns = this.#reuse ? columns : undefined;
+    const all = this.#all ?? this.#allocate(parts[0] as VectorBatch<Observation>);
+    this.#all = this.#reuse ? all : undefined;
     for (const [index, part] of parts.entries()) {
       const slots = this.#every[index] as readonly number[];
-      scatterStack(columns.observation, part.observation as DynamicStacked, slots);
-      for (const name of [
-        "reward",
-        "discount",
-        "terminated",
-        "truncated",
-        "first",
-        "valid",
-      ] as const) {
-        scatter(columns[name] as Elements, part[name] as Elements, slots, 1);
+      scatterStack(all.observation, part.observation as DynamicStacked, slots);
+      for (const name of columnNames) {
+        scatter(all.columns[name] as Elements, part[name] as Elements, slots, 1);
       }
     }
-    return new JoinedBatch(columns, parts, this.#every, this.#ids);
+    return new JoinedBatch(all, parts, this.#every, this.#ids);
   }
 
-  #allocate({ observation }: VectorBatch<Observation>): Columns {
+  #allocate({ observation }: VectorBatch<Observation>): AllSlots {
     const size = this.#ids.length;
     return {
       observation: allocateLike(observation as DynamicStacked, size),
-      reward: new Float64Array(size),
-      discount: new Float64Array(size),
-      terminated: new Uint8Array(size),
-      truncated: new Uint8Array(size),
-      first: new Uint8Array(size),
-      valid: new Uint8Array(size),
+      columns: allocateColumns(size),
     };
   }
 }
 
-/** A batch of all slots: lists of one value for each slot are made when they are first read. */
-class JoinedBatch<Observation> implements VectorBatch<Observation> {
-  readonly ids: readonly number[];
-  readonly observation: Stacked<Observation>;
-  readonly reward: Float64Array;
-  readonly discount: Float64Array;
-  readonly terminated: Uint8Array;
-  readonly truncated: Uint8Array;
-  readonly first: Uint8Array;
-  readonly valid: Uint8Array;
+/** A batch of all slots. */
+class JoinedBatch<Observation> extends ColumnsBatch<Observation> {
   readonly #parts: readonly VectorBatch<Observation>[];
   readonly #every: readonly (readonly number[])[];
 
   constructor(
-    columns: Columns,
+    { observation, columns }: AllSlots,
     parts: readonly VectorBatch<Observation>[],
     every: readonly (readonly number[])[],
     ids: readonly number[],
   ) {
-    this.ids = ids;
-    // The columns have the names and shapes of the parts' observations.
-    this.observation = columns.observation as Stacked<Observation>;
-    this.reward = columns.reward;
-    this.discount = columns.discount;
-    this.terminated = columns.terminated;
-    this.truncated = columns.truncated;
-    this.first = columns.first;
-    this.valid = columns.valid;
+    // The stack has the names and shapes of the parts' observations.
+    super(ids, observation as Stacked<Observation>, columns);
     this.#parts = parts;
     this.#every = every;
   }
 
-  get timeSteps(): readonly (TimeStep<Observation> | null)[] {
+  override get timeSteps(): readonly (TimeStep<Observation> | null)[] {
     return this.#listed((part) => part.timeSteps);
   }
 
-  get finalObservation(): readonly (Observation | null)[] {
+  override get finalObservation(): readonly (Observation | null)[] {
     return this.#listed((part) => part.finalObservation);
   }
 
-  get finalInfo(): readonly (SequenceInfo | null)[] {
+  override get finalInfo(): readonly (SequenceInfo | null)[] {
     return this.#listed((part) => part.finalInfo);
   }
 
-  get failures(): readonly (Error | null)[] {
+  override get failures(): readonly (Error | null)[] {
     return this.#listed((part) => part.failures);
   }
 
-  get refusals(): readonly (Error | null)[] {
+  override get refusals(): readonly (Error | null)[] {
     return this.#listed((part) => part.refusals);
   }
 
@@ -249,9 +226,4 @@ function elementsOf(data: TensorData, slots: readonly number[], size: number): u
     }
   }
   return own;
-}
-
-function isTensor(value: unknown): value is Tensor {
-  const isRecord = typeof value === "object" && value !== null;
-  return isRecord && "dtype" in value && typeof value.dtype === "string";
 }

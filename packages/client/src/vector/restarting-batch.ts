@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, dtypes, type Tensor } from "@dm-env-rpc/tensor-codec";
 import { type BackoffOptions, backoffMs, toError } from "@dm-env-rpc/transport/internal";
+import { allocateColumns, isTensor } from "../environment/batch/columns.ts";
 import type {
   AutoresetMode,
   DynamicStacked,
@@ -206,18 +207,15 @@ export function absentRows<Observation>(
   { ids, observation }: VectorBatch<Observation>,
   error: Error | null,
 ): VectorBatch<Observation> {
-  const zeros = (): Uint8Array => new Uint8Array(ids.length);
+  const columns = allocateColumns(ids.length);
+  columns.discount.fill(1);
+  columns.truncated.fill(error === null ? 0 : 1);
   const nothing = (): null[] => ids.map(() => null);
   return {
     ids,
     observation: cleared(observation as DynamicStacked) as Stacked<Observation>,
     timeSteps: nothing(),
-    reward: new Float64Array(ids.length),
-    discount: new Float64Array(ids.length).fill(1),
-    terminated: zeros(),
-    truncated: zeros().fill(error === null ? 0 : 1),
-    first: zeros(),
-    valid: zeros(),
+    ...columns,
     finalObservation: nothing(),
     finalInfo: nothing(),
     failures: ids.map(() => error),
@@ -228,10 +226,10 @@ export function absentRows<Observation>(
 function cleared(stack: DynamicStacked): DynamicStacked {
   return Object.fromEntries(
     Object.entries(stack).map(([name, value]) => {
-      if (typeof value["dtype"] !== "string") {
-        return [name, cleared(value as DynamicStacked)];
+      if (!isTensor(value)) {
+        return [name, cleared(value)];
       }
-      const { dtype, shape, data } = value as Tensor;
+      const { dtype, shape, data } = value;
       return [name, { dtype, shape, data: dtypes[dtype].allocate(data.length) } as Tensor];
     }),
   );

@@ -13,8 +13,9 @@ import type {
   VectorResetOptions,
 } from "../vector.ts";
 import { ActionStacker } from "./actions.ts";
+import { RowArrays } from "./columns.ts";
 import { ownNames, rowActions, seedSettings, sizeOf } from "./join-batch.ts";
-import { type Received, ReceivedBatch, RowArrays } from "./received-batch.ts";
+import { type Received, ReceivedBatch } from "./received-batch.ts";
 import { RowCounts } from "./row-counts.ts";
 import { sameSettings } from "./same-settings.ts";
 

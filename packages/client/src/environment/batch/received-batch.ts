@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { DynamicObservation } from "../definition.ts";
 import { type TimeStep, timeStep } from "../time-step.ts";
-import type { DynamicStacked, SequenceInfo, VectorBatch } from "../vector.ts";
+import type { DynamicStacked, SequenceInfo } from "../vector.ts";
 import { rowOf } from "./actions.ts";
+import { ColumnsBatch, isTensor, type RowArrays } from "./columns.ts";
 
 /** A server's answer to a step of a batch. */
 export interface Received {
@@ -24,31 +25,8 @@ export interface Received {
 
 const [firstStep, lastStep] = [0, 2];
 
-/** Memory for the rows of a batch that its server did not send. */
-export class RowArrays {
-  readonly reward: Float64Array;
-  readonly discount: Float64Array;
-  readonly first: Uint8Array;
-  readonly valid: Uint8Array;
-
-  constructor(size: number) {
-    this.reward = new Float64Array(size);
-    this.discount = new Float64Array(size);
-    this.first = new Uint8Array(size);
-    this.valid = new Uint8Array(size);
-  }
-}
-
 /** A batch as its server sent it; the properties per slot are created on first access. */
-export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicStacked> {
-  readonly ids: readonly number[];
-  readonly observation: DynamicStacked;
-  readonly reward: Float64Array;
-  readonly discount: Float64Array;
-  readonly terminated: Uint8Array;
-  readonly truncated: Uint8Array;
-  readonly first: Uint8Array;
-  readonly valid: Uint8Array;
+export class ReceivedBatch extends ColumnsBatch<DynamicObservation, DynamicStacked> {
   readonly #received: Received;
   #timeSteps: readonly (TimeStep<DynamicObservation> | null)[] | undefined;
   #finalObservation: readonly (DynamicObservation | null)[] | undefined;
@@ -57,18 +35,14 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
 
   /** @param arrays Memory that the batch overwrites. */
   constructor(received: Received, ids: readonly number[], arrays: RowArrays) {
-    this.ids = ids;
-    this.observation = received.observation;
-    this.reward = arrays.reward;
-    this.discount = arrays.discount;
-    this.terminated = received.terminated;
-    this.truncated = received.truncated;
-    this.first = arrays.first;
-    this.valid = received.mask ?? arrays.valid.fill(1);
+    const { observation, terminated, truncated, mask } = received;
+    const { reward, discount, first } = arrays;
+    const valid = mask ?? arrays.valid.fill(1);
+    super(ids, observation, { reward, discount, terminated, truncated, first, valid });
     this.#received = received;
     this.#fill();
-    if (received.mask !== undefined) {
-      this.#leaveOut(received.mask);
+    if (mask !== undefined) {
+      this.#leaveOut(mask);
     }
   }
 
@@ -105,7 +79,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     }
   }
 
-  get timeSteps(): readonly (TimeStep<DynamicObservation> | null)[] {
+  override get timeSteps(): readonly (TimeStep<DynamicObservation> | null)[] {
     this.#timeSteps ??= this.ids.map((_, slot) => this.#timeStep(slot));
     return this.#timeSteps;
   }
@@ -132,7 +106,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     return this.valid[slot] === 1 && this.#received.stepType[slot] === lastStep;
   }
 
-  get finalObservation(): readonly (DynamicObservation | null)[] {
+  override get finalObservation(): readonly (DynamicObservation | null)[] {
     const { final } = this.#received;
     this.#finalObservation ??= this.ids.map((_, slot) =>
       final !== undefined && this.#hasEnded(slot) ? rowsOf(final, slot) : null,
@@ -140,7 +114,7 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     return this.#finalObservation;
   }
 
-  get finalInfo(): readonly (SequenceInfo | null)[] {
+  override get finalInfo(): readonly (SequenceInfo | null)[] {
     const { lengths, returns } = this.#received;
     this.#finalInfo ??= this.ids.map((_, slot) =>
       this.#hasEnded(slot)
@@ -154,13 +128,13 @@ export class ReceivedBatch implements VectorBatch<DynamicObservation, DynamicSta
     return this.#finalInfo;
   }
 
-  get failures(): readonly (Error | null)[] {
+  override get failures(): readonly (Error | null)[] {
     const { failed } = this.#received;
     this.#failures ??= this.ids.map((_, slot) => (failed?.[slot] === 1 ? slotFailure(slot) : null));
     return this.#failures;
   }
 
-  get refusals(): readonly null[] {
+  override get refusals(): readonly null[] {
     return this.ids.map(() => null);
   }
 }
@@ -177,11 +151,6 @@ function rowsOf(rows: DynamicStacked, slot: number): DynamicObservation {
       return [name, isTensor(row) ? { ...row, data: row.data.slice() } : row];
     }),
   ) as DynamicObservation;
-}
-
-function isTensor(value: unknown): value is Tensor {
-  const isRecord = typeof value === "object" && value !== null;
-  return isRecord && "dtype" in value && typeof value.dtype === "string";
 }
 
 function slotFailure(slot: number): DmEnvRpcError {
