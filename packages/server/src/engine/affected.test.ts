@@ -60,4 +60,7 @@ it("only agents that a tick affected are asked about, once each", async () => {
   const last = await two.step({ hit: 1 });
   expect(last).toEqual({ state: "TERMINATED", observations: { hits: 3, reward: -3 } });
   expect(log.filter((asked) => asked.endsWith("3"))).toEqual([]);
+  log.length = 0;
+  await one.step({ hit: 2 });
+  expect(log).toEqual(["status 1", "reward 1"]);
 });

@@ -730,11 +730,17 @@ export class Engine {
     this.#isTicking = false;
   }
 
+  /** An agent's place in the sequence; undefined for one that is in none. */
+  #runningOf(agent: AgentId): Running | undefined {
+    const state = this.#state.seats.get(agent)?.state;
+    return state?.kind === "running" ? state : undefined;
+  }
+
   /** Keeps the actions of the steps in a tick, for ticks in which their agents have none. */
   #keepLastActions(actions: TickActions): void {
     for (const agent of actions.keys()) {
-      const running = this.#state.seats.get(agent)?.state;
-      if (running?.kind === "running" && running.pending?.first === false) {
+      const running = this.#runningOf(agent);
+      if (running?.pending?.first === false) {
         running.lastActions = running.pending.actions;
       }
     }
@@ -751,11 +757,8 @@ export class Engine {
     const state = this.#state;
     let accepted: Map<AgentId, ActionValues> | undefined;
     for (const [agent, actions] of this.#tickActions) {
-      const running = state.seats.get(agent)?.state;
-      if (running?.kind !== "running") {
-        continue;
-      }
-      const step = running.pending?.first ? undefined : running.pending;
+      const pending = this.#runningOf(agent)?.pending;
+      const step = pending?.first ? undefined : pending;
       // On a continuous clock the actions in force may be more than those of the step.
       if (step?.move === state.moves && !this.#isContinuous) {
         continue;
@@ -765,7 +768,7 @@ export class Engine {
         continue;
       }
       const isAlone = step !== undefined && this.#tickActions.size === 1;
-      if (isAlone && this.#refuseTick(running, refused)) {
+      if (isAlone && this.#refuseTick(agent, refused)) {
         return false;
       }
       accepted ??= new Map(this.#tickActions);
@@ -776,15 +779,16 @@ export class Engine {
   }
 
   /** Answers the step that a tick is for with the world's refusal; false if the clock's ticks cannot be refused. */
-  #refuseTick(running: Running, refused: Error): boolean {
+  #refuseTick(agent: AgentId, refused: Error): boolean {
     const { clock } = made(this.#play);
-    const step = running.pending;
-    if (clock.refused === undefined || step === undefined || step.first) {
+    const running = this.#runningOf(agent);
+    if (clock.refused === undefined || running?.pending === undefined || running.pending.first) {
       return false;
     }
+    const { reply } = running.pending;
     running.pending = undefined;
     this.#state.waiting -= 1;
-    step.reply(errorResponse(refused));
+    reply(errorResponse(refused));
     clock.refused(running);
     return true;
   }
@@ -800,10 +804,9 @@ export class Engine {
    */
   readonly #stepRefused = (error: Error): void => {
     this.#afterStep(() => {
-      const [agent] = this.#tickActions.keys();
-      const actor = agent === undefined ? undefined : this.#state.seats.get(agent)?.state;
-      const isOnly = isStepRefusal(error) && this.#tickActions.size === 1;
-      if (!isOnly || actor?.kind !== "running" || made(this.#play).clock.refused === undefined) {
+      const [actor, another] = this.#tickActions.keys();
+      const mayRefuse = isStepRefusal(error) && made(this.#play).clock.refused !== undefined;
+      if (actor === undefined || another !== undefined || !mayRefuse) {
         throw new WorldFault("step", error);
       }
       if (!this.#refuseTick(actor, error)) {
@@ -849,23 +852,22 @@ export class Engine {
   /** Adds the rewards of the last tick to those that agents have not received. */
   #addRewards(): void {
     const { observing } = made(this.#play);
-    for (const running of this.#affected ?? this.#state.running.agents) {
-      if (running.reward.isDue) {
-        observing.addReward(running.agent, running.reward, running.seat.specs);
-      }
+    for (const { agent, reward, seat } of this.#affected ?? this.#state.running.agents) {
+      observing.addReward(agent, reward, seat.specs);
     }
   }
 
   #readAffected(): ReadonlySet<Running> | undefined {
     const { world } = made(this.#play);
-    if (world.affected === undefined) {
+    const read = world.affected?.bind(world);
+    if (read === undefined) {
       return undefined;
     }
     const affected = new Set<Running>();
-    for (const agent of this.#outside.sync("affected", () => world.affected?.() ?? [])) {
-      const state = this.#state.seats.get(agent)?.state;
-      if (state?.kind === "running") {
-        affected.add(state);
+    for (const agent of this.#outside.sync("affected", read)) {
+      const running = this.#runningOf(agent);
+      if (running !== undefined) {
+        affected.add(running);
       }
     }
     return affected;

@@ -190,8 +190,8 @@ export class Observing {
 
   /** Adds the reward of the last tick to the sum, if it is due and the agent has rewards. */
   addReward(agent: AgentId, reward: RewardSum, { observations }: SeatSpecs): void {
-    const entry = observations.byName.get("reward");
-    if (reward.isDue && entry !== undefined) {
+    const entry = reward.isDue ? observations.byName.get("reward") : undefined;
+    if (entry !== undefined) {
       this.#add(agent, reward, entry);
     }
   }

@@ -265,6 +265,46 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     );
   });
 
+  it("but not on a clock whose ticks are for all agents, even if there is only one", async () => {
+    const { one } = await setUp(fields({ clock: lockstep(), checks: "step" }), 1);
+    await one.step();
+    await one.step({ field: 1 });
+    await expect(one.step({ field: 1 })).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
+  });
+
+  it("but none in a tick of several agents or of none, on whatever clock", async () => {
+    const clock = lockstep();
+    const refusing: Clock = {
+      ...clock,
+      start: (sequence) => ({ ...clock.start(sequence), refused: () => {} }),
+    };
+    const { one, two } = await setUp(fields({ clock: refusing, checks: "step" }));
+    await Promise.all([one.step(), two.step()]);
+    const moved = one.step({ field: 1 });
+    void two.step({ field: 1 }).catch(() => {});
+    await expect(moved).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
+    const stubborn = defineWorld({
+      name: "stubborn",
+      clock: turns({ deadlineMs: 50, onMissedDeadline: "default-action" }),
+      actions: {},
+      observations: {},
+      create: () => ({
+        step(actions) {
+          if (actions.size === 0) {
+            throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", "nobody moves"));
+          }
+        },
+        observe: {},
+      }),
+    });
+    const late = await setUp(stubborn);
+    void late.two.step().catch(() => {});
+    await late.one.step();
+    await quiet();
+    late.time.advance(50);
+    await expect(late.one.step()).rejects.toThrow(/^13: .*"step" failed: nobody moves/);
+  });
+
   it.each([
     ["at once", "step"],
     ["after a while", "late step"],
