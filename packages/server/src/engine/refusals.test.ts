@@ -7,6 +7,7 @@ import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
+import { wakeUp } from "../clocks/wake-up.ts";
 import type { Clock } from "../definition/clock.ts";
 import { defineEnvironment } from "../definition/environment.ts";
 import { refuse } from "../definition/refuse.ts";
@@ -265,24 +266,15 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     );
   });
 
-  it("but not on a clock whose ticks are for all agents, even if there is only one", async () => {
-    const { one } = await setUp(fields({ clock: lockstep(), checks: "step" }), 1);
+  it("but not on a clock whose ticks are for agents that sleep, even if there is only one", async () => {
+    const clock = wakeUp({ action: "field" });
+    const { one } = await setUp(fields({ clock, checks: "step" }), 1);
     await one.step();
     await one.step({ field: 1 });
     await expect(one.step({ field: 1 })).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
   });
 
-  it("but none in a tick of several agents or of none, on whatever clock", async () => {
-    const clock = lockstep();
-    const refusing: Clock = {
-      ...clock,
-      start: (sequence) => ({ ...clock.start(sequence), refused: () => {} }),
-    };
-    const { one, two } = await setUp(fields({ clock: refusing, checks: "step" }));
-    await Promise.all([one.step(), two.step()]);
-    const moved = one.step({ field: 1 });
-    void two.step({ field: 1 }).catch(() => {});
-    await expect(moved).rejects.toThrow(/^13: .*"step" failed: field 1 is taken/);
+  it("but not a tick in which no agent acts", async () => {
     const stubborn = defineWorld({
       name: "stubborn",
       clock: turns({ deadlineMs: 50, onMissedDeadline: "default-action" }),
