@@ -85,6 +85,7 @@ export async function serveMatchmaker(
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,
+      maxRequestsPerSecond: 0, // Callers have limits of their own.
       onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(

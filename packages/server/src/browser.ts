@@ -124,7 +124,7 @@ export {
   type WorldFailed,
 } from "./host/events.ts";
 export type { JoinToken } from "./host/join-tokens.ts";
-export { type CallLimits, defaultLimits, type ServerLimits } from "./host/limits.ts";
+export { type CallLimits, defaultLimits, type ServerLimits, trustedLimits } from "./host/limits.ts";
 export type { ServedWorld } from "./host/served-worlds.ts";
 export type { Spectators } from "./host/spectators.ts";
 export { type RequestAnswered, requestChannelName } from "./session/request-metrics.ts";

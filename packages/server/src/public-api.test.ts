@@ -26,6 +26,7 @@ test("the public names are these", () => {
       "seededRandom",
       "serve",
       "systemTime",
+      "trustedLimits",
       "turns",
       "wakeUp",
       "withDefault",

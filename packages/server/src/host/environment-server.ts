@@ -3,7 +3,7 @@
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
-import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { RequestRates, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";
 import type { Extension } from "../definition/extension.ts";
 import type { ObservationChecks } from "../definition/observation-checks.ts";
@@ -13,6 +13,7 @@ import type { HostedWorld } from "../engine/hosted-world.ts";
 import { nameOf } from "../properties/author-questions.ts";
 import { serverProperties } from "../properties/built-in.ts";
 import { createSideChannel } from "../properties/side-channel.ts";
+import { ThreadShare } from "../session/thread-share.ts";
 import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
@@ -159,6 +160,9 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     ...limits,
     worlds: registry,
     sideChannel,
+    // With a clock of its own, time stands still within a turn.
+    share: new ThreadShare(options.time === undefined ? undefined : () => 0),
+    rates: new RequestRates(limits.maxRequestsPerSecond),
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission,
     time,

@@ -8,7 +8,7 @@ import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
 import { type PackValue, pack, t } from "@dm-env-rpc/tensor-codec";
 import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
-import { openConnectStream, openStream } from "@dm-env-rpc/transport";
+import { memoryStreamPair, openConnectStream, openStream } from "@dm-env-rpc/transport";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { networkPeer, serving, until } from "../../testing/network.ts";
@@ -67,6 +67,46 @@ describe("limits", () => {
     await expect(peer.createWorld()).rejects.toThrow(/^8: .*limit: maxWorlds/);
     await peer.destroyWorld(first);
     await peer.createWorld();
+  });
+
+  it("maxRequestsPerSecond: refuses further requests of an address; steps and leaves go on", async () => {
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      limits: { maxRequestsPerSecond: 1 },
+    });
+    const peer = connectPeer(server);
+    const world = await peer.createWorld();
+    await peer.join(world);
+    const refused = /^8: too many requests: expected at most 1 per second .*maxRequestsPerSecond/;
+    await expect(
+      (async () => {
+        for (let i = 0; i < 1000; i++) {
+          await peer.resetWorld(world);
+        }
+      })(),
+    ).rejects.toThrow(refused);
+    for (let i = 0; i < 20; i++) {
+      await peer.step();
+    }
+    const [client, stream] = memoryStreamPair({ address: "192.0.2.1:1000" });
+    server.accept(stream);
+    await new Peer(client).join(world);
+    await peer.leave();
+  });
+
+  it("maxRequestsPerSecond: does not count requests of operators that authorize names", async () => {
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      authorize: ({ metadata }) => (metadata.has("operator") ? ["agent", "operator"] : ["agent"]),
+      limits: { maxRequestsPerSecond: 1 },
+    });
+    const [client, stream] = memoryStreamPair({ metadata: new Map([["operator", "yes"]]) });
+    server.accept(stream);
+    const operator = new Peer(client);
+    const world = await operator.createWorld();
+    for (let i = 0; i < 20; i++) {
+      await operator.resetWorld(world);
+    }
   });
 
   it("maxAgentsPerWorld: applies before the world's own maximum", async () => {

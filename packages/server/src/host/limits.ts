@@ -92,6 +92,23 @@ const table = new ServerLimitTable();
 export const defaultLimits: ServerLimits = readLimits(table);
 
 /**
+ * Limits for a server that only trusted clients reach, such as a training cluster: wider where the
+ * defaults are those of a server on the open internet.
+ *
+ * @example
+ * await serve({ worlds, limits: { ...trustedLimits, maxWorlds: 10_000 } });
+ */
+export const trustedLimits: Partial<ServerLimits> = {
+  maxConnections: 100_000,
+  maxConnectionsPerAddress: 100_000,
+  maxStreamsPerConnection: 10_000,
+  maxStreams: 100_000,
+  maxRequestsPerSecond: 0,
+  maxBufferedBytes: 4 * 1024 * 1024 * 1024,
+  maxBufferedBytesPerConnection: 1024 * 1024 * 1024,
+};
+
+/**
  * Returns the given limits of a server, with defaults for the others.
  *
  * @throws RangeError if a limit is unknown or out of range.

@@ -66,6 +66,34 @@ function countingCodecs(): { codecs: CallCodecs; decoded: () => number } {
   };
 }
 
+describe("a burst of one address", () => {
+  it("delays another address by a few turns of the event loop", async () => {
+    await using server = start({}, { limits: { maxRequestsPerSecond: 0 } });
+    const streams = 64;
+    const requests = 256;
+    let answered = 0;
+    const bursts: Promise<void>[] = [];
+    for (let i = 0; i < streams; i++) {
+      const [client, stream] = memoryStreamPair({ address: `192.0.2.1:${i}` });
+      server.accept(stream);
+      const peer = new Peer(client);
+      for (let j = 0; j < requests; j++) {
+        bursts.push(
+          peer.resetWorld("unknown").catch(() => {
+            answered += 1;
+          }),
+        );
+      }
+    }
+    const [client, stream] = memoryStreamPair({ address: "192.0.2.2:1" });
+    server.accept(stream);
+    await new Peer(client).resetWorld("unknown").catch(() => {});
+    expect(answered).toBeLessThan((streams * requests) / 2);
+    await Promise.all(bursts);
+    expect(answered).toBe(streams * requests);
+  });
+});
+
 /** Codecs of a stream that sends `bytes` instead of `request`. */
 function codecsWith(request: ProcessRequest, bytes: Uint8Array): CallCodecs {
   const codec = createRequestCodec();

@@ -8,8 +8,8 @@ import {
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
-import { later } from "@dm-env-rpc/transport/internal";
-import type { Roles } from "../definition/roles.ts";
+import { later, networkOf, type RequestRates } from "@dm-env-rpc/transport/internal";
+import { everyRole, type Roles } from "../definition/roles.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
@@ -20,6 +20,7 @@ import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { type QueueLimits, RequestQueue } from "./request-queue.ts";
 import { checkRequest } from "./request-roles.ts";
 import type { TakenSeat } from "./seat-tokens.ts";
+import type { ThreadShare } from "./thread-share.ts";
 import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
@@ -31,6 +32,9 @@ const maxLeaveBytes = 16;
 /** The server, as a session uses it. */
 export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits {
   readonly sideChannel: SideChannel;
+  readonly share: ThreadShare;
+  /** Rates of requests other than steps and leaves. */
+  readonly rates: RequestRates;
   /** Called once, when the stream is closed and its agent leaves. */
   readonly onClosed: (session: Session, error: Error | undefined) => void;
 }
@@ -44,6 +48,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #roles: Roles;
   readonly #host: SessionHost;
   readonly #queue: RequestQueue;
+  readonly #share: ThreadShare;
+  /** Network of the peer. */
+  readonly #network: string;
+  /** True while the session waits for a later turn. */
+  #waiting = false;
   #paused = false;
   /** True while a request is unanswered. */
   #busy = false;
@@ -76,6 +85,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#roles = roles;
     this.#host = host;
     this.#queue = new RequestQueue(host);
+    this.#share = host.share;
+    this.#network = networkOf(stream.peer.address);
   }
 
   /** Address of the peer. */
@@ -108,9 +119,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#idle;
   }
 
-  /** True while an earlier request has no answer: requests wait as bytes, and are decoded in their turn. */
+  /**
+   * True while an earlier request has no answer, or other sessions have their turn: requests wait as
+   * bytes, and are decoded in their turn.
+   */
   get takesUnread(): boolean {
-    return this.#busy || this.#full || this.#pumping || this.#queue.size > 0;
+    return this.#busy || this.#full || this.#pumping || this.#queue.size > 0 || this.#share.isOver;
   }
 
   onMessage(message: Request): void {
@@ -168,6 +182,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
     this.#pumping = true;
     while (!this.#busy && !this.#full) {
+      if (this.#share.isOver && this.#queue.size > 0) {
+        this.#waitTurn();
+        break;
+      }
       const unread = this.#queue.take();
       if (unread === undefined) {
         break;
@@ -188,6 +206,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
       this.#stream.resume();
     }
     this.#rest();
+  }
+
+  /** Continues in a later turn of the event loop, after sessions that have waited longer. */
+  #waitTurn(): void {
+    if (this.#waiting) {
+      return;
+    }
+    this.#waiting = true;
+    this.#share.wait(this.#network, () => {
+      this.#waiting = false;
+      this.#pump();
+    });
   }
 
   /** Lets a leave take effect although an earlier request waits for other agents (behaviour 67). */
@@ -274,6 +304,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 
   #handle(request: Request): void {
+    if (request.case === "step") {
+      this.#share.countStep();
+    } else {
+      this.#share.count();
+      this.#checkRate(request.case);
+    }
     checkRequest(this.#roles, request.case);
     switch (request.case) {
       case "step": {
@@ -308,6 +344,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
         this.#host.sideChannel
           .answer(request, this.#place?.world, this.#place?.seats[0]?.agent, this.#roles)
           .then(this.#reply, (error: unknown) => this.#reply(errorResponse(error)));
+    }
+  }
+
+  /** @throws DmEnvRpcError RESOURCE_EXHAUSTED if the peer's address sends too many requests. */
+  #checkRate(kind: Request["case"]): void {
+    const isTrusted = this.#roles !== everyRole && this.#roles.has("operator");
+    if (kind === "leaveWorld" || isTrusted) {
+      return;
+    }
+    const refusal = this.#host.rates.refusal(this.address);
+    if (refusal !== undefined) {
+      throw refusal;
     }
   }
 

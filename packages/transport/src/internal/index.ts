@@ -3,6 +3,7 @@
  * Modules that the packages of this repository share. Internal: not covered by semantic versioning,
  * and free of `node:` imports so that they run in a browser.
  */
+
 export { type BackoffOptions, backoffMs } from "./backoff.ts";
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
@@ -10,5 +11,6 @@ export { envelope, prefixBytes } from "./envelope.ts";
 export { later } from "./later.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";
+export { RequestRates } from "./request-rates.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";

@@ -11,7 +11,7 @@ export interface Limit {
   /** `ms` accepts any number that a timer can wait; the others accept integers and Infinity. */
   readonly unit: "ms" | "bytes" | "count";
   /** Meaning of 0. Without it a limit is at least 1. */
-  readonly zero?: "never" | undefined;
+  readonly zero?: "never" | "no limit" | undefined;
   /** Largest value. Default: the largest of its unit. */
   readonly most?: number | undefined;
 }

@@ -21,6 +21,13 @@ export class ListenLimitTable {
    */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
   /**
+   * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, in bursts of four
+   * seconds' worth: streams and calls that it opens, and requests of its streams, each counted
+   * alone. Steps and leaves are not counted, nor are requests of a stream that `authorize` grants the role
+   * `operator`. Further ones are answered with RESOURCE_EXHAUSTED; 0 for no limit. Default 5,000.
+   */
+  readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
+  /**
    * Bytes of one message, also after inflation. A larger one is dropped as it arrives and answered
    * in its turn with RESOURCE_EXHAUSTED, which ends its stream. Default 64 MiB.
    */

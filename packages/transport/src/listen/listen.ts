@@ -6,6 +6,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createProcessHandler } from "../connect/connect-stream.ts";
 import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
+import { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { listenLimits } from "../limits/listen-limits.ts";
@@ -51,6 +52,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
   const buffered = new BufferedBytes(limits);
+  const rates = new RequestRates(limits.maxRequestsPerSecond);
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -95,7 +97,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         return full(`${maxConnections} connections at a time and has them (limit: maxConnections)`);
       }
       return byNetwork.of(address) < maxConnectionsPerAddress
-        ? undefined
+        ? rates.refusal(address)
         : full(
             `${maxConnectionsPerAddress} connections at a time from one address and has them (limit: maxConnectionsPerAddress)`,
           );
@@ -116,6 +118,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     maxRequestBytes,
     idleConnectionMs,
     maxCalls: limits.maxStreams,
+    rates,
     idleCallMs: limits.idleStreamMs,
     buffered,
     onCall: options.onCall,
@@ -148,6 +151,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     const unsupported = unsupportedEncoding(headers);
     if (unsupported !== undefined) {
       refuseCall(http2, unsupported);
+      return;
+    }
+    const tooMany = rates.refusal(connection.address);
+    if (tooMany !== undefined) {
+      refuseCall(http2, tooMany);
       return;
     }
     http2.once("close", countStream());

@@ -26,6 +26,7 @@ import {
 } from "@connectrpc/connect-node";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
+import type { RequestRates } from "../internal/request-rates.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
@@ -56,6 +57,7 @@ export interface RoutesOptions {
   /** Idle time after which a call whose request has not ended is reset; 0 never. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
+  readonly rates: RequestRates;
   /**
    * Admits a call before its request is read, or throws the error to refuse it with. Not called for
    * Process.
@@ -162,6 +164,10 @@ export function createRoutes(options: RoutesOptions): Routes {
         `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
         Code.ResourceExhausted,
       );
+    }
+    const tooMany = options.rates.refusal(peer.address);
+    if (tooMany !== undefined) {
+      return toConnectError(tooMany);
     }
     try {
       const ended = path === processPath ? undefined : options.onCall?.({ path, peer });
@@ -295,7 +301,13 @@ export function createRoutes(options: RoutesOptions): Routes {
         return;
       }
       const peer = peerOf(connection, headers);
-      if (handler.requestPath !== processPath) {
+      if (handler.requestPath === processPath) {
+        const tooMany = options.rates.refusal(peer.address);
+        if (tooMany !== undefined) {
+          refuseForNow(http2, headers, tooMany);
+          return;
+        }
+      } else {
         const admitted = admit(handler.requestPath, peer);
         if (admitted instanceof ConnectError) {
           refuseForNow(http2, headers, admitted);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { ThreadShare } from "./thread-share.ts";
+
+/** A share of a clock and an event loop that the test drives. */
+function driven() {
+  const tasks: (() => void)[] = [];
+  const loop = { nowMs: 0, turn: () => tasks.splice(0).map((task) => task()), tasks };
+  const share = new ThreadShare(
+    () => loop.nowMs,
+    (task) => tasks.push(task),
+  );
+  return { share, loop };
+}
+
+test("a turn is over once its requests have taken more than two milliseconds", () => {
+  const { share, loop } = driven();
+  share.count();
+  loop.nowMs = 2;
+  share.count();
+  expect(share.isOver).toBe(false);
+  loop.nowMs = 2.1;
+  share.count();
+  expect(share.isOver).toBe(true);
+  loop.turn();
+  expect(share.isOver).toBe(false);
+});
+
+test("time without requests does not count", () => {
+  const { share, loop } = driven();
+  for (let i = 0; i < 10; i++) {
+    share.count();
+    loop.turn();
+    loop.nowMs += 1000;
+  }
+  expect(share.isOver).toBe(false);
+  expect(loop.tasks).toEqual([]);
+});
+
+test("every 64th step looks at the clock", () => {
+  const { share, loop } = driven();
+  share.count();
+  loop.nowMs = 10;
+  for (let i = 1; i < 64; i++) {
+    share.countStep();
+  }
+  expect(share.isOver).toBe(false);
+  share.countStep();
+  expect(share.isOver).toBe(true);
+});
+
+test("addresses take turns, and each its sessions in order", () => {
+  const { share, loop } = driven();
+  const order: string[] = [];
+  const waiting = (network: string, name: string): void =>
+    share.wait(network, () => {
+      order.push(name);
+      loop.nowMs += 3;
+      share.count();
+    });
+  share.count();
+  for (const name of ["a1", "a2", "a3"]) {
+    waiting("a", name);
+  }
+  waiting("b", "b1");
+  loop.turn();
+  expect(order).toEqual(["a1"]); // It took a whole turn.
+  loop.turn();
+  expect(order).toEqual(["a1", "b1"]);
+  loop.turn();
+  loop.turn();
+  expect(order).toEqual(["a1", "b1", "a2", "a3"]);
+});

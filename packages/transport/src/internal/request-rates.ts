@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { networkOf } from "./network-of.ts";
+
+/** Seconds of the rate that a quiet address may use at once. */
+const burstSeconds = 4;
+
+/** Addresses to remember before those that were quiet are forgotten. */
+const leastRemembered = 1_024;
+
+interface Bucket {
+  requests: number;
+  atMs: number;
+}
+
+/** The rate of the requests of each address: a token bucket, which refills with time. */
+export class RequestRates {
+  readonly #perSecond: number;
+  readonly #now: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+  #forgetAt = leastRemembered;
+
+  /** @param perSecond Requests a second of one address; 0 for no limit. */
+  constructor(perSecond: number, now: () => number = () => performance.now()) {
+    this.#perSecond = perSecond;
+    this.#now = now;
+  }
+
+  /**
+   * Counts a request of an address. Returns the error to refuse it with if the address has made too
+   * many.
+   */
+  refusal(address: string): DmEnvRpcError | undefined {
+    if (this.#perSecond === 0) {
+      return undefined;
+    }
+    const nowMs = this.#now();
+    const bucket = this.#bucketOf(networkOf(address), nowMs);
+    bucket.requests = this.#left(bucket, nowMs);
+    bucket.atMs = nowMs;
+    if (bucket.requests >= 1) {
+      bucket.requests -= 1;
+      return undefined;
+    }
+    return new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `too many requests: expected at most ${this.#perSecond} per second from one address, steps not counted, received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,
+    );
+  }
+
+  /** Number of addresses that are remembered. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  #left({ requests, atMs }: Bucket, nowMs: number): number {
+    const refilled = requests + ((nowMs - atMs) / 1_000) * this.#perSecond;
+    return Math.min(this.#perSecond * burstSeconds, refilled);
+  }
+
+  #bucketOf(network: string, nowMs: number): Bucket {
+    const known = this.#buckets.get(network);
+    if (known !== undefined) {
+      return known;
+    }
+    if (this.#buckets.size >= this.#forgetAt) {
+      this.#forget(nowMs);
+    }
+    const bucket = { requests: this.#perSecond * burstSeconds, atMs: nowMs };
+    this.#buckets.set(network, bucket);
+    return bucket;
+  }
+
+  /** Forgets the addresses whose buckets are full again. */
+  #forget(nowMs: number): void {
+    for (const [network, bucket] of this.#buckets) {
+      if (this.#left(bucket, nowMs) === this.#perSecond * burstSeconds) {
+        this.#buckets.delete(network);
+      }
+    }
+    this.#forgetAt = Math.max(leastRemembered, 2 * this.#buckets.size);
+  }
+}
