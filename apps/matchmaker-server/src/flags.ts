@@ -8,6 +8,7 @@ export interface Flags {
   readonly host: string;
   readonly port: number;
   readonly allowInsecure: boolean;
+  readonly allowedOrigins: readonly string[];
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
   readonly ca: string | undefined;
@@ -47,6 +48,7 @@ usage: dm-env-rpc-matchmaker-server [options]
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
   --allow-insecure       listen beyond this machine in plain text, which others may read
+  --allow-origins LIST   origins of the pages that may call it, separated by commas; * for all (none)
   --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers and Redis
   --tls-key FILE         its key
   --ca FILE              authority of the certificates of environment servers and of Redis
@@ -80,6 +82,7 @@ const options = {
   host: { type: "string" },
   port: { type: "string" },
   "allow-insecure": { type: "boolean" },
+  "allow-origins": { type: "string" },
   "tls-cert": { type: "string" },
   "tls-key": { type: "string" },
   ca: { type: "string" },
@@ -172,6 +175,7 @@ export function readFlags(
     host,
     port: port("port") ?? 8990,
     allowInsecure,
+    allowedOrigins: (text("allow-origins") ?? "").split(",").filter((origin) => origin !== ""),
     tlsCert: tls[0],
     tlsKey: tls[1],
     ca: text("ca"),

@@ -55,6 +55,7 @@ async function main(): Promise<void> {
     host: flags.host,
     port: flags.port,
     allowInsecure: flags.allowInsecure,
+    allowedOrigins: flags.allowedOrigins,
     listenTls: listenTls(flags, [...authorities.values()]),
     authorize: authorizeBy({
       operatorToken: token("--operator-token", flags.operatorToken),

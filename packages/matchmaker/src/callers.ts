@@ -9,11 +9,10 @@ import {
   type Interceptor,
   type Transport,
 } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
 import { fromCallError } from "@dm-env-rpc/transport/internal";
-import { SurvivingSessions } from "./surviving-sessions.ts";
+import { transportTo } from "#transport";
 
 /**
  * Addresses and credentials of a service: matchmakers that share a store are one service, and any
@@ -22,7 +21,10 @@ import { SurvivingSessions } from "./surviving-sessions.ts";
 export interface CallersOptions {
   /** Addresses, `host:port`, `http://…` or `https://…`. */
   readonly matchmakers: string | readonly string[];
-  /** For addresses with `https://`; with `cert` and `key` it also identifies the caller. */
+  /**
+   * For addresses with `https://`; with `cert` and `key` it also identifies the caller. Ignored in
+   * pages, where the browser has the certificates.
+   */
   readonly tls?: OpenTls | undefined;
   /**
    * Identifies the caller if the matchmaker requires it: sent as metadata `authorization: Bearer
@@ -68,17 +70,8 @@ export class Callers<S extends DescService> {
             { origin: "client" },
           );
         }
-        // Pings find a dead peer; a stream that is idle for long stays open.
-        const life = {
-          pingIntervalMs: 10_000,
-          pingTimeoutMs: timeoutMs,
-          idleConnectionTimeoutMs: 60_000,
-        };
-        return createGrpcTransport({
-          baseUrl: url,
-          sessionManager: new SurvivingSessions(url, life, nodeTls(tls)),
-          interceptors: token === undefined ? [] : [bearer(token)],
-        });
+        const interceptors = token === undefined ? [] : [bearer(token)];
+        return transportTo(url, { timeoutMs, tls, interceptors });
       });
     this.#clients = made.map((transport) => createClient(service, transport));
     if (this.#clients.length === 0) {
@@ -175,12 +168,4 @@ function bearer(token: string): Interceptor {
     request.header.set("authorization", `Bearer ${token}`);
     return next(request);
   };
-}
-
-function nodeTls(tls: OpenTls | undefined): Record<string, unknown> {
-  if (tls === undefined) {
-    return {};
-  }
-  const { serverName, ...rest } = tls;
-  return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }

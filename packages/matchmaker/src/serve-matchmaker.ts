@@ -18,6 +18,10 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
    * Default false.
    */
   readonly allowInsecure?: boolean | undefined;
+  /**
+   * Origins of the pages that may call it, as servers or as clients; `*` for all. Default: none.
+   */
+  readonly allowedOrigins?: readonly string[] | undefined;
   /** Adds further services to the same port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /** Called with network errors that no call reports. */
@@ -77,6 +81,7 @@ export async function serveMatchmaker(
       host,
       port,
       tls: listenTls,
+      allowedOrigins: options.allowedOrigins,
       maxMessageBytes,
       maxConnectRequestBytes: maxMessageBytes,
       maxStreams,

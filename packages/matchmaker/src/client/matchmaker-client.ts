@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
@@ -162,7 +160,7 @@ export function matchmakerClient(
   matchmakers: string | readonly string[],
   options: MatchmakerClientOptions = {},
 ): MatchmakerClient {
-  const { time = systemTime, ticketSecret = randomUUID() } = options;
+  const { time = systemTime, ticketSecret = crypto.randomUUID() } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
   /** Retries until a matchmaker answers. */
@@ -190,7 +188,7 @@ export function matchmakerClient(
   async function* find(ticket: TicketInit = {}, options: FindOptions = {}) {
     const { signal } = options;
     // The client chooses the id, so that a retry does not create a second ticket.
-    const ticketId = randomUUID();
+    const ticketId = crypto.randomUUID();
     const request = {
       ticketId,
       ticketSecret,

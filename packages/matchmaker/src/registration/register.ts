@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import { randomUUID } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
@@ -99,9 +97,9 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  */
 export function register(options: RegistrationOptions): Registration {
-  const { time = systemTime, serverId = randomUUID(), onEvent = () => {} } = options;
+  const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;
   /** Only this process and the matchmaker have it, so no other process can act as this server. */
-  const serverSecret = randomUUID();
+  const serverSecret = crypto.randomUUID();
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
   let jwks: string | undefined;
