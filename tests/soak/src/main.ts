@@ -7,30 +7,36 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { type Server, serve } from "@dm-env-rpc/server";
 import { hasRedis, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
-import { expectOpenFiles } from "./files.ts";
+import { allowedOpenFiles, expectOpenFiles } from "./files.ts";
 import { soakMatchmaking } from "./matchmaking/soak.ts";
 import type { Counters, Job } from "./play.ts";
+import { soakSessions } from "./sessions/soak.ts";
 import { counting, type WorldCounters, zeroCounters } from "./world.ts";
 
 const usage = `Usage: npm run soak -- [PART...] [--quick]
 
 Plays with servers over HTTP/2, from other processes, and adds up:
   crowds      1,000 agents in one world in lockstep, then 2,000 agents in 500 worlds, a minute each
+  sessions    16,384 and 32,768 sessions with a world each, over few connections and over one each,
+              which step for a minute
   churn       100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
   matchmaker  three matchmakers on one Redis, four servers and 120 agents in TypeScript, Python and
               Go, while matchmakers, servers, agents and Redis are killed and suspended, Redis loses
               its data, and a hostile caller floods: three minutes
-  --quick     a tenth of the agents for 3 s each, 4,000 worlds, and 32 agents with half of the faults
+  --quick     a tenth of the agents for 3 s each, 1,024 sessions, 4,000 worlds, and 32 agents with half of the faults
 Exits 1 when anything is lost, wrong or left behind.
 `;
 
-const parts = ["crowds", "churn", "matchmaker"] as const;
+const parts = ["crowds", "sessions", "churn", "matchmaker"] as const;
 
 /** Allowed relative growth of the heap. */
 const heapTolerance = 0.1;
 
 /** Maximum time until every agent plays again after a fault. */
 const recoveryMs = 8_000;
+
+/** Sessions of one connection: maxStreamsPerConnection. */
+const perConnection = 256;
 
 /** Maximum time for connections to close. */
 const quietMs = 60_000;
@@ -99,6 +105,40 @@ async function crowds(worlds: number, agents: number, seconds: number): Promise<
   expectEqual("actions that worlds took", done.actions, counters.taken);
   expectEqual("wrong observations", counters.wrong, 0);
   await settled(server, done);
+}
+
+/** Starts all sessions at once, each with a world of its own, and steps them at a steady rate. */
+async function sessions(
+  count: number,
+  sessionsPerConnection: number,
+  everyMs: number,
+  seconds: number,
+): Promise<void> {
+  const connections = Math.ceil(count / sessionsPerConnection);
+  const title = `sessions: ${count.toLocaleString("en")} over ${connections.toLocaleString("en")} connections, ${1000 / everyMs} steps/s each, ${seconds} s\n`;
+  const neededFiles = connections + 500;
+  if (allowedOpenFiles() < neededFiles) {
+    print(`${title}  skipped: it needs ${neededFiles} open files ("ulimit -n ${neededFiles}")\n`);
+    return;
+  }
+  const summary = await soakSessions({ sessions: count, sessionsPerConnection, everyMs, seconds });
+  const { connectMs, stepMs } = summary;
+  print(title);
+  row("ready, p50, s", (connectMs.p50 / 1000).toFixed(2));
+  row("ready, p99, s", (connectMs.p99 / 1000).toFixed(2));
+  row("ready, last, s", (connectMs.max / 1000).toFixed(2));
+  row("steps", summary.steps);
+  row("step, p50, ms", stepMs.p50.toFixed(1));
+  row("step, p99, ms", stepMs.p99.toFixed(1));
+  row("step, longest, ms", stepMs.max);
+  row("resident memory, MB", summary.residentBytes / 1e6);
+  row("the same per session, kB", (summary.residentBytes - summary.residentBefore) / 1e3 / count);
+  row("success", `${(summary.success * 100).toFixed(2)} %`);
+  expectEqual("sessions that lived to the end", summary.success * count, count);
+  expectEqual("connections and worlds left behind", summary.left, 0);
+  if (summary.firstFailure !== undefined) {
+    failures.push(summary.firstFailure);
+  }
 }
 
 /** Waits until every connection has closed. */
@@ -224,10 +264,20 @@ async function main(args: readonly string[]): Promise<void> {
   const isWanted = (part: (typeof parts)[number]): boolean =>
     positionals.length === 0 || positionals.includes(part);
   const { quick } = values;
-  expectOpenFiles(quick ? 512 : 2500);
+  expectOpenFiles(quick ? 2000 : 2500);
   if (isWanted("crowds")) {
     await crowds(1, quick ? 100 : 1000, quick ? 3 : 60);
     await crowds(quick ? 50 : 500, 4, quick ? 3 : 60);
+  }
+  if (isWanted("sessions")) {
+    for (const sessionsPerConnection of [perConnection, 1]) {
+      if (quick) {
+        await sessions(1_024, sessionsPerConnection, 500, 3);
+      } else {
+        await sessions(16_384, sessionsPerConnection, 500, 60);
+        await sessions(32_768, sessionsPerConnection, 1_000, 60);
+      }
+    }
   }
   if (isWanted("churn")) {
     await churn(quick ? 4000 : 100_000);
