@@ -58,6 +58,15 @@ async function main(): Promise<void> {
       }
     }
   }
+  for (const { attack, descriptors, ms } of await arena.exorcise()) {
+    print(`${attack}: ${descriptors} descriptors left after ${(ms / 1000).toFixed(0)} s`);
+    const at = verdicts.findIndex(({ row }) => row.attack === attack);
+    const verdict = verdicts[at];
+    if (descriptors > 0 && verdict !== undefined) {
+      const missed = [...verdict.missed, `${descriptors} descriptors left open`];
+      verdicts[at] = { ...verdict, missed };
+    }
+  }
   writeReport(verdicts);
   const count = (status: ReturnType<typeof statusOf>): number =>
     verdicts.filter((verdict) => statusOf(verdict) === status).length;

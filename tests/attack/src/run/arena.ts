@@ -39,6 +39,30 @@ const untilAnsweredMs = 15_000;
 /** Memory in use above which a server is not reused. */
 const reusableBytes = 250e6;
 
+/**
+ * Prefix of the attacks whose connections only pings can find dead: their descriptors are counted at the end of the
+ * run.
+ */
+const ghosts = "ghosts";
+
+/** Time after an attack of ghosts in which their descriptors must be closed: two intervals of pings, and some more. */
+const ghostMs = 75_000;
+
+/** A server that has connections of ghosts. */
+interface Haunted {
+  readonly attack: string;
+  readonly server: ProbedServer;
+  readonly descriptors: number;
+  readonly endedAt: number;
+}
+
+/** Descriptors of ghosts that were left open, and the time after their attack. */
+export interface Haunting {
+  readonly attack: string;
+  readonly descriptors: number;
+  readonly ms: number;
+}
+
 /** An attacked server and its neighbour. */
 interface Victim {
   readonly server: ProbedServer;
@@ -53,6 +77,7 @@ export class Arena implements AsyncDisposable {
   readonly #control: ProbedServer;
   #victim: Victim | undefined;
   #prepared: { readonly attack: string; readonly attacker: Attacker } | undefined;
+  readonly #haunted: Haunted[] = [];
   #standstills: Span[] = [];
 
   private constructor(pace: Pace, bystanders: Bystanders, other: ProbedServer) {
@@ -94,7 +119,8 @@ export class Arena implements AsyncDisposable {
       failures.push("the server has not answered a message");
     }
     const steps: Step[] = [];
-    const recoveredMs = await this.#recovery(victim, endedAt, steps, failures);
+    const areGhosts = attack.startsWith(ghosts);
+    const recoveredMs = await this.#recovery(victim, areGhosts, endedAt, steps, failures);
     const gaps = server.gaps.filter(({ to }) => to > beganAt);
     const own = steps.map((step) => ownStepMs(step, this.#standstills, gaps));
     const isDead = server.death !== undefined;
@@ -111,6 +137,13 @@ export class Arena implements AsyncDisposable {
       failures,
       seen,
     };
+    if (areGhosts && failures.length === 0) {
+      const { descriptors } = victim;
+      this.#haunted.push({ attack, server, descriptors, endedAt });
+      this.#victim = undefined;
+      await this.#bystanders.ask("leave", { name: neighbour });
+      return row;
+    }
     const isReusable =
       this.#pace.reusesServers &&
       failures.length === 0 &&
@@ -122,7 +155,23 @@ export class Arena implements AsyncDisposable {
     return row;
   }
 
+  /** Waits until the descriptors of ghosts are closed, and returns how long it took and how many were left. */
+  async exorcise(): Promise<readonly Haunting[]> {
+    const done: Haunting[] = [];
+    for (const { attack, server, descriptors, endedAt } of this.#haunted) {
+      const left = (): number => server.descriptors() - descriptors;
+      while (left() > 0 && clockMs() - endedAt < ghostMs) {
+        await sleep(100);
+      }
+      done.push({ attack, descriptors: Math.max(0, left()), ms: clockMs() - endedAt });
+    }
+    return done;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const { server } of this.#haunted) {
+      await server[Symbol.asyncDispose]();
+    }
     await this.#prepared?.attacker[Symbol.asyncDispose]();
     await this.#bystanders[Symbol.asyncDispose]();
     await this.#victim?.server[Symbol.asyncDispose]();
@@ -187,6 +236,7 @@ export class Arena implements AsyncDisposable {
   /** Waits until a visitor has played, the neighbour's steps are fast and the attack's descriptors are closed. */
   async #recovery(
     { server, descriptors }: Victim,
+    areGhosts: boolean,
     endedAt: number,
     steps: Step[],
     failures: string[],
@@ -214,11 +264,11 @@ export class Arena implements AsyncDisposable {
       if (server.death !== undefined) {
         failures.push(`the server has died with ${server.death}`);
       }
-      const isClosed = server.death === undefined && server.descriptors() <= descriptors;
-      const isFast = played.pending === undefined || played.pending[1] <= fastMs;
       if (failures.length > 0) {
         return undefined;
       }
+      const isClosed = areGhosts || server.descriptors() <= descriptors;
+      const isFast = played.pending === undefined || played.pending[1] <= fastMs;
       if (isClosed && isFast) {
         return Math.max(0, recoveredAt - endedAt);
       }
