@@ -59,7 +59,9 @@ async function main(): Promise<void> {
     }
   }
   for (const { attack, descriptors, ms } of await arena.exorcise()) {
-    print(`${attack}: ${descriptors} descriptors left, ${(ms / 1000).toFixed(0)} s after the attack or sooner`);
+    print(
+      `${attack}: ${descriptors} descriptors left, ${(ms / 1000).toFixed(0)} s after the attack or sooner`,
+    );
     const at = verdicts.findIndex(({ row }) => row.attack === attack);
     const verdict = verdicts[at];
     if (descriptors > 0 && verdict !== undefined) {

@@ -69,6 +69,10 @@ export async function soakSessions(options: SessionsOptions): Promise<SessionsSu
   const children = Array.from({ length: processes }, () =>
     fork(fileURLToPath(new URL("./play.js", import.meta.url)), { serialization: "advanced" }),
   );
+  let residentBytes = 0;
+  const watch = setInterval(() => {
+    residentBytes = Math.max(residentBytes, process.memoryUsage().rss);
+  }, 500);
   try {
     const connected = Promise.all(children.map((child) => messageOf(child, "connected")));
     const results = Promise.all(children.map((child) => messageOf(child, "result")));
@@ -87,12 +91,7 @@ export async function soakSessions(options: SessionsOptions): Promise<SessionsSu
     for (const child of children) {
       child.send({ kind: "step" } satisfies SessionsMessage);
     }
-    let residentBytes = 0;
-    const watch = setInterval(() => {
-      residentBytes = Math.max(residentBytes, process.memoryUsage().rss);
-    }, 500);
     const all = (await results).map(({ result }) => result);
-    clearInterval(watch);
     const end = performance.now() + quietMs;
     while (server.sessionCount > 0 && performance.now() < end) {
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -104,6 +103,7 @@ export async function soakSessions(options: SessionsOptions): Promise<SessionsSu
       left: server.sessionCount + done.created - done.destroyed,
     };
   } finally {
+    clearInterval(watch);
     for (const child of children) {
       child.kill("SIGKILL");
     }
