@@ -8,8 +8,12 @@ import { processPath } from "../stream/process-path.ts";
 import { openConnection } from "./client-connection.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
+import { openStream as openPlatformStream } from "./open-page-stream.ts";
 import { openWebSocketStream } from "./open-ws-stream.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
+
+/** Bun has a `ws` of its own, which gives no access to the network connection. */
+const isBun = "bun" in process.versions;
 
 /** Bytes of unused buffers for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
@@ -31,7 +35,7 @@ export async function openStream(
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
   if (parsed.carrier === "websocket") {
-    return openWebSocketStream(parsed, options);
+    return isBun ? openPlatformStream(address, options) : openWebSocketStream(parsed, options);
   }
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
