@@ -74,7 +74,7 @@ class SettingTable {
   readonly maxCallsPerCaller: Limit = { default: 1_000, unit: "count" };
   /** Calls of one caller per second, for longer than 4 s. Default 1,000. */
   readonly maxCallsPerSecond: Limit = { default: 1_000, unit: "count" };
-  /** HTTP/2 connections at a time from one IPv4 address, or one IPv6 network of 64 bits. Default 2,000. */
+  /** Connections at a time from one IPv4 address, or one IPv6 network of 64 bits. Default 2,000. */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /** Servers. Default 1,000. */
   readonly maxServers: Limit = { default: 1_000, unit: "count" };

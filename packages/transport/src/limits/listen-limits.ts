@@ -5,11 +5,11 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 /** Limits of a listener. The server's table extends it. */
 export class ListenLimitTable {
   /**
-   * Open HTTP/2 connections and WebSockets. Further ones are refused with an error. Default 10,000.
+   * Open connections and WebSockets. Further ones are refused with an error. Default 10,000.
    */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /**
-   * Open HTTP/2 connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
+   * Open connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
    * refused with an error. Default 10,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 10_000, unit: "count" };

@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket } from "node:net";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import {
   emptySettings,
@@ -316,6 +316,39 @@ describe("hostile connections", () => {
       expect(server.errors.map((error) => error.message).join()).toContain(`(${limit})`);
       first.send(named("still here"));
       await client.seen("message");
+    },
+  );
+
+  test.each(["maxConnections", "maxConnectionsPerAddress"])(
+    "an HTTP/1.1 connection beyond %s is told so, and one that has closed makes room",
+    async (limit) => {
+      await using server = await serving({ [limit]: 2 });
+      await using _stream = await openStream(server.address);
+      const dial = (): Socket => {
+        const socket = connectTcp(server.listener.port, "127.0.0.1").setEncoding("utf8");
+        socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        return socket;
+      };
+      const first = dial();
+      expect(String(await once(first, "data"))).toMatch(/^HTTP\/1.1 404/);
+      const second = dial();
+      let told = "";
+      for await (const chunk of second) {
+        told += String(chunk);
+      }
+      expect(told).toMatch(/^HTTP\/1.1 503 .*retry-after: 1/s);
+      expect(told).toContain(`${limit}: at most 2; try again later`);
+      // A client that sends no request holds its connection for a moment only.
+      const silent = connectTcp(server.listener.port, "127.0.0.1").resume();
+      silent.write("GET / HTTP/1.1\r\n");
+      await once(silent, "close");
+      expect(server.errors.map((error) => error.message).join()).toContain(`(${limit})`);
+      first.end();
+      await once(first, "close");
+      await until(() => server.listener.connections === 1);
+      const third = dial();
+      expect(String(await once(third, "data"))).toMatch(/^HTTP\/1.1 404/);
+      third.destroy();
     },
   );
 

@@ -15,6 +15,7 @@ import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { acceptWebSockets } from "./accept-web-sockets.ts";
 import { bytesOfCall } from "./call-bytes.ts";
+import { Http1Connections } from "./http1-connections.ts";
 import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
@@ -67,10 +68,17 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const connections: ServerConnections = new ServerConnections({
     maxConnections,
     maxConnectionsPerAddress,
-    others: () => webSockets.size,
+    others: () => webSockets.size + http1.count,
     byNetwork,
     pingIntervalMs,
     idleConnectionMs,
+    onError,
+  });
+  const http1: Http1Connections = new Http1Connections({
+    maxConnections,
+    maxConnectionsPerAddress,
+    others: () => webSockets.size + connections.count,
+    byNetwork,
     onError,
   });
   const requestLimit =
@@ -93,7 +101,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     refusal: (address) => {
       const full = (what: string): DmEnvRpcError =>
         new DmEnvRpcError("RESOURCE_EXHAUSTED", `this server takes ${what}; try again later`);
-      if (connections.count + webSockets.size >= maxConnections) {
+      if (connections.count + webSockets.size + http1.count >= maxConnections) {
         return full(`${maxConnections} connections at a time and has them (limit: maxConnections)`);
       }
       return byNetwork.of(address) < maxConnectionsPerAddress
@@ -123,8 +131,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     buffered,
     onCall: options.onCall,
     isAllowed,
-    onUpgrade: (request, network, head) =>
-      webSockets.upgrade(request, network, head, peerOfSocket(request.socket)),
+    refusalOf: (socket) => http1.refusalOf(socket),
+    onUpgrade: (request, network, head) => {
+      http1.release(request.socket);
+      webSockets.upgrade(request, network, head, peerOfSocket(request.socket));
+    },
     onError,
   });
 
@@ -179,12 +190,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     connections.add(session);
   });
   http2.on("tlsClientError", onError);
-  http2.on("unknownProtocol", (socket: Socket) => routes.handleHttp1(socket));
+  const onHttp1 = (socket: Socket): void => {
+    http1.add(socket);
+    routes.handleHttp1(socket);
+  };
+  http2.on("unknownProtocol", onHttp1);
   const server =
     options.tls === undefined
       ? createSniffingServer(
           (socket) => http2.emit("connection", socket),
-          (socket) => routes.handleHttp1(socket),
+          onHttp1,
           idleConnectionMs,
         )
       : http2;

@@ -69,6 +69,8 @@ export interface RoutesOptions {
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Decides if a page of that origin may make a request. */
   readonly isAllowed: OriginCheck;
+  /** Returns why an HTTP/1.1 connection is refused; undefined if it is not. */
+  readonly refusalOf: (socket: Socket) => string | undefined;
   /** Handles an HTTP/1.1 request to upgrade to a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
   readonly onError: (error: Error) => void;
@@ -212,6 +214,12 @@ export function createRoutes(options: RoutesOptions): Routes {
         awaitRequest(socket);
       }
     });
+    const refusal = options.refusalOf(socket);
+    if (refusal !== undefined) {
+      response.writeHead(503, { ...plainText, "retry-after": "1", connection: "close" });
+      response.end(`${refusal}\n`);
+      return;
+    }
     if (!options.isAllowed(request.headers)) {
       response.writeHead(403, plainText);
       response.end(`${refusedOrigin(request.headers)}\n`);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Socket } from "node:net";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { NetworkCounts } from "../limits/network-counts.ts";
+import { peerOfSocket } from "./process-call.ts";
+
+/** Time for a refused client to send its request, to which the refusal is the response, in ms. */
+const farewellMs = 1_000;
+
+/** Limits of HTTP/1.1 connections, which they share with those of HTTP/2 and WebSockets. */
+export interface Http1Limits {
+  readonly maxConnections: number;
+  readonly maxConnectionsPerAddress: number;
+  /** Returns the number of connections of other kinds. */
+  readonly others: () => number;
+  readonly byNetwork: NetworkCounts;
+  readonly onError: (error: Error) => void;
+}
+
+/**
+ * The open HTTP/1.1 connections of a listener. A refused one is told so in the response to its request; one that becomes a
+ * WebSocket is refused as such, because a page reads only a close code.
+ */
+export class Http1Connections {
+  readonly #limits: Http1Limits;
+  /** Functions that end the count of each. */
+  readonly #counted = new Map<Socket, () => void>();
+  /** Reasons of the refused ones. */
+  readonly #refused = new WeakMap<Socket, string>();
+
+  constructor(limits: Http1Limits) {
+    this.#limits = limits;
+  }
+
+  get count(): number {
+    return this.#counted.size;
+  }
+
+  /** Counts a connection, or refuses it. */
+  add(socket: Socket): void {
+    const { address } = peerOfSocket(socket);
+    const limit = this.#limitMet(address);
+    if (limit !== undefined) {
+      this.#refuse(socket, address, limit);
+      return;
+    }
+    this.#counted.set(socket, this.#limits.byNetwork.add(address));
+    socket.once("close", () => this.release(socket));
+  }
+
+  /** Returns why a connection is refused; undefined if it is not. */
+  refusalOf(socket: Socket): string | undefined {
+    return this.#refused.get(socket);
+  }
+
+  /** Stops counting a connection: it has closed, or counts as a WebSocket. */
+  release(socket: Socket): void {
+    this.#counted.get(socket)?.();
+    this.#counted.delete(socket);
+    this.#refused.delete(socket);
+  }
+
+  #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
+    const { maxConnections, maxConnectionsPerAddress, others, byNetwork } = this.#limits;
+    if (this.#counted.size + others() >= maxConnections) {
+      return "maxConnections";
+    }
+    return byNetwork.of(address) >= maxConnectionsPerAddress
+      ? "maxConnectionsPerAddress"
+      : undefined;
+  }
+
+  #refuse(
+    socket: Socket,
+    address: string,
+    limit: "maxConnections" | "maxConnectionsPerAddress",
+  ): void {
+    const most = this.#limits[limit];
+    this.#refused.set(socket, `${limit}: at most ${most}; try again later`);
+    this.#limits.onError(
+      new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `connection of ${address} refused: expected at most ${most} (${limit}), received one more`,
+        { origin: "connection" },
+      ),
+    );
+    setTimeout(() => {
+      if (this.#refused.has(socket)) {
+        socket.destroy();
+      }
+    }, farewellMs).unref();
+  }
+}
