@@ -174,7 +174,7 @@ export class Director {
     );
     await this.#step("matches", () => makeMatches(this.#context, placement, this.#runs));
     await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
-    startCreates(this.#context, this.#tasks);
+    await startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);
   }
 

@@ -20,6 +20,7 @@ import { callerOf } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
+import { ServerAddresses } from "./server-addresses.ts";
 
 /** Additional parts of the registry. */
 export interface RegistryContext extends ServiceContext {
@@ -33,6 +34,7 @@ const maxWorldTypes = 1_000;
 /** The service for environment servers. */
 export function registryService(context: RegistryContext): ServiceImpl<typeof RegistryService> {
   const { replica, settings, issuer, emit } = context;
+  const addresses = new ServerAddresses(replica);
   const terms = () => ({
     lease: duration(settings.serverLeaseMs),
     serverTime: time(replica.now()),
@@ -44,8 +46,8 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       await replica.refresh([{ kind: "server", id: request.serverId }]);
       checkSecret(replica.get("server", request.serverId)?.value, request.serverSecret);
       await callBack(context, request);
-      await checkRivals(context, request);
-      const epoch = await register(context, request, signal);
+      await checkRivals(context, addresses, request);
+      const epoch = await register(context, addresses, request, signal);
       const { serverId, address } = request;
       emit({ kind: "server-registered", serverId, address });
       return { epoch: BigInt(epoch), ...terms() };
@@ -158,24 +160,18 @@ function checkSecret(server: ServerRecord | undefined, secret: string): void {
   );
 }
 
-/** Returns true for two spellings of one address. */
-function isSameAddress(one: string, other: string): boolean {
-  return parseAddress(one).url === parseAddress(other).url;
-}
-
 /**
  * Refuses an address at which another registered server answers. A registration without a server,
  * because it was restarted or never existed, is replaced.
  */
 async function checkRivals(
   { replica, servers, settings }: RegistryContext,
+  addresses: ServerAddresses,
   { serverId, address }: RegisterServerRequest,
 ): Promise<void> {
-  for (const [id, { value }] of [...replica.table("server")]) {
-    if (id === serverId || !isSameAddress(value.address, address)) {
-      continue;
-    }
-    if (value.state !== "serving" && value.state !== "draining") {
+  for (const id of addresses.at(address)) {
+    const value = replica.get("server", id)?.value;
+    if (id === serverId || (value?.state !== "serving" && value?.state !== "draining")) {
       continue;
     }
     // Without tokens servers cannot be distinguished: the latest one has the address.
@@ -191,6 +187,7 @@ async function checkRivals(
 
 async function register(
   { replica }: RegistryContext,
+  addresses: ServerAddresses,
   request: RegisterServerRequest,
   signal: AbortSignal,
 ): Promise<number> {
@@ -236,15 +233,11 @@ async function register(
       }),
     ];
     // The server that had the address before is gone.
-    for (const [id, other] of replica.table("server")) {
-      const { value } = other;
-      if (id === serverId || value.state === "gone") {
-        continue;
+    for (const id of addresses.at(address)) {
+      const other = replica.get("server", id);
+      if (id !== serverId && other !== undefined && other.value.state !== "gone") {
+        changes.push(put("server", id, other, { ...other.value, state: "gone" }));
       }
-      if (!isSameAddress(value.address, address)) {
-        continue;
-      }
-      changes.push(put("server", id, other, { ...value, state: "gone" }));
     }
     if (await replica.commit(changes)) {
       return epoch;

@@ -60,34 +60,39 @@ export class TicketWatch {
     isNews: (ticket: Ticket) => boolean = () => false,
   ): AsyncGenerator<Ticket, void, undefined> {
     let told: Ticket | undefined;
-    while (!this.#isClosed && !signal.aborted) {
-      const ticket = this.#replica.get("ticket", id)?.value;
-      if (ticket === undefined) {
-        return;
+    let isDue = true;
+    let resume = (): void => {};
+    const wake = (): void => {
+      isDue = true;
+      resume();
+    };
+    const watchers = this.#watchers.get(id) ?? new Set();
+    this.#watchers.set(id, watchers.add(wake));
+    signal.addEventListener("abort", wake, { once: true });
+    try {
+      while (!this.#isClosed && !signal.aborted) {
+        if (!isDue) {
+          await new Promise<void>((resolve) => {
+            resume = resolve;
+          });
+          continue;
+        }
+        isDue = false;
+        const ticket = this.#replica.get("ticket", id)?.value;
+        if (ticket === undefined) {
+          return;
+        }
+        if (ticket !== told || isNews(ticket)) {
+          told = ticket;
+          yield ticket;
+        }
       }
-      if (ticket !== told || isNews(ticket)) {
-        told = ticket;
-        yield ticket;
-      } else {
-        await this.#change(id, signal);
+    } finally {
+      signal.removeEventListener("abort", wake);
+      watchers.delete(wake);
+      if (watchers.size === 0) {
+        this.#watchers.delete(id);
       }
     }
-  }
-
-  async #change(id: string, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const watchers = this.#watchers.get(id) ?? new Set();
-      this.#watchers.set(id, watchers);
-      const wake = (): void => {
-        watchers.delete(wake);
-        if (watchers.size === 0) {
-          this.#watchers.delete(id);
-        }
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      watchers.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
   }
 }

@@ -190,6 +190,11 @@ describe("a join token", () => {
     const plain = await tokenIssuer(() => [nameless]);
     const unnamed = await plain.operatorToken({ id: "s", address: "s:1" }, nowMs, nowMs + 1_000);
     expect(decodeProtectedHeader(unnamed)).toEqual({ alg: algorithm });
+    const { d: _private, ...publicKey } = nameless;
+    await expect(tokenIssuer(() => [publicKey])).rejects.toThrow(/without its private part/);
+    await expect(tokenIssuer(() => [{ ...nameless, crv: "Ed448" }])).rejects.toThrow(
+      /signing key: expected a private JWK of Ed25519, received OKP Ed448/,
+    );
     await expect(tokenIssuer(() => [])).rejects.toThrow(/expected a key to sign tokens with/);
   });
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
 import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
 
 import type { Match, Reason, Ticket, World } from "../../model.ts";
@@ -11,6 +12,9 @@ import { announce, assigned, reserve, type Seats } from "../matching/assignments
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
+/** Creates that are started before other work of the process has a turn. */
+const burst = 25;
+
 /** Delay before a commit of a created world is retried while the store is unavailable. */
 const storeRetryMs = 200;
 
@@ -18,17 +22,22 @@ const storeRetryMs = 200;
  * Starts the creates that are due: of placed matches, even those that another leader placed, and of
  * worlds created ahead.
  */
-export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
+export async function startCreates(context: DirectorContext, tasks: WorldTasks): Promise<void> {
   const { replica, matchIndex, settings } = context;
-  for (const worldId of matchIndex.inState.creating) {
+  let started = 0;
+  for (const worldId of [...matchIndex.inState.creating]) {
     const world = replica.get("world", worldId)?.value;
-    if (world === undefined || tasks.isRunning(worldId)) {
+    if (world?.state !== "creating" || tasks.isRunning(worldId)) {
       continue;
     }
     if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) {
       continue;
     }
     tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
+    started += 1;
+    if (started % burst === 0) {
+      await setImmediate();
+    }
   }
 }
 
