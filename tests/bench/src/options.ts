@@ -21,7 +21,13 @@ export type TableName = (typeof tables)[number];
 export const defaultTables: readonly TableName[] = ["rpc", "large", "codec"];
 
 /** Tables that `ab` can compare. */
-export const comparedTables: readonly TableName[] = ["rpc", "large", "codec", "client"];
+export const comparedTables: readonly TableName[] = [
+  "rpc",
+  "large",
+  "codec",
+  "client",
+  "matchmaker",
+];
 
 /** The parsed command line. */
 export interface Options {
@@ -50,7 +56,7 @@ npm run bench -- ab BASE [TABLE...] [OPTIONS]
 Tables: ${tables.join(" ")} all; by default ${defaultTables.join(" ")}.
 
 ab plays this tree and BASE, a commit or the folder of a built checkout, in turns, and prints the ratios of
-their CPU per step. Tables: ${comparedTables.join(" ")}; by default ${defaultTables.join(" ")}.
+their CPU per step, or the figures of both. Tables: ${comparedTables.join(" ")}; by default ${defaultTables.join(" ")}.
 
   --quick         short turns: figures are rough
   --json FILE     results as JSON, also to FILE

@@ -16,6 +16,7 @@ import {
 import { canCountInstructions } from "../harness/instructions.ts";
 import { median, type Summary } from "../harness/statistics.ts";
 import { short, textTable } from "../harness/table.ts";
+import { compareMatchmakers } from "../matchmaker/index.ts";
 import type { Options } from "../options.ts";
 import type { TableResult } from "../tables/table-result.ts";
 import { benchOf, type Checkout, checkoutOf, workerOf } from "./checkout.ts";
@@ -58,7 +59,9 @@ export async function* runAb(
   const countsInstructions = canCountInstructions();
   for (const table of options.tables) {
     const rows = stepRows.get(table);
-    if (rows === undefined) {
+    if (table === "matchmaker") {
+      yield await compareMatchmakers(checkout, options, onProgress);
+    } else if (rows === undefined) {
       yield await compareCodec(checkout, options.quick, onProgress);
     } else {
       yield await compareSteps(

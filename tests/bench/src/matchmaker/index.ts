@@ -1,85 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-import { memoryStore, type Store } from "@dm-env-rpc/matchmaker";
-import { redisStore } from "@dm-env-rpc/matchmaker/redis";
-import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
+import { hasRedis } from "@dm-env-rpc/tests-processes";
+import { median } from "../harness/statistics.ts";
 import { short, textTable } from "../harness/table.ts";
 import type { TableResult } from "../tables/table-result.ts";
-import { type Arrival, type MatchmakingRun, matchmake } from "./run.ts";
+import { measureHere, measureThere } from "./measure.ts";
+import { describe, type Planned, plan } from "./plan.ts";
+import type { Figures } from "./worker/job.ts";
 
 /** One row of the matchmaker's table. */
-interface Row extends MatchmakingRun {
-  readonly store: "memory" | "Redis";
-  readonly arrival: Arrival;
+interface Row {
+  readonly planned: Planned;
+  readonly figures: Figures;
 }
 
-/** Numbers of tickets and how they arrive. */
-type Plan = readonly (readonly [number, Arrival])[];
-
-const full: Plan = [
-  [10_000, "at once"],
-  [10_000, "1,000/s"],
-  [1_000, "waiting"],
-  [10_000, "waiting"],
-  [100_000, "waiting"],
-];
-const quickly: Plan = [
-  [2_000, "at once"],
-  [1_000, "1,000/s"],
-  [1_000, "waiting"],
-  [4_000, "waiting"],
+/** The figures, as the head of the table names them. */
+const columns: readonly (readonly [head: string, figure: keyof Figures])[] = [
+  ["tickets/s", "ticketsPerSecond"],
+  ["CPU µs", "cpuMicros"],
+  ["p50 ms", "p50Ms"],
+  ["p99 ms", "p99Ms"],
+  ["tick ms", "tickMs"],
+  ["longest", "largestTickMs"],
+  ["blocked ms", "heldMs"],
+  ["GetTicket p99", "getP99Ms"],
+  ["busy", "busy"],
+  ["done ms", "doneMs"],
 ];
 
 /**
- * Measures the matchmaker with its state in memory and, where there is a redis-server, in Redis:
- * 10,000 tickets that arrive, and the assignment of 1,000 to 100,000 waiting tickets, in groups of
- * 4 on 20 simulated servers.
+ * Measures the matchmaker with its state in memory and, where there is a redis-server, in Redis: tickets that arrive, that
+ * are assigned after they have waited, that wait unmatched and that are watched, and a restart.
  */
 export async function runMatchmaker(
   { quick }: { readonly quick: boolean },
   onProgress: (text: string) => void,
 ): Promise<TableResult> {
   const rows: Row[] = [];
-  const runAll = async (store: Row["store"], open: () => Promise<Store>): Promise<void> => {
-    // Warms up the compiler.
-    await matchmake(await open(), 1_000, "at once");
-    for (const [tickets, arrival] of quick ? quickly : full) {
-      onProgress(`${store}: ${tickets.toLocaleString("en")} tickets, ${arrival}`);
-      rows.push({ store, arrival, ...(await matchmake(await open(), tickets, arrival)) });
-    }
-  };
-  await runAll("memory", async () => memoryStore());
-  if (hasRedis) {
-    await using redis = await RedisServer.start({ sync: "everysec" });
-    let runs = 0;
-    await runAll("Redis", () => redisStore({ url: redis.url, prefix: `{run-${++runs}}:` }));
+  for (const planned of plan(quick)) {
+    onProgress(labelOf(planned).join(" "));
+    rows.push({ planned, figures: await planned.with(measureHere) });
   }
-  const notes = hasRedis
-    ? []
-    : ["without Redis: no redis-server here; apt-get install redis-server"];
   return {
     name: "matchmaker",
-    title: "matchmaker: tickets in groups of 4, over 20 simulated servers",
-    text: [tableOf(rows), "", ...growthOf(rows), ...notes].join("\n"),
-    data: rows,
+    title: "matchmaker: tickets in groups of 4, over simulated servers",
+    text: [tableOf(rows), "", ...growthOf(rows), ...withoutRedis()].join("\n"),
+    data: rows.map(({ planned: { store, job }, figures }) => ({ store, ...job, ...figures })),
     plots: [],
     missed: 0,
   };
 }
 
+/** Compares the matchmaker with that of another built checkout: both are measured in turns. */
+export async function compareMatchmakers(
+  { name, folder }: { readonly name: string; readonly folder: string },
+  { quick }: { readonly quick: boolean },
+  onProgress: (text: string) => void,
+): Promise<TableResult> {
+  await using there = await measureThere(folder);
+  const turns = quick ? 1 : 3;
+  const compared: { readonly planned: Planned; readonly mine: Figures; readonly base: Figures }[] =
+    [];
+  for (const planned of plan(quick)) {
+    const [mine, base]: [Figures[], Figures[]] = [[], []];
+    for (let turn = 0; turn < turns; turn++) {
+      onProgress(`turn ${turn + 1} of ${turns}: ${labelOf(planned).join(" ")}`);
+      const sides = [
+        async () => mine.push(await planned.with(measureHere)),
+        async () => base.push(await planned.with(there)),
+      ];
+      for (const side of turn % 2 === 0 ? sides : sides.reverse()) {
+        await side();
+      }
+    }
+    compared.push({ planned, mine: medians(mine), base: medians(base) });
+  }
+  const shown = columns.filter(([, figure]) =>
+    compared.some(({ mine }) => mine[figure] !== undefined),
+  );
+  const cell = (mine: number | undefined, base: number | undefined): string =>
+    mine === undefined ? "" : `${short(mine)} (${base === undefined ? "–" : short(base)})`;
+  return {
+    name: "ab-matchmaker",
+    title: `matchmaker: this tree, and ${name} in brackets; medians of ${turns}`,
+    text: [
+      textTable(
+        [...labelHead, ...shown.map(([head]) => head)],
+        compared.map(({ planned, mine, base }) => [
+          ...labelOf(planned),
+          ...shown.map(([, figure]) => cell(mine[figure], base[figure])),
+        ]),
+      ),
+      ...withoutRedis(),
+    ].join("\n"),
+    data: {
+      base: name,
+      rows: compared.map(({ planned: { store, job }, ...both }) => ({ store, ...job, ...both })),
+    },
+    plots: [],
+    missed: 0,
+  };
+}
+
+function medians(all: readonly Figures[]): Figures {
+  return Object.fromEntries(
+    columns.flatMap(([, figure]) => {
+      const values = all.map((figures) => figures[figure]).filter((value) => value !== undefined);
+      return values.length === 0 ? [] : [[figure, median(values)]];
+    }),
+  );
+}
+
+const labelHead = ["state", "tickets", "", "servers"];
+
+function labelOf({ store, job }: Planned): string[] {
+  return [store, job.tickets.toLocaleString("en"), describe(job), job.servers.toLocaleString("en")];
+}
+
 function tableOf(rows: readonly Row[]): string {
-  const head = ["state", "tickets", "", "tickets/s", "p50 ms", "p99 ms", "largest tick ms"];
   return textTable(
-    head,
-    rows.map(({ store, arrival, tickets, ticketsPerSecond, p50Ms, p99Ms, largestTickMs }) => [
-      store,
-      tickets.toLocaleString("en"),
-      arrival,
-      short(ticketsPerSecond),
-      short(p50Ms),
-      short(p99Ms),
-      short(largestTickMs),
+    [...labelHead, ...columns.map(([head]) => head)],
+    rows.map(({ planned, figures }) => [
+      ...labelOf(planned),
+      ...columns.map(([, figure]) => {
+        const value = figures[figure];
+        return value === undefined ? "" : short(value);
+      }),
     ]),
   );
+}
+
+function withoutRedis(): string[] {
+  return hasRedis ? [] : ["without Redis: no redis-server here; apt-get install redis-server"];
 }
 
 /**
@@ -88,13 +139,19 @@ function tableOf(rows: readonly Row[]): string {
  */
 function growthOf(rows: readonly Row[]): string[] {
   return (["memory", "Redis"] as const).flatMap((store) => {
-    const waiting = rows.filter((row) => row.store === store && row.arrival === "waiting");
-    const [first, last] = [waiting[0], waiting.at(-1)];
-    if (first === undefined || last === undefined) {
+    const waiting = rows.filter(
+      ({ planned }) => planned.store === store && planned.job.kind === "assign",
+    );
+    const [first] = waiting;
+    const last = waiting.findLast(
+      ({ planned }) => planned.job.servers === first?.planned.job.servers,
+    );
+    const [slow, fast] = [first?.figures.ticketsPerSecond, last?.figures.ticketsPerSecond];
+    if (first === undefined || last === undefined || first === last || !slow || !fast) {
       return [];
     }
-    const times = last.tickets / first.tickets;
-    const longer = times * (first.ticketsPerSecond / last.ticketsPerSecond);
+    const times = last.planned.job.tickets / first.planned.job.tickets;
+    const longer = times * (slow / fast);
     const power = Math.log(longer) / Math.log(times);
     return `${store}: ${times} times as many waiting tickets take ${short(longer)} times as long, n^${power.toFixed(2)}`;
   });

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
+import type { Figures, Job } from "./worker/job.ts";
+
+/** A row of the table, without its store. */
+type Row = Omit<Job, "redis"> & { readonly stores: readonly ("memory" | "Redis")[] };
+
+const both = ["memory", "Redis"] as const;
+
+/** Rows of the whole table. */
+const full: readonly Row[] = [
+  { kind: "arrive", tickets: 10_000, servers: 20, stores: both },
+  { kind: "arrive", tickets: 10_000, servers: 20, perSecond: 1_000, stores: both },
+  { kind: "assign", tickets: 1_000, servers: 20, stores: both },
+  { kind: "assign", tickets: 10_000, servers: 20, stores: both },
+  { kind: "assign", tickets: 100_000, servers: 20, stores: both },
+  { kind: "assign", tickets: 100_000, servers: 1_000, stores: both },
+  { kind: "wait", tickets: 100_000, servers: 1_000, perSecond: 100, stores: both },
+  { kind: "restart", tickets: 100_000, servers: 20, stores: ["Redis"] },
+  { kind: "watch", tickets: 10_000, servers: 20, stores: both },
+];
+
+/** The same with fewer tickets. */
+const quickly: readonly Row[] = [
+  { kind: "arrive", tickets: 2_000, servers: 20, stores: both },
+  { kind: "assign", tickets: 1_000, servers: 20, stores: both },
+  { kind: "assign", tickets: 4_000, servers: 100, stores: both },
+  { kind: "wait", tickets: 4_000, servers: 100, perSecond: 100, stores: ["memory"] },
+  { kind: "restart", tickets: 4_000, servers: 20, stores: ["Redis"] },
+  { kind: "watch", tickets: 500, servers: 20, stores: ["memory"] },
+];
+
+/** A measurement with its store. */
+export interface Planned {
+  readonly store: "memory" | "Redis";
+  readonly job: Omit<Job, "redis">;
+  /** Measures it, on an empty store. */
+  with(measure: (job: Job) => Promise<Figures>): Promise<Figures>;
+}
+
+/** Returns the measurements of the table; those in Redis only where there is a redis-server. */
+export function plan(quick: boolean): Planned[] {
+  return (quick ? quickly : full).flatMap(({ stores, ...job }) =>
+    stores
+      .filter((store) => store === "memory" || hasRedis)
+      .map((store) => ({
+        store,
+        job,
+        async with(measure) {
+          if (store === "memory") {
+            return await measure({ ...job, redis: undefined });
+          }
+          await using redis = await RedisServer.start({ sync: "everysec" });
+          return await measure({ ...job, redis: redis.url });
+        },
+      })),
+  );
+}
+
+/** Describes a measurement in a few words. */
+export function describe({ kind, perSecond }: Omit<Job, "redis">): string {
+  const rate = perSecond === undefined ? "" : `${perSecond.toLocaleString("en")}/s`;
+  return {
+    arrive: rate === "" ? "arrive at once" : `arrive, ${rate}`,
+    assign: "waited, assigned",
+    wait: `wait unmatched, ${rate} come and go`,
+    restart: "waited, restart",
+    watch: "watched, assigned",
+  }[kind];
+}
