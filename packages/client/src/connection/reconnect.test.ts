@@ -17,7 +17,10 @@ import { connect } from "./connect.ts";
  * Creates a reconnecting connection; the scripts are those of successive servers, the last for all
  * later ones.
  */
-async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts = 3) {
+async function reconnecting(
+  scripts: readonly (Script | "down")[],
+  maxAttempts: number | "default" = 3,
+) {
   const servers: ScriptedServer[] = [];
   const statuses: ReconnectStatus[] = [];
   let opened = 0;
@@ -33,7 +36,11 @@ async function reconnecting(scripts: readonly (Script | "down")[], maxAttempts =
   const connection = await connect(
     { stream: await open(), reopen: open },
     {
-      reconnect: { initialMs: 0, maxAttempts, onStatus: (next) => statuses.push(next) },
+      reconnect: {
+        initialMs: 0,
+        ...(maxAttempts === "default" ? {} : { maxAttempts }),
+        onStatus: (next) => statuses.push(next),
+      },
     },
   );
   /** Cuts the stream, and resolves once the client has noticed. */
@@ -157,6 +164,13 @@ describe("with reconnect", () => {
       "reconnected",
     ]);
     expect(statuses[2]).toMatchObject({ attempt: 3, error: { code: "RESOURCE_EXHAUSTED" } });
+  });
+
+  test("tries 45 times by default", async () => {
+    const { connection, statuses, cut } = await reconnecting([long, "down"], "default");
+    await cut();
+    await connection.closed;
+    expect(statuses.filter(({ kind }) => kind === "reconnecting")).toHaveLength(45);
   });
 
   test("gives up after maxAttempts: all calls reject, and the connection is closed", async () => {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type BackoffOptions, backoffMs } from "@dm-env-rpc/transport/internal";
-import { defaultMaxAttempts, pause } from "../stream/backoff.ts";
+import { pause } from "../stream/backoff.ts";
 import type { WorldFate } from "../stream/faults.ts";
+
+/** Default of `maxAttempts`: about five minutes, as most delays are `maxMs`. */
+const reconnectAttempts = 45;
 
 /** Progress of a reconnect. */
 export type ReconnectStatus =
@@ -12,6 +15,8 @@ export type ReconnectStatus =
 
 /** Options of reconnecting a lost connection. */
 export interface ReconnectOptions extends BackoffOptions {
+  /** Number of failed attempts in a row before it gives up. Default 45, which take about five minutes. */
+  readonly maxAttempts?: number | undefined;
   /**
    * Asks a server of @dm-env-rpc/server to hold the agent's seat in the meantime, according to its
    * world's `onDrop`: joins send a random `seat_key`, which other servers may refuse. Not needed
@@ -29,7 +34,7 @@ export async function attempts<T>(
   cause: Error,
   signal: AbortSignal,
 ): Promise<{ readonly value: T; readonly attempt: number } | undefined> {
-  const { maxAttempts = defaultMaxAttempts, onStatus } = options;
+  const { maxAttempts = reconnectAttempts, onStatus } = options;
   let error = cause;
   for (let count = 1; count <= maxAttempts && !signal.aborted; count++) {
     onStatus?.({ kind: "reconnecting", attempt: count, error });

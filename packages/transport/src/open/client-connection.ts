@@ -7,7 +7,13 @@ import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { type Address, requestUrl } from "../stream/address.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
-import type { ConnectionOptions, OpenTls } from "./open-options.ts";
+import { type ConnectionOptions, defaultPingIntervalMs, type OpenTls } from "./open-options.ts";
+
+/**
+ * Silence after which the kernel probes the server; after ten more seconds without an answer the
+ * connection is lost. Servers do not see these probes, so none refuses them as it does frequent pings.
+ */
+const probeAfterMs = 20_000;
 
 /** Time for a connection to close gracefully. */
 const goodbyeMs = 1_000;
@@ -36,6 +42,7 @@ export function openConnection(
 ): Promise<ClientConnection> {
   return connecting(address, options, ({ succeed, fail }) => {
     const socket = openSocket(address, options.tls ?? {});
+    socket.setKeepAlive(true, probeAfterMs);
     const session = connectHttp2(requestUrl(address), {
       createConnection: () => socket,
       settings: { initialWindowSize: windowBytes, enablePush: false },
@@ -60,7 +67,7 @@ export function openConnection(
     session.once("close", onFailure);
     session.once("remoteSettings", () => {
       session.setLocalWindowSize(windowBytes);
-      keepAlive(session, address, options.pingIntervalMs ?? 0, (error) => {
+      keepAlive(session, address, options.pingIntervalMs ?? defaultPingIntervalMs, (error) => {
         failure ??= error;
       });
       succeed({

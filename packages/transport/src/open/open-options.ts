@@ -2,6 +2,12 @@
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Metadata } from "./metadata.ts";
 
+/**
+ * Default interval of a client's pings: 5.5 minutes. Other gRPC servers refuse pings at less than
+ * five minutes (GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS).
+ */
+export const defaultPingIntervalMs = 330_000;
+
 /** Certificates of a client, in PEM. */
 export interface OpenTls {
   /** Authorities that the server's certificate is verified against. Default: the system's store. */
@@ -23,8 +29,9 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs?: number | undefined;
   /**
    * Interval of the pings to the server, in ms; the connection is closed if one is unanswered for
-   * as long. Default 0: off. Other gRPC servers close connections that ping too often; ask the
-   * server's operator before you go below 300,000.
+   * as long. Other gRPC servers close connections that ping too often; ask the server's operator
+   * before you go below 300,000. 0 for none. Default 330,000 over HTTP/2, and none over WebSockets.
+   * Besides, TCP notices a server that is gone within about 30 s while nothing is being sent.
    */
   readonly pingIntervalMs?: number | undefined;
   /** Cancels connecting. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
@@ -55,4 +56,22 @@ test("messages sent in one turn share one write, also from promises", async () =
   expect(new Set(chunks).size).toBe(1);
   await stream.close();
   await new Promise((resolve) => server.close(resolve));
+});
+
+test.runIf(process.platform === "linux")("the kernel probes a server that is silent", async () => {
+  await using server = await serving({ pingIntervalMs: 0 });
+  await using stream = await openStream(server.address);
+  record(stream);
+  const accepted = await server.next();
+  record(accepted);
+  const port = Number(accepted.peer.address.split(":")[1]);
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  // The timer of a socket is its sixth field; 02 is keep-alive, once all that was sent has arrived.
+  await expect
+    .poll(() => {
+      const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
+      const fields = lines.map((line) => line.trim().split(/\s+/));
+      return fields.find(([, from]) => from === local)?.[5]?.slice(0, 2);
+    })
+    .toBe("02");
 });
