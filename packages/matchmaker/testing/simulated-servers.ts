@@ -145,7 +145,10 @@ export class SimulatedServers implements WorldServers {
     world.sequences += 1;
   }
 
-  forget(): void {}
+  forget(serverId: string): void {
+    this.calls.push(`forget ${serverId}`);
+  }
+
   async close(): Promise<void> {}
   async [Symbol.asyncDispose](): Promise<void> {}
 

@@ -157,8 +157,6 @@ async function fill(
       where,
       chosen.map(({ ticket }) => ticket.value),
     );
-  } else {
-    context.wake();
   }
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, it } from "vitest";
-import { House } from "../../../testing/house.ts";
+import { Code } from "@connectrpc/connect";
+import { LostPolicy } from "@dm-env-rpc/protocol/matchmaker";
+import { describe, expect, it } from "vitest";
+import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+import { recordsOf } from "../../../testing/invariants.ts";
 
 it("a matchmaker that stood still for longer than any lease has lost no server", async () => {
   await using house = await House.open();
@@ -37,4 +40,94 @@ it("a server that was silent before and after a standstill is lost after its lea
   expect(isLost()).toBe(false);
   await watch(2_000);
   expect(isLost()).toBe(true);
+});
+
+describe("a silent server", () => {
+  const settings = { serverLeaseMs: 15_000, lostServerMs: 30_000, awayMs: 10_000 };
+
+  /** A match of two on server "a", which is silent from then on. */
+  async function silent(profiles = [profile()]) {
+    const house = await House.open({ settings, profiles });
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    await house.join(ids[0] ?? "");
+    await house.report(server);
+    await house.settle();
+    // Its lease begins when the matchmaker looks at the report.
+    house.time.advance(500);
+    await house.matchmaker.tick();
+    const wait = async (ms: number): Promise<void> => {
+      for (let left = ms; left > 0; left -= 1_000) {
+        house.time.advance(Math.min(left, 1_000));
+        await house.matchmaker.tick();
+      }
+    };
+    return { house, server, ids, wait, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  }
+
+  it("is lost when its lease is over, and given up when its time to return is over", async () => {
+    await using scene = await silent();
+    const { house, ids, wait } = scene;
+    await wait(14_999);
+    expect(eventsOf(house, "server-lost")).toEqual([]);
+    await wait(500);
+    expect(eventsOf(house, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
+    expect(await house.states(ids)).toEqual(["JOINED", "ASSIGNED"]);
+    await wait(29_000);
+    expect(eventsOf(house, "server-gone")).toEqual([]);
+    expect(await house.states(ids)).toEqual(["JOINED", "ASSIGNED"]);
+    await wait(1_000);
+    expect(eventsOf(house, "server-gone")).toEqual([{ kind: "server-gone", serverId: "a" }]);
+    expect(callsOf(house, "forget")).toEqual(["forget a"]);
+    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+    const { error } = await house.ticket(ids[0] ?? "");
+    expect(error).toMatchObject({
+      code: Code.Unavailable,
+      message: "the server at a.test:1 is gone, and its worlds with it",
+    });
+    const { server, report, world, match } = await recordsOf(house.store);
+    expect([server.size, report.size, world.size, match.size]).toEqual([0, 0, 0, 0]);
+    expect(eventsOf(house, "server-lost")).toHaveLength(1);
+  });
+
+  it("fails its tickets if their profile says so", async () => {
+    await using scene = await silent([profile({ lostPolicy: LostPolicy.FAIL })]);
+    const { house, ids, wait } = scene;
+    await wait(47_000);
+    expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+    const { error } = await house.ticket(ids[0] ?? "");
+    expect(error).toMatchObject({ code: Code.Unavailable });
+  });
+
+  it("that registers again in time keeps its worlds", async () => {
+    await using scene = await silent();
+    const { house, server, ids, wait } = scene;
+    await wait(40_000);
+    await house.register(server);
+    await wait(14_000);
+    expect(eventsOf(house, "server-lost")).toHaveLength(1);
+    expect(eventsOf(house, "server-gone")).toEqual([]);
+    expect(await house.states(ids)).toEqual(["JOINED", "FAILED"]);
+    expect(callsOf(house, "forget")).toEqual([]);
+    // Its lease began anew.
+    await wait(2_000);
+    expect(eventsOf(house, "server-lost")).toHaveLength(2);
+  });
+});
+
+it("all worlds of a server that leaves end, however many it has", async () => {
+  await using house = await House.open({ profiles: [profile({ count: 1 })] });
+  await house.serve("a", { maxWorlds: 1_000, maxAgents: 1_000 });
+  const ids = await house.tickets(120);
+  await house.settle();
+  expect(house.matchmaker.counts().worlds).toBe(120);
+  await house.registry.deregisterServer({ serverId: "a" });
+  await house.matchmaker.tick();
+  house.time.advance(500);
+  await house.matchmaker.tick();
+  expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0, servers: 0 });
+  expect(new Set(await house.states(ids))).toEqual(new Set(["WAITING"]));
+  expect(eventsOf(house, "server-gone")).toHaveLength(1);
+  expect(eventsOf(house, "step-failed")).toEqual([]);
 });

@@ -139,6 +139,5 @@ export class ServerWatch {
     if (isForgotten) {
       emit({ kind: "server-gone", serverId: id });
     }
-    this.#context.wake();
   }
 }
