@@ -16,6 +16,8 @@ async function faulty(options: Parameters<typeof House.open>[0] = {}) {
   const faults = {
     /** Returns the error of a commit of the director. */
     ofCommit: (_: readonly Change[]): Error | undefined => undefined,
+    /** Returns the error of a commit's response, after its effect. */
+    ofResponse: (_: readonly Change[]): Error | undefined => undefined,
     /** Error of every call. */
     ofAll: undefined as Error | undefined,
     acquired: 0,
@@ -33,7 +35,16 @@ async function faulty(options: Parameters<typeof House.open>[0] = {}) {
       if (error !== undefined) {
         throw error;
       }
-      return await inner.commit(changes, commit);
+      const result = await inner.commit(changes, commit);
+      const lost = faults.ofResponse(changes);
+      if (lost !== undefined) {
+        throw lost;
+      }
+      return result;
+    },
+    async read(keys) {
+      check();
+      return await inner.read(keys);
     },
     async changes(since, limit) {
       check();
@@ -358,6 +369,100 @@ describe("a step that fails", () => {
     expect(failed).toBeGreaterThan(0);
     expect(eventsOf(house, "step-failed")[0]).toEqual({ kind: "step-failed", step, error });
     expect(eventsOf(house, "ticked").length).toBeGreaterThan(90);
+    expect(eventsOf(house, "store-failed")).toEqual([]);
+  });
+});
+
+describe("a world that was created while its store failed", () => {
+  const isOpening = (changes: readonly Change[]): boolean =>
+    worldsIn(changes).some(({ state }) => state === "open");
+
+  /** A match whose world is being created. */
+  async function creating() {
+    const scene = await faulty({ settings: { orphanMs: 600_000 } });
+    const { house } = scene;
+    const release = house.servers.hold("create");
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.matchmaker.tick();
+    return { ...scene, server, ids, release };
+  }
+
+  it("is recorded once the store is back", async () => {
+    await using scene = await creating();
+    const { house, faults, server, ids, release } = scene;
+    faults.ofAll = awayError();
+    release();
+    for (let times = 0; times < 5; times++) {
+      await idle();
+      house.time.advance(200);
+    }
+    expect(eventsOf(house, "world-created")).toEqual([]);
+    faults.ofAll = undefined;
+    await idle();
+    house.time.advance(200);
+    await idle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(server.created).toBe(1);
+    expect(server.destroyed.size).toBe(0);
+    expect(eventsOf(house, "world-created")).toHaveLength(1);
+  });
+
+  it("is recorded once if the response of the commit was lost", async () => {
+    await using scene = await creating();
+    const { house, faults, server, ids, release } = scene;
+    faults.ofResponse = (changes) => {
+      if (!isOpening(changes)) {
+        return undefined;
+      }
+      faults.ofResponse = () => undefined;
+      return awayError();
+    };
+    release();
+    await idle();
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(server.created).toBe(1);
+    expect(server.destroyed.size).toBe(0);
+    expect(eventsOf(house, "world-created")).toHaveLength(1);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+  });
+
+  it("is destroyed if another matchmaker leads, which creates another one", async () => {
+    await using scene = await creating();
+    const { house, faults, server, ids, release } = scene;
+    faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);
+    release();
+    await idle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+    expect(eventsOf(house, "world-created")).toEqual([]);
+    faults.ofCommit = () => undefined;
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect([...server.worlds.keys()]).toEqual(["gridworld-2"]);
+  });
+
+  it("is kept if another matchmaker leads, and the record was committed before", async () => {
+    await using scene = await creating();
+    const { house, faults, ids, release } = scene;
+    faults.ofResponse = (changes) => (isOpening(changes) ? fencedError() : undefined);
+    release();
+    await idle();
+    expect(callsOf(house, "destroy")).toEqual([]);
+    expect(eventsOf(house, "world-created")).toHaveLength(1);
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("is reported with an error that no store has", async () => {
+    await using scene = await creating();
+    const { house, faults, release } = scene;
+    const error = new Error("unexpected");
+    faults.ofCommit = (changes) => (isOpening(changes) ? error : undefined);
+    release();
+    await idle();
+    const [failed] = eventsOf(house, "step-failed");
+    expect(failed).toMatchObject({ error });
+    expect(failed?.step).toMatch(/^id-/);
     expect(eventsOf(house, "store-failed")).toEqual([]);
   });
 });

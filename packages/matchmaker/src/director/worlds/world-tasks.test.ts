@@ -6,6 +6,7 @@ import { House } from "../../../testing/house.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { type Store, StoreError } from "../../store/store.ts";
+import { WorldTasks } from "./world-tasks.ts";
 
 it("a store that is unreachable when a failed create is undone is reported, and the undo is repeated later", async () => {
   const time = manualTime(startMs);
@@ -35,4 +36,36 @@ it("a store that is unreachable when a failed create is undone is reported, and 
   await house.pass(5_000);
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect(kinds()).not.toContain("step-failed");
+});
+
+it("a cooldown doubles with each failure in a row, until the last one was long ago", () => {
+  const time = manualTime(startMs);
+  const tasks = new WorldTasks(time, 1_000, () => {});
+  const cooldownMs = (): number => {
+    let passedMs = 0;
+    while (tasks.isCooling("a")) {
+      time.advance(500);
+      passedMs += 500;
+    }
+    return passedMs;
+  };
+  const fail = (): number => {
+    tasks.failed("a");
+    return cooldownMs();
+  };
+  expect([fail(), fail(), fail()]).toEqual([1_000, 2_000, 4_000]);
+  // It is forgotten when the longest cooldown has passed since its end.
+  time.advance(32_000);
+  tasks.sweep();
+  expect(fail()).toBe(8_000);
+  time.advance(32_001);
+  tasks.sweep();
+  expect(fail()).toBe(1_000);
+  expect([fail(), fail(), fail(), fail(), fail(), fail()]).toEqual([
+    2_000, 4_000, 8_000, 16_000, 32_000, 32_000,
+  ]);
+  tasks.failed("a");
+  tasks.succeeded("a");
+  expect(tasks.isCooling("a")).toBe(false);
+  expect(fail()).toBe(1_000);
 });
