@@ -100,7 +100,7 @@ describe("a report", () => {
     expect((await house.admin.listBackfills({})).backfills).toEqual([]);
     const [match] = [...(await recordsOf(house.store)).match.values()];
     expect(Object.keys(match?.held ?? {})).toEqual([ids[0]]);
-    // It is open as soon as the agent has left: nobody can join with its token any more.
+    // It is open as soon as the agent has left, because its token has been used.
     server.worlds.get("gridworld-1")?.tickets.delete(ids[0] ?? "");
     await house.report(server);
     await house.settle();
