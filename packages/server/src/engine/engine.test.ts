@@ -275,8 +275,9 @@ describe("the engine", () => {
     table.step(0);
     table.step(1);
     const reset = table.reset(0);
-    expect(statesOf(table.step(0))).toEqual([9]);
-    expect(statesOf(table.reset(0))).toEqual([9]);
+    const outstanding = { value: { code: 9, message: expect.stringMatching(/reset outstanding/) } };
+    expect(table.step(0)).toMatchObject([outstanding]);
+    expect(table.reset(0)).toMatchObject([outstanding]);
     expect(reset).toEqual([]);
     table.world.leave(table.seat(1), () => {});
     expect(statesOf(reset)).toEqual(["reset"]);
@@ -424,6 +425,58 @@ describe("the engine", () => {
       { kind: "gone", end: "destroyed" },
     ]);
     expect(destroyed).toEqual(["destroyed"]);
+  });
+
+  it("behaviour 42: resets a world without a sequence, which is no move", () => {
+    const table = tableOf(1);
+    const reset = table.request();
+    table.world.resetWorld([], new Map(), reset);
+    expect([table.answers.at(-1), table.world.state.moves]).toEqual([[undefined], 0]);
+  });
+
+  it("behaviour 24: answers a step whose validation fails once, and does not count it", () => {
+    const table = tableOf(2, {
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        validate() {
+          throw new Error("no rules");
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.step(1);
+    expect(statesOf(table.step(0))).toEqual([13]);
+    expect([table.world.state.steps, table.world.state.gone?.code]).toEqual([2, "INTERNAL"]);
+  });
+
+  it("behaviour 24: answers the steps of several agents if the validation of one fails", () => {
+    const table = tableOf(2, {
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        validate(agent: number) {
+          if (agent === 2) {
+            throw new Error("no rules");
+          }
+        },
+      }),
+    } as never);
+    table.step(0);
+    table.step(1);
+    const refused: unknown[] = [];
+    const answers: unknown[] = [];
+    table.world.stepAll(
+      [0, 1].map((index) => ({
+        seat: table.seat(index),
+        request: empty,
+        reply: (answer) => void answers.push(answer),
+      })),
+      (error, index) => refused.push([error, index]),
+    );
+    expect(refused).toMatchObject([[{ code: "INTERNAL" }, 1]]);
+    expect([answers, table.world.state.steps]).toEqual([[], 2]);
+    expect(table.world.state.gone?.message).toMatch(/"validate" failed: no rules/);
   });
 
   it("behaviour 42: resets the world for a caller whose agent has left", () => {

@@ -767,8 +767,7 @@ export class Engine {
       if (refused === undefined) {
         continue;
       }
-      const isAlone = step !== undefined && this.#tickActions.size === 1;
-      if (isAlone && this.#refuseTick(agent, refused)) {
+      if (this.#tickActions.size === 1 && this.#refuseTick(agent, refused)) {
         return false;
       }
       accepted ??= new Map(this.#tickActions);
