@@ -479,6 +479,18 @@ describe("the engine", () => {
     expect(table.world.state.gone?.message).toMatch(/"validate" failed: no rules/);
   });
 
+  it("behaviour 43: a straggler in real time stays one through sequences that it does not know of", () => {
+    const table = tableOf(2, { clock: realtime({ ticksPerSecond: 10 }) });
+    table.step(0);
+    table.step(1);
+    table.world.resetWorld([], new Map(), table.request());
+    table.time.advance(10_000);
+    expect(table.world.state).toMatchObject({ sequence: "open", excused: 0 });
+    table.time.advance(100);
+    expect(table.world.state).toMatchObject({ sequence: "open", excused: 1 });
+    checkCounters(table.world.state);
+  });
+
   it("behaviour 42: resets the world for a caller whose agent has left", () => {
     const table = tableOf(2);
     table.world.leave(table.seat(0), () => {});
