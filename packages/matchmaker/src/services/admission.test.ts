@@ -140,6 +140,41 @@ it("honest waiters that use all watches leave room for registrations, operators 
   await clients.frontend.getTicket({ ticketId: "ticket-2" }, { headers: { name: "agent-2" } });
 });
 
+it("few addresses cannot fill the reserve with requests that never end, and each gets its share back", async () => {
+  await using served = await serveMatchmaker({ settings: { reservedCalls: 16 } });
+  const hostile = ["127.0.0.2", "127.0.0.3"].map((localAddress) => {
+    const session = connectHttp2(served.url, {
+      createConnection: () => connectTcp({ host: served.host, port: served.port, localAddress }),
+    });
+    return session.on("error", () => {});
+  });
+  const path = "/matchmaker.v1.RegistryService/RegisterServer";
+  try {
+    for (const session of hostile) {
+      const answers = Array.from({ length: 3 }, () => beginCall(session, path));
+      const refused = await Promise.race(answers);
+      expect(decodeURIComponent(String(refused["grpc-message"]))).toMatch(
+        /reads 2 requests .* from one address at a time.*\(limit: reservedCalls\)/,
+      );
+    }
+    const { admin } = clientsFrom(served);
+    await Promise.all([admin.listServers({}), admin.listServers({})]);
+    // Requests that were read do not count, however many came.
+    for (let call = 0; call < 5; call++) {
+      await admin.listServers({});
+    }
+    for (const session of hostile) {
+      session.destroy();
+    }
+    const freed = clientsFrom(served, "127.0.0.2").admin;
+    await expect.poll(() => freed.listServers({}).catch(() => undefined)).toBeDefined();
+  } finally {
+    for (const session of hostile) {
+      session.destroy();
+    }
+  }
+});
+
 it("requests that one address never ends leave room for other addresses", async () => {
   await using served = await serveMatchmaker({
     settings: { maxCallsPerCaller: 3, maxCalls: 5, reservedCalls: 5 },
@@ -147,11 +182,14 @@ it("requests that one address never ends leave room for other addresses", async 
   const hostile = connectHttp2(served.url);
   hostile.on("error", () => {});
   try {
-    for (const path of ["FrontendService/CreateTicket", "RegistryService/RegisterServer"]) {
+    for (const [path, limit] of [
+      ["FrontendService/CreateTicket", "maxCallsPerCaller"],
+      ["RegistryService/RegisterServer", "reservedCalls"],
+    ] as const) {
       const answers = Array.from({ length: 4 }, () => beginCall(hostile, `/matchmaker.v1.${path}`));
       const refused = await Promise.race(answers);
       expect(refused).toMatchObject({ "grpc-status": "8", "retry-after": "5" });
-      expect(decodeURIComponent(String(refused["grpc-message"]))).toContain("maxCallsPerCaller");
+      expect(decodeURIComponent(String(refused["grpc-message"]))).toContain(`limit: ${limit}`);
     }
     const { frontend, registry } = clientsFrom(served, "127.0.0.2");
     await frontend.createTicket({});

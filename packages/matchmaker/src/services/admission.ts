@@ -30,7 +30,12 @@ interface Admitted {
   /** Caller that it counts for; undefined for a caller without limits. */
   key: string | undefined;
   hasEnded: boolean;
+  /** Network that it counts for until its request has been read; only in the reserve. */
+  unread: string | undefined;
 }
+
+/** The part of the reserve that one network may have with requests that have not been read. */
+const unreadShare = 1 / 8;
 
 /** Remaining calls of a caller's rate. */
 interface Bucket {
@@ -64,6 +69,8 @@ export class Admission {
     reserved: new Map(),
   };
   readonly #buckets = new Map<string, Bucket>();
+  /** Calls of the reserve whose requests have not been read, by network. */
+  readonly #unread = new Map<string, number>();
 
   constructor(settings: MatchmakerSettings, time: TimeSource) {
     this.#settings = settings;
@@ -84,12 +91,22 @@ export class Admission {
         `the matchmaker answers ${this.#settings[most]} ${nouns[pool]} at a time and has them; try again later (limit: ${most})`,
       );
     }
-    const call: Admitted = { pool, key: undefined, hasEnded: false };
-    this.#charge(call, callerKey(undefined, peer));
+    const call: Admitted = { pool, key: undefined, hasEnded: false, unread: undefined };
+    const network = callerKey(undefined, peer);
+    if (pool === "reserved" && network !== undefined) {
+      this.#countUnread(call, network);
+    }
+    try {
+      this.#charge(call, network);
+    } catch (error) {
+      this.#hasBeenRead(call);
+      throw error;
+    }
     this.#open[pool] += 1;
     this.#admitted.set(peer, call);
     return () => {
       call.hasEnded = true;
+      this.#hasBeenRead(call);
       this.#open[pool] -= 1;
       this.#credit(call);
     };
@@ -108,12 +125,42 @@ export class Admission {
       this.#spend(key);
     }
     const call = this.#admitted.get(peer);
+    if (call !== undefined) {
+      this.#hasBeenRead(call);
+    }
     if (call !== undefined && !call.hasEnded && call.key !== key) {
       this.#credit(call);
       this.#charge(call, key);
     }
     return await next(request);
   };
+
+  /** Few networks must not fill the reserve with calls of which nothing but their address is known. */
+  #countUnread(call: Admitted, network: string): void {
+    const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
+    const unread = this.#unread.get(network) ?? 0;
+    if (unread >= most) {
+      throw overloaded(
+        `the matchmaker reads ${most} requests of servers and operators from one address at a time, an eighth of its reserve; finish some first (limit: reservedCalls)`,
+      );
+    }
+    this.#unread.set(network, unread + 1);
+    call.unread = network;
+  }
+
+  #hasBeenRead(call: Admitted): void {
+    const { unread } = call;
+    if (unread === undefined) {
+      return;
+    }
+    call.unread = undefined;
+    const left = (this.#unread.get(unread) ?? 1) - 1;
+    if (left === 0) {
+      this.#unread.delete(unread);
+    } else {
+      this.#unread.set(unread, left);
+    }
+  }
 
   #charge(call: Admitted, key: string | undefined): void {
     const [, most] = limits[call.pool];
