@@ -38,6 +38,19 @@ describe("health", () => {
     ]);
   });
 
+  it.each(["597H", "99999999S"])("is watched with a deadline of %s", async (timeout) => {
+    await using server = await serving({ worlds: [tally()] });
+    const headers = { "grpc-timeout": timeout };
+    const watched = healthOf(server).watch({ service: "" }, { headers })[Symbol.asyncIterator]();
+    expect((await watched.next()).value?.status).toBe(SERVING);
+    const next = watched.next();
+    await healthOf(server).check({ service: "" });
+    const closed = server.close({ graceMs: 30_000 });
+    expect((await next).value?.status).toBe(NOT_SERVING);
+    expect((await watched.next()).done).toBe(true);
+    await closed;
+  });
+
   it("is watched until the server closes, and can be asked meanwhile", async () => {
     await using server = await serving({ worlds: [tally()] });
     await using agent = await networkPeer(server);

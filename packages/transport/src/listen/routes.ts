@@ -27,6 +27,7 @@ import {
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
 import type { RequestRates } from "../internal/request-rates.ts";
+import { maxTimeoutMs } from "../internal/time-source.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
@@ -136,6 +137,7 @@ export function createRoutes(options: RoutesOptions): Routes {
         return;
       }
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+      dropEndlessTimeout(universal.header);
       const reply = await handler.handle(
         handler.requestPath === processPath ? { ...universal, body: bodyOf(request) } : universal,
       );
@@ -380,6 +382,18 @@ async function* bodyOf(
     }
   } finally {
     request.resume();
+  }
+}
+
+/** Connect ends a call at once whose deadline is beyond what a timer can wait: 24.8 days. */
+function dropEndlessTimeout(header: Headers): void {
+  const [, count, unit] = /^(\d+)([HMS])$/.exec(header.get("grpc-timeout") ?? "") ?? [];
+  const unitMs = { H: 3_600_000, M: 60_000, S: 1_000 }[unit ?? ""] ?? 0;
+  if (Number(count) * unitMs > maxTimeoutMs) {
+    header.delete("grpc-timeout");
+  }
+  if (Number(header.get("connect-timeout-ms")) > maxTimeoutMs) {
+    header.delete("connect-timeout-ms");
   }
 }
 
