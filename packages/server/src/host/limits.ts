@@ -47,8 +47,8 @@ class ServerLimitTable extends ListenLimitTable {
   /**
    * Work of decoding one request, which is refused with RESOURCE_EXHAUSTED before it is decoded. A field costs 1, and 4 if
    * it holds a string, bytes or a message. Numbers in one packed field cost 1 for every 16 bytes of integers in a
-   * step, and 1 for every two in any other request. The bytes of strings, of INT8, UINT8 and BOOL tensors
-   * and of a step's floats are free. 2^18 take 33 ms at most. Default 2^18.
+   * step, and 1 for every two in any other request, whose strings cost 1 for every 32 bytes. The bytes of INT8, UINT8 and BOOL
+   * tensors, and of a step's floats and strings, are free. 2^18 take 33 ms at most. Default 2^18.
    */
   readonly maxMessageWork: Limit = { default: defaultMaxMessageWork, unit: "count" };
   /**

@@ -17,8 +17,8 @@ export interface Limits {
   /**
    * Work of decoding one message, counted on the wire before anything is allocated for it. A field costs 1, and 4
    * if it holds a string, bytes or a message of its own. Numbers in one packed field cost 1 for every 16 bytes of
-   * varints in a step, and 1 for every two in any other message. The bytes of strings, of INT8, UINT8 and BOOL tensors
-   * and of the floats of a step are free. Default 2^18; 2^20 for the messages of servers.
+   * varints in a step, and 1 for every two in any other message, whose strings cost 1 for every 32 bytes. The
+   * bytes of INT8, UINT8 and BOOL tensors, and of the floats and strings of a step, are free. Default 2^18; 2^20 for the messages of servers.
    */
   readonly maxMessageWork?: number | undefined;
 }

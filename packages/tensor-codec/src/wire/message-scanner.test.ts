@@ -58,6 +58,9 @@ describe("a message other than a step is held to", () => {
     ["empty chunks", 28, (n) => create(array(int64s, times(n, delimited(1, []))))],
     ["bytes", 7, (n) => create(array(int8s, times(n, delimited(1, [7]))))],
     ["strings", 7, (n) => create(array(strings, times(n, delimited(1, []))))],
+    ["bytes of a string", 799, (n) => create(array(strings, delimited(1, times(n, [65]))))],
+    ["bytes of a name", 1311, (n) => delimited(2, delimited(1, times(n, [65])))],
+    ["bytes of a setting's name", 1055, (n) => create(setting([], delimited(1, times(n, [65]))))],
     ["protos", 7, (n) => create(array(protos, times(n, delimited(1, []))))],
     [
       "fields that the last one replaces",

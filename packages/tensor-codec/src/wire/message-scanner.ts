@@ -16,6 +16,9 @@ import {
 /** Most nested messages, as in protobuf's own readers. */
 const maxMessageDepth = 100;
 
+/** 32 bytes of a string, which is decoded and checked, cost 1. */
+const stringShift = 5;
+
 /** Numbers in one packed field that cost as much as a field. */
 const numbersPerWork = 2;
 
@@ -23,6 +26,7 @@ const numbersPerWork = 2;
 interface FieldCost {
   readonly wireType: number;
   readonly work: number;
+  readonly isString: boolean;
   /** True for a list of numbers, which may be packed. */
   readonly packable: boolean;
   /** True if it adds an entry to a list or a map. */
@@ -97,7 +101,11 @@ export class MessageScanner {
           throw tooManyEntries(this.#maxEntries);
         }
       }
-      if (cost.inner === undefined) {
+      if (cost.isString) {
+        const stop = reader.delimited();
+        reader.spend((stop - reader.pos) >>> stringShift);
+        reader.pos = stop;
+      } else if (cost.inner === undefined) {
         reader.pass(tag);
       } else {
         reader.end = reader.delimited();
@@ -151,6 +159,7 @@ function costOf(field: DescField): FieldCost {
   return {
     wireType,
     work: workOf(wireType),
+    isString: field.scalar === ScalarType.STRING,
     packable: packable && field.listKind !== "message",
     repeated: field.fieldKind === "list" || field.fieldKind === "map",
     isShape: shapes.has(`${field.parent.typeName}.${field.name}`),
@@ -169,21 +178,26 @@ function workOf(wireType: number): number {
 function innerOf(field: DescField): (() => FieldCosts) | undefined {
   const { message } = field;
   if (field.fieldKind === "map") {
-    const partOf = (wireType: number, inner?: () => FieldCosts): FieldCost => ({
+    const partOf = (
+      wireType: number,
+      scalar: ScalarType | undefined,
+      inner?: () => FieldCosts,
+    ): FieldCost => ({
       wireType,
       work: workOf(wireType),
+      isString: scalar === ScalarType.STRING,
       packable: false,
       repeated: false,
       isShape: false,
       inner,
     });
     const entry = new Map([
-      [1, partOf(wireTypes[field.mapKey])],
+      [1, partOf(wireTypes[field.mapKey], field.mapKey)],
       [
         2,
         message === undefined
-          ? partOf(scalarWireType(field))
-          : partOf(lengthDelimitedType, () => costsOf(message)),
+          ? partOf(scalarWireType(field), field.scalar)
+          : partOf(lengthDelimitedType, undefined, () => costsOf(message)),
       ],
     ]);
     return () => entry;
