@@ -41,6 +41,18 @@ describe("the picture", () => {
     expect(at(0, 8)).toEqual([...agentColour(0)]);
   });
 
+  it("belongs to its caller and follows agents that leave the board", () => {
+    const world = scene(layout);
+    const first = world.rgb();
+    first.fill(0);
+    expect(world.rgb()).not.toEqual(first);
+    world.remove(1);
+    expect(pixels(world.rgb(), 4)(8 + 3, 8)).toEqual([...ground]);
+    world.leave(1);
+    expect(pixels(world.rgb(0), 4)(3, 0)).toEqual([...agentColour(0)]);
+    expect(() => world.rgb(1)).toThrow();
+  });
+
   it("changes when food is loaded", () => {
     const world = scene("a1.1");
     const before = world.rgb();

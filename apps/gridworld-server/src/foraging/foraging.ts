@@ -10,7 +10,7 @@ import {
   writeFood,
   writeGrid,
 } from "./observations.ts";
-import { drawPicture } from "./picture.ts";
+import { drawPicture, highlightForager } from "./picture.ts";
 import type { Random } from "./random.ts";
 import {
   type AgentKey,
@@ -127,6 +127,16 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
   const gridLength = (2 * sight + 1) ** 2 * gridChannels;
   let status: ForagingStatus = "interrupted";
   let stepCount = 0;
+  /** The picture without highlights, which all agents share; undefined since the last change. */
+  let picture: Uint8Array | undefined;
+
+  function drawn(): Uint8Array {
+    if (picture === undefined) {
+      picture = new Uint8Array(height * tileSide * width * tileSide * 3);
+      drawPicture(picture, board, roster.inOrder);
+    }
+    return picture;
+  }
 
   function standing(agent: Agent): Forager {
     const forager = findForager(roster, agent);
@@ -159,15 +169,18 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
     },
 
     join(agent, options = {}) {
+      picture = undefined;
       addForager(roster, agent, maxAgents, options);
     },
     leave(agent) {
+      picture = undefined;
       lift(board, findForager(roster, agent));
       dropForager(roster, agent);
     },
     isOnBoard: (agent) => findForager(roster, agent).onBoard,
 
     reset(agents) {
+      picture = undefined;
       const starting = new Set<Forager>();
       for (const agent of agents) {
         starting.add(findForager(roster, agent));
@@ -187,15 +200,18 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
       stepCount = 0;
     },
     enter(agent) {
+      picture = undefined;
       const forager = findForager(roster, agent);
       requireRunning("enter");
       placeAtRandom(board, forager, resolved, random);
     },
     remove(agent) {
+      picture = undefined;
       lift(board, findForager(roster, agent));
     },
 
     step(actions) {
+      picture = undefined;
       requireRunning("step");
       for (const [agent, forager] of roster.byKey) {
         if (!forager.onBoard) {
@@ -236,13 +252,10 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
       return out;
     },
     rgb(agent) {
-      const out = new Uint8Array(height * tileSide * width * tileSide * 3);
-      drawPicture(
-        out,
-        board,
-        roster.inOrder,
-        agent === undefined ? undefined : findForager(roster, agent),
-      );
+      const out = drawn().slice();
+      if (agent !== undefined) {
+        highlightForager(out, board, roster.inOrder, findForager(roster, agent));
+      }
       return out;
     },
 

@@ -17,15 +17,9 @@ import { agentTile, emptyTile, foodTile, type Tile, tileSide, writeLevel } from 
  * Draws the whole board: uint8 [height·8, width·8, 3], a tile of 8 by 8 pixels a cell.
  *
  * Agents are rounded squares in the colour of their slot, food is an apple, each with its level;
- * `self` stands on bright ground. If two agents share a cell, the one that joined later is drawn,
- * with the colour of the other in its corners.
+ * If two agents share a cell, the one that joined later is drawn, with the colour of the other in its corners.
  */
-export function drawPicture(
-  out: Uint8Array,
-  board: Board,
-  foragers: readonly Forager[],
-  self: Forager | undefined,
-): void {
+export function drawPicture(out: Uint8Array, board: Board, foragers: readonly Forager[]): void {
   for (let row = 0; row < board.height; row++) {
     for (let col = 0; col < board.width; col++) {
       drawTile(out, board.width, row, col, emptyTile, ground, groundEdge, groundEdge);
@@ -39,29 +33,51 @@ export function drawPicture(
     drawLevel(out, board.width, row, col, level);
   }
   for (const forager of foragers) {
-    if (!forager.onBoard) {
-      continue;
+    if (forager.onBoard) {
+      drawForager(out, board, foragers, forager, groundEdge);
     }
-    const { row, col } = forager;
-    const under = firstOn(foragers, forager);
-    const edge = isOn(self, row, col) ? highlight : groundEdge;
-    const corner = under === forager ? edge : agentColour(under.slot);
-    drawTile(out, board.width, row, col, agentTile, agentColour(forager.slot), corner, edge);
-    drawLevel(out, board.width, row, col, forager.level);
   }
+}
+
+/** Draws bright ground around an agent and the other agents on its cell, in a picture of the whole board. */
+export function highlightForager(
+  out: Uint8Array,
+  board: Board,
+  foragers: readonly Forager[],
+  self: Forager,
+): void {
+  for (const forager of foragers) {
+    if (self.onBoard && isOn(forager, self.row, self.col)) {
+      drawForager(out, board, foragers, forager, highlight);
+    }
+  }
+}
+
+function drawForager(
+  out: Uint8Array,
+  board: Board,
+  foragers: readonly Forager[],
+  forager: Forager,
+  edge: Colour,
+): void {
+  const { row, col } = forager;
+  const under = firstOn(foragers, forager);
+  const corner = under === forager ? edge : agentColour(under.slot);
+  drawTile(out, board.width, row, col, agentTile, agentColour(forager.slot), corner, edge);
+  drawLevel(out, board.width, row, col, forager.level);
 }
 
 function firstOn(foragers: readonly Forager[], on: Forager): Forager {
   for (const other of foragers) {
-    if (other.onBoard && other.row === on.row && other.col === on.col) {
+    if (isOn(other, on.row, on.col)) {
       return other;
     }
   }
   return on;
 }
 
-function isOn(self: Forager | undefined, row: number, col: number): boolean {
-  return self?.onBoard === true && self.row === row && self.col === col;
+function isOn(forager: Forager, row: number, col: number): boolean {
+  return forager.onBoard && forager.row === row && forager.col === col;
 }
 
 function drawTile(
