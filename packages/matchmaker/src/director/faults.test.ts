@@ -399,10 +399,13 @@ describe("a world that was created while its store failed", () => {
     }
     expect(eventsOf(house, "world-created")).toEqual([]);
     faults.ofAll = undefined;
-    await idle();
-    house.time.advance(200);
-    await idle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await expect
+      .poll(async () => {
+        house.time.advance(200);
+        return await house.states(ids);
+      })
+      .toEqual(["ASSIGNED", "ASSIGNED"]);
+    await house.matchmaker.settled();
     expect(server.created).toBe(1);
     expect(server.destroyed.size).toBe(0);
     expect(eventsOf(house, "world-created")).toHaveLength(1);
@@ -419,7 +422,7 @@ describe("a world that was created while its store failed", () => {
       return awayError();
     };
     release();
-    await idle();
+    await house.matchmaker.settled();
     await house.settle();
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(server.created).toBe(1);
@@ -433,7 +436,7 @@ describe("a world that was created while its store failed", () => {
     const { house, faults, server, ids, release } = scene;
     faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);
     release();
-    await idle();
+    await house.matchmaker.settled();
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
     expect(eventsOf(house, "world-created")).toEqual([]);
     faults.ofCommit = () => undefined;
@@ -447,7 +450,7 @@ describe("a world that was created while its store failed", () => {
     const { house, faults, ids, release } = scene;
     faults.ofResponse = (changes) => (isOpening(changes) ? fencedError() : undefined);
     release();
-    await idle();
+    await house.matchmaker.settled();
     expect(callsOf(house, "destroy")).toEqual([]);
     expect(eventsOf(house, "world-created")).toHaveLength(1);
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
@@ -459,7 +462,7 @@ describe("a world that was created while its store failed", () => {
     const error = new Error("unexpected");
     faults.ofCommit = (changes) => (isOpening(changes) ? error : undefined);
     release();
-    await idle();
+    await house.matchmaker.settled();
     const [failed] = eventsOf(house, "step-failed");
     expect(failed).toMatchObject({ error });
     expect(failed?.step).toMatch(/^id-/);
