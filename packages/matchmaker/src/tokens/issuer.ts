@@ -2,9 +2,7 @@
 import { createPrivateKey, sign } from "node:crypto";
 import type { Part } from "../model.ts";
 import { algorithm, type SigningKey } from "./keys.ts";
-
-/** Issuer of the tokens, in their claim `iss`. */
-export const issuerName = "dm-env-rpc-matchmaker";
+import { issuerName } from "./verifier.ts";
 
 /** Contents of an agent's token. */
 export interface JoinGrant {

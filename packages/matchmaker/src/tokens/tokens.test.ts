@@ -3,9 +3,9 @@ import { isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { decodeJwt, decodeProtectedHeader, importJWK, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { createSeats } from "../registration/seats.ts";
-import { issuerName, tokenIssuer } from "./issuer.ts";
+import { tokenIssuer } from "./issuer.ts";
 import { algorithm, generateSigningKey, type SigningKey, signingKeyFromPem } from "./keys.ts";
-import { tokenVerifier } from "./verifier.ts";
+import { issuerName, tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
 

@@ -5,8 +5,10 @@ import { messageOf } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
 import { shorten } from "../errors.ts";
 import type { Part } from "../model.ts";
-import { issuerName } from "./issuer.ts";
 import { algorithm } from "./keys.ts";
+
+/** Issuer of the tokens, in their claim `iss`. Here because `issuer.ts` does not run in pages. */
+export const issuerName = "dm-env-rpc-matchmaker";
 
 /** Claims of a verified join token. */
 export interface JoinClaims {

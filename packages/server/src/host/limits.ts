@@ -96,7 +96,7 @@ export const defaultLimits: ServerLimits = readLimits(table);
  * defaults are those of a server on the open internet.
  *
  * @example
- * await serve({ worlds, limits: { ...trustedLimits, maxWorlds: 10_000 } });
+ * await serve({ worlds: [world], limits: { ...trustedLimits, maxWorlds: 10_000 } });
  */
 export const trustedLimits: Partial<ServerLimits> = {
   maxConnections: 100_000,
