@@ -12,6 +12,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { freePort } from "@dm-env-rpc/tests-processes";
 import { chromium, type OpenedPage, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { at, type Block, readPage, root } from "./pages.ts";
@@ -138,13 +139,17 @@ async function startServer(
     server.stdout.setEncoding("utf8").on("data", (text: string) => {
       output += text;
       say(text);
-      if (output.includes(ready)) {
+      // Vite colours its words where CI is set.
+      if (stripVTControlCharacters(output).includes(ready)) {
         resolve(true);
       }
     });
     server.once("close", () => resolve(false));
   });
-  if (!(await listening)) {
+  const deadline = setTimeout(() => server.kill("SIGKILL"), waiting.timeout);
+  const isListening = await listening;
+  clearTimeout(deadline);
+  if (!isListening) {
     throw new Error(`the server does not listen: ${output}`);
   }
   return server;
