@@ -421,7 +421,22 @@ export abstract class Http2MessageStream<
     }
     this.#heldBytes = said;
     this.#inflating = true;
+    // Past the limit another stream ends, or this one, before its memory is allocated.
+    this.#keepAccount();
+    if (this.#account === undefined) {
+      this.#startInflating(bytes, () => {});
+    } else {
+      this.#account.inflateInTurn(said, (finished) => this.#startInflating(bytes, finished));
+    }
+  }
+
+  #startInflating(bytes: Buffer, finished: () => void): void {
+    if (this.discarding) {
+      finished();
+      return;
+    }
     inflate(bytes, (result) => {
+      finished();
       this.#inflating = false;
       if (this.discarding) {
         return;

@@ -55,9 +55,19 @@ export interface ByteAccount {
    * that holds the most.
    */
   hold(bytes: number): void;
+  /**
+   * Calls `start` in turn, so that messages of many streams do not inflate to more memory at once than
+   * `maxInflatingBytes`, one message aside.
+   *
+   * @param bytes Size of the inflated message.
+   */
+  inflateInTurn(bytes: number, start: (finished: () => void) => void): void;
   /** Closes the account: the stream holds nothing any more. */
   close(): void;
 }
+
+/** Memory that messages inflate to at a time. */
+const maxInflatingBytes = 16 * 1024 * 1024;
 
 interface Entry {
   readonly holder: ByteHolder;
@@ -84,6 +94,9 @@ export class BufferedBytes {
   readonly #timer: NodeJS.Timeout | undefined;
   #survey: NodeJS.Timeout | undefined;
   #bytes = 0;
+  /** Inflations that wait for others, and the bytes of those that run. */
+  readonly #inflations: { readonly bytes: number; start(finished: () => void): void }[] = [];
+  #inflating = 0;
 
   constructor(limits: BufferLimits) {
     this.#limits = limits;
@@ -92,6 +105,23 @@ export class BufferedBytes {
       const everyMs = Math.max(1, stalledMessageMs / stallChecks);
       this.#timer = setInterval(() => this.#endStalled(), everyMs).unref();
     }
+  }
+
+  #inflateNext(): void {
+    const [next] = this.#inflations;
+    if (
+      next === undefined ||
+      (this.#inflating > 0 && this.#inflating + next.bytes > maxInflatingBytes)
+    ) {
+      return;
+    }
+    this.#inflations.shift();
+    this.#inflating += next.bytes;
+    next.start(() => {
+      this.#inflating -= next.bytes;
+      this.#inflateNext();
+    });
+    this.#inflateNext();
   }
 
   /** Opens the account of a stream. */
@@ -110,6 +140,10 @@ export class BufferedBytes {
         if (more > 0) {
           this.#check(entry);
         }
+      },
+      inflateInTurn: (bytes, start) => {
+        this.#inflations.push({ bytes, start });
+        this.#inflateNext();
       },
       close: () => {
         if (this.#entries.delete(entry)) {
