@@ -251,3 +251,28 @@ describe("past the limit", () => {
     buffered.stop();
   });
 });
+
+test("messages inflate in turn, 16 MiB at a time, and 100,000 of ended streams are passed over", () => {
+  const limits = { maxBufferedBytes: 0, maxBufferedBytesPerConnection: 0, stalledMessageMs: 0 };
+  const buffered = new BufferedBytes(limits);
+  const holder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => {} };
+  const account = buffered.open(connectionBytes("192.0.2.1:1"), holder);
+  const mebibyte = 1024 * 1024;
+  const running: (() => void)[] = [];
+  for (const bytes of [60 * mebibyte, 10 * mebibyte, 6 * mebibyte]) {
+    account.inflateInTurn(bytes, (finished) => running.push(finished));
+  }
+  for (let i = 0; i < 100_000; i++) {
+    account.inflateInTurn(mebibyte, (finished) => finished());
+  }
+  let last = false;
+  account.inflateInTurn(mebibyte, () => {
+    last = true;
+  });
+  expect(running.length).toBe(1);
+  running[0]?.();
+  expect([running.length, last]).toEqual([3, false]);
+  running[1]?.();
+  expect(last).toBe(true);
+  buffered.stop();
+});

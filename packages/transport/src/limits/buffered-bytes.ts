@@ -107,21 +107,28 @@ export class BufferedBytes {
     }
   }
 
+  /** Starts the inflations that fit. A loop, because those of streams that have ended finish at once. */
   #inflateNext(): void {
-    const [next] = this.#inflations;
-    if (
-      next === undefined ||
-      (this.#inflating > 0 && this.#inflating + next.bytes > maxInflatingBytes)
-    ) {
-      return;
+    for (;;) {
+      const [next] = this.#inflations;
+      if (next === undefined) {
+        return;
+      }
+      const { bytes, start } = next;
+      if (this.#inflating > 0 && this.#inflating + bytes > maxInflatingBytes) {
+        return;
+      }
+      this.#inflations.shift();
+      this.#inflating += bytes;
+      let isStarting = true;
+      start(() => {
+        this.#inflating -= bytes;
+        if (!isStarting) {
+          this.#inflateNext();
+        }
+      });
+      isStarting = false;
     }
-    this.#inflations.shift();
-    this.#inflating += next.bytes;
-    next.start(() => {
-      this.#inflating -= next.bytes;
-      this.#inflateNext();
-    });
-    this.#inflateNext();
   }
 
   /** Opens the account of a stream. */
