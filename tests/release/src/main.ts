@@ -7,6 +7,7 @@ import { compile } from "./compile.ts";
 import { modulesOf, writeConsumers } from "./consumers.ts";
 import { bringNode, declares, type Node, nodeVersions } from "./nodes.ts";
 import { bytesInPage } from "./page-size.ts";
+import { followPrintedLines } from "./printed-lines.ts";
 import { makeProject, type Project } from "./project.ts";
 import { printTable, type Row, writeReport } from "./report.ts";
 import { root, run } from "./run.ts";
@@ -54,6 +55,10 @@ try {
     rows.push(await checkAlone(tarball, tarballs, nodes));
   }
   await checkTogether(tarballs, nodes);
+  const following = mkdtempSync(join(scratch, "packed of a clone "));
+  await checks.check("the lines that npm run pack prints install the packages", () =>
+    followPrintedLines(following),
+  );
   printTable(rows);
   writeReport(rows, checks.results);
 } finally {
