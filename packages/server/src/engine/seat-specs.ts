@@ -89,9 +89,17 @@ export class SeatSpecs {
    */
   readRequested(request: StepRequest): readonly SpecEntry[] {
     const requested = request.requestedObservations;
-    if (sameUids(requested, this.#lastRequested)) {
-      return this.#lastEntries;
+    // The codec gives the same list for the same bytes, so most steps compare no elements.
+    if (requested !== this.#lastRequested) {
+      if (!sameUids(requested, this.#lastRequested)) {
+        this.#lastEntries = this.#entriesOf(requested);
+      }
+      this.#lastRequested = requested;
     }
+    return this.#lastEntries;
+  }
+
+  #entriesOf(requested: readonly Uid[]): readonly SpecEntry[] {
     const entries = new Set<SpecEntry>();
     for (const uid of requested) {
       const entry = this.observations.byUid.get(uid);
@@ -100,9 +108,7 @@ export class SeatSpecs {
       }
       entries.add(entry);
     }
-    this.#lastRequested = requested;
-    this.#lastEntries = [...entries];
-    return this.#lastEntries;
+    return [...entries];
   }
 }
 
