@@ -52,7 +52,9 @@ describe("limits", () => {
     expect(() => limitsFrom({ stepMs: Number.POSITIVE_INFINITY })).toThrow(
       /stepMs: expected a number of milliseconds from 1 to 2147483647, received Infinity$/,
     );
-    expect(() => limitsFrom({ idleWorldMs: 2 ** 31 })).toThrow(/received 2147483648; 0 is never/);
+    expect(() => limitsFrom({ idleWorldMs: 2 ** 31 })).toThrow(
+      /received 2147483648; 0 means never/,
+    );
     expect(() => limitsFrom({ maxStreamsPerConnection: Number.POSITIVE_INFINITY })).toThrow(
       /from 1 to 4294967295, received Infinity/,
     );

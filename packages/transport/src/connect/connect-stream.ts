@@ -103,7 +103,7 @@ export function createProcessHandler({
         uncount();
         account.close();
       },
-      // The peer learns of the end from the outgoing iterable, which ends or throws.
+      // The outgoing iterable, which ends or throws, reports the end to the peer.
       endsCall: true,
     });
     const account = buffered.open(connectionBytes(peer.address), {
@@ -113,7 +113,7 @@ export function createProcessHandler({
       },
       fail: (error) => stream.finish(error),
     });
-    // Also fires after an end in good order, when the stream is already done.
+    // Also fires after a normal end, when the stream is already done.
     const onAbort = (): void => stream.finish(abortOf(signal));
     if (signal.aborted) {
       onAbort();

@@ -12,7 +12,7 @@ import {
   type UnreadMessage,
 } from "../stream/message-stream.ts";
 
-/** A message in the form that the iterables use, with its bytes. */
+/** A message in the form that the iterables use, with its size. */
 export interface Carried<Message> {
   readonly message: Message;
   readonly bytes: number;
@@ -24,7 +24,7 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
   readonly encode: (message: Sent) => Carried<Out>;
   /**
    * Called when the incoming iterable has ended and all of it was delivered. Resolves with the
-   * meaning of that end: the peer's half-close, or the end of the whole call in good order.
+   * meaning of that end: the peer's half-close, or the end of the whole call without an error.
    */
   readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
   /** Maps an error that an iterable threw to the one that the stream reports. */
@@ -34,7 +34,7 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
    * any other error.
    */
   readonly tooLargeOf?: ((error: unknown) => DmEnvRpcError | undefined) | undefined;
-  /** Called when the stream is done, with the error if it did not end in good order. */
+  /** Called when the stream is done, with the error if it failed. */
   readonly onDone: (error: Error | undefined) => void;
   /** True if the end of this side ends the call, as it does for a server. */
   readonly endsCall: boolean;
@@ -211,7 +211,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  /** Connect stopped reading the outgoing iterable: the call is over, or the peer is gone. */
+  /** Connect stopped reading the outgoing iterable: the call is over, or the peer is lost. */
   #onOutgoingGone(): void {
     if (this.#options.endsCall) {
       this.finish(
@@ -234,7 +234,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     });
   }
 
-  /** Requests one message ahead, even while paused, to notice when the peer is gone. */
+  /** Requests one message ahead, even while paused, to detect that the peer is lost. */
   #read(): void {
     if (this.#reading || this.#held !== undefined || this.#done || this.#incomingOver) {
       return;

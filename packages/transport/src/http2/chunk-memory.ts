@@ -3,12 +3,12 @@
 /** The header of a frame (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Smaller buffers are not worth the call. */
+/** Smaller buffers are not freed, because that would not pay for the call. */
 const leastBytes = 16 * 1024;
 
 /**
- * Bytes that are copied before any buffer is freed: a process that has ever freed an ArrayBuffer runs all code on
- * typed arrays up to a sixth slower, which an occasional large message is not worth.
+ * Bytes that are copied before the first buffer is freed. A process that has ever freed an ArrayBuffer runs all code
+ * on typed arrays up to a sixth slower, which is too high a price for an occasional large message.
  */
 const patienceBytes = 8 * 1024 * 1024;
 
@@ -16,15 +16,15 @@ const patienceBytes = 8 * 1024 * 1024;
  * Frees the memory that node:http2 reads into as soon as all of it is copied, instead of at the next garbage
  * collection. Collecting that memory costs a client more CPU than everything else it does with large messages.
  *
- * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached once a chunk of the next
- * read arrives, so that node:http2 is done with it, and only if the bytes that were not copied can be frame
- * headers alone: at most nine for each chunk. A payload that another reader sees has a header of its own, so
- * that it exceeds the one header that may be missing because the read before contained it.
+ * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached when a chunk of the next read
+ * arrives, because node:http2 has then finished with it, and only if the bytes that were not copied can all be frame
+ * headers: at most nine for each chunk. A payload of another stream adds its header and at least one byte, so the
+ * uncopied bytes then exceed this bound, even if one header of the read was in the previous read.
  */
 export class ChunkMemory {
   #patience = patienceBytes;
   #buffer: WeakRef<ArrayBuffer> | undefined;
-  /** Bytes of that buffer that were copied, and the number of chunks they came in. */
+  /** Number of copied bytes of that buffer, and of the chunks that contained them. */
   #copiedBytes = 0;
   #chunks = 0;
 

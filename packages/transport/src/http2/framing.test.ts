@@ -93,7 +93,7 @@ test("a message that lies in one chunk is not copied", () => {
   expect(deframer.source).toBe(chunk);
 });
 
-test("a message of several chunks has memory of its own, and starts at the given offset", () => {
+test("a message of several chunks has separate memory, and starts at the given offset", () => {
   const deframer = new Deframer(limit);
   deframer.lead = 3;
   const bytes = frame(Buffer.alloc(100_000, 9));

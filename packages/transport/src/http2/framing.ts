@@ -33,7 +33,7 @@ export class Deframer {
   end = 0;
   /** True if that message is compressed. */
   compressed = false;
-  /** True if it was assembled from several chunks, in memory of its own. */
+  /** True if the message was assembled from several chunks, in separate memory. */
   assembled = false;
   /** Bytes to leave free before the next assembled message, for its alignment. */
   lead = 0;
@@ -118,7 +118,7 @@ export class Deframer {
       }
       const end = at + this.#bodySize;
       if (end <= chunk.length) {
-        // Storing what is there already would cost V8's write barrier for each message.
+        // Storing the same value again would cost V8's write barrier for each message.
         if (this.source !== chunk) {
           this.source = chunk;
         }

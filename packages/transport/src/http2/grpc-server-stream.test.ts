@@ -349,7 +349,7 @@ describe("backpressure", () => {
     await served.seen("message", 200);
   });
 
-  test("a paused stream does not hold up the others of its connection", async () => {
+  test("a paused stream does not delay the other streams of its connection", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const paused = await server.next();
@@ -369,7 +369,7 @@ describe("backpressure", () => {
     await served.seen("message", 10);
   });
 
-  test("after a pause a flood of messages is delivered in turns with other work", async () => {
+  test("after a pause, other work runs between the messages of a flood", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();

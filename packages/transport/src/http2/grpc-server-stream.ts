@@ -103,8 +103,8 @@ export class GrpcServerStream
 
   protected override onClosed(): void {
     clearTimeout(this.#timer);
-    const inGoodOrder = this.ended && this.http2.rstCode === constants.NGHTTP2_NO_ERROR;
-    this.finish(inGoodOrder ? this.#status : this.#lossOf());
+    const isNormal = this.ended && this.http2.rstCode === constants.NGHTTP2_NO_ERROR;
+    this.finish(isNormal ? this.#status : this.#lossOf());
   }
 
   #endWith(status: Error | undefined): void {
@@ -120,7 +120,7 @@ export class GrpcServerStream
 
   #sendTrailers(): void {
     this.http2.sendTrailers(trailersOf(this.#status));
-    // node:http2 queues them in an immediate of its own; this one runs right after it.
+    // node:http2 queues the trailers in its own immediate; this one runs right after it.
     setImmediate(() => {
       this.finish(this.#status);
       clearTimeout(this.#timer);
@@ -148,7 +148,7 @@ export class GrpcServerStream
         this.finish(
           new DmEnvRpcError(
             "DEADLINE_EXCEEDED",
-            `the client at ${this.peer.address} took nothing of what was left for ${lingerMs} ms`,
+            `the client at ${this.peer.address} read none of the remaining bytes for ${lingerMs} ms`,
             { origin: "client" },
           ),
         );

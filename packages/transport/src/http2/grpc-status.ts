@@ -30,7 +30,7 @@ export function errorInTrailers(trailers: IncomingHttpHeaders): DmEnvRpcError | 
   if (status === undefined) {
     return new DmEnvRpcError(
       "UNAVAILABLE",
-      "expected trailers with a grpc-status, received none; the server ended the stream in no good order",
+      "expected trailers with a grpc-status, received none; the server ended the stream abnormally",
       { origin: "connection" },
     );
   }

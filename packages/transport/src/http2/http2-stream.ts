@@ -123,7 +123,7 @@ export abstract class Http2MessageStream<
       },
       fail: (error) => {
         if (this.done) {
-          this.http2.destroy(); // A peer that does not read cannot be told.
+          this.http2.destroy(); // A peer that does not read would not receive the error.
         } else {
           this.fail(error);
         }
@@ -152,7 +152,7 @@ export abstract class Http2MessageStream<
 
   send(message: Sent): boolean {
     if (this.done || this.ended) {
-      return true; // Dropped. The sender learns it from onClose.
+      return true; // Dropped. `onClose` reports it to the sender.
     }
     this.#outbox.add(message);
     if (!this.#delivering && !this.#flushScheduled) {
@@ -200,7 +200,7 @@ export abstract class Http2MessageStream<
   abstract end(): void;
   abstract abort(error: Error): void;
 
-  /** The peer has ended its side, and all of its bytes have arrived. */
+  /** Called when the peer has ended its side and all of its bytes have arrived. */
   protected onHttp2End(): void {
     this.peerEnded = true;
     this.#deliver();
@@ -421,7 +421,7 @@ export abstract class Http2MessageStream<
     }
     this.#heldBytes = said;
     this.#inflating = true;
-    // Past the limit another stream ends, or this one, before its memory is allocated.
+    // Above a limit, this ends a stream (this one or another) before the memory of the inflated message is allocated.
     this.#keepAccount();
     if (this.#account === undefined) {
       this.#startInflating(bytes, () => {});

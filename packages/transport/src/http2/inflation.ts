@@ -27,7 +27,7 @@ export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => 
       return;
     }
     const isLarger = "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
-    const why = isLarger ? `more than the ${said} bytes that it says` : error.message;
+    const why = isLarger ? `expected the declared ${said} bytes, received more` : error.message;
     done(new DmEnvRpcError("INTERNAL", `malformed gzip: ${why}`, { origin: "connection" }));
   });
 }

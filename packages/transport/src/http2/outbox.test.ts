@@ -41,7 +41,7 @@ test("the small messages of a turn are one piece, where they fit a slab", () => 
   expect(others).toEqual([]);
 });
 
-test("a large message gets a pooled buffer of its own", () => {
+test("a large message gets a separate pooled buffer", () => {
   const outbox = outboxOfBytes();
   outbox.add(new Uint8Array(10));
   outbox.add(new Uint8Array(100_000));

@@ -3,11 +3,12 @@ import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { BufferPool } from "./buffer-pool.ts";
 
 const headerBytes = 5;
+const maxFrameBytes = 2 ** 32 - 1;
 const firstSlabBytes = 1024;
 /** Smallest slab of a stream that has filled several. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
-/** Larger messages get a buffer of their own from the pool. */
+/** A larger message gets a separate buffer from the pool. */
 const largeMessageBytes = 32 * 1024;
 const noBytes: Buffer = Buffer.alloc(0);
 
@@ -48,13 +49,15 @@ export class Outbox<T> {
   /**
    * Frames a message.
    *
-   * @throws the codec's error; the pending bytes are unchanged then.
+   * @throws The codec's error; in that case, the pending bytes are unchanged.
    */
   add(message: T): void {
     const size = this.#encoder.size(message);
     const total = size + headerBytes;
-    if (size > 0xffffffff) {
-      throw new RangeError(`message too large: a gRPC frame takes 4 GiB, received ${size} bytes`);
+    if (size > maxFrameBytes) {
+      throw new RangeError(
+        `message too large: expected at most ${maxFrameBytes} bytes in a gRPC frame, received ${size}; send less in one message`,
+      );
     }
     if (total > largeMessageBytes) {
       const pooled = this.#pool.take(total);
@@ -83,7 +86,7 @@ export class Outbox<T> {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
-    // The next slab has room for two such turns, so that every other one allocates nothing.
+    // The next slab has room for two such turns, so that every other turn allocates nothing.
     let size = Math.min(this.#slabSize, warmSlabBytes);
     while (size < 2 * this.bytes && size < largeSlabBytes) {
       size *= 2;

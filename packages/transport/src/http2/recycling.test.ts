@@ -42,7 +42,7 @@ test("the memory of a step is reused after recycle", async () => {
   expect(second.every((byte) => byte === 2)).toBe(true);
 });
 
-test("without recycle, every step has memory of its own", async () => {
+test("without recycle, every step has separate memory", async () => {
   await using client = await connected();
   const never = [await step(client, 1), await step(client, 2)];
   client.stream.recycle?.();

@@ -2,7 +2,7 @@
 
 /** Delays and number of attempts. */
 export interface BackoffOptions {
-  /** Number of failed attempts in a row before it gives up. Default 5. */
+  /** Number of failed attempts in a row after which no further attempt is made. Default 5. */
   readonly maxAttempts?: number | undefined;
   /**
    * Upper bound of the delay before the second attempt, in ms; it doubles with each attempt.
@@ -17,8 +17,8 @@ export interface BackoffOptions {
 
 /**
  * Returns the delay before an attempt, counted from 1: 0 before the first, then uniform between
- * half and all of a bound that doubles, so that clients that were lost together do not return
- * together.
+ * half and all of a bound that doubles, so that clients that lost their connections at the same time do not
+ * reconnect at the same time.
  */
 export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
   if (attempt <= 1) {

@@ -11,7 +11,7 @@ const withoutSubscribers: DiagnosticsChannel = { hasSubscribers: false, publish(
 /**
  * Returns the `node:diagnostics_channel` of a name; in a page, which has none, a channel without subscribers.
  *
- * The module is looked up when it is needed: an import of it would keep this from being bundled for a page.
+ * The module is looked up at run time, because an import would prevent bundling for pages.
  */
 export function diagnosticsChannel(name: string): DiagnosticsChannel {
   const channels = globalThis.process?.getBuiltinModule?.("diagnostics_channel");

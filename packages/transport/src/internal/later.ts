@@ -10,7 +10,7 @@ export const later: (task: () => void) => void =
     ? (task) => void setImmediate(task)
     : /* @__PURE__ */ laterByMessage();
 
-/** Makes `later` of a platform without `setImmediate`. */
+/** Creates `later` for platforms without `setImmediate`. */
 export function laterByMessage(): (task: () => void) => void {
   const tasks: (() => void)[] = [];
   const { port1, port2 } = new MessageChannel();

@@ -27,7 +27,7 @@ it("runs due callbacks in order, each at its own time", () => {
   expect([time.timers, time.due, time.now()]).toEqual([0, undefined, 1_129]);
 });
 
-it("ends a pause when it is over, or when its signal aborts, and leaves no timer", async () => {
+it("resolves a pause after its time or on abort, and leaves no timer", async () => {
   const time = manualTime();
   const paused = pause(time, 10);
   time.advance(10);

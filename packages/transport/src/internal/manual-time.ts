@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "./time-source.ts";
 
-/** A clock that stands still until a test advances it. */
+/** A clock that does not move until a test advances it. */
 export interface ManualTime extends TimeSource {
   /** Advances the clock by `ms` and runs the callbacks that come due, in order. */
   advance(ms: number): void;

@@ -2,7 +2,7 @@
 
 /**
  * Returns the network that identifies a peer: its IPv4 address, or the first 64 bits of its IPv6
- * address, which one subscriber has. An address of another form is returned unchanged.
+ * address, which are assigned to one subscriber. An address of another form is returned unchanged.
  *
  * @param address `host:port`, `[host]:port` or `unix:`.
  */

@@ -2,10 +2,10 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { networkOf } from "./network-of.ts";
 
-/** Seconds of the rate that a quiet address may use at once. */
+/** Seconds' worth of requests that an address may send at once after a pause. */
 const burstSeconds = 4;
 
-/** Addresses to remember before those that were quiet are forgotten. */
+/** Minimum number of remembered addresses at which quiet addresses are forgotten. */
 const leastRemembered = 1_024;
 
 interface Bucket {
@@ -13,22 +13,22 @@ interface Bucket {
   atMs: number;
 }
 
-/** The rate of the requests of each address: a token bucket, which refills with time. */
+/** Limits the request rate of each address with a token bucket, which refills with time. */
 export class RequestRates {
   readonly #perSecond: number;
   readonly #now: () => number;
   readonly #buckets = new Map<string, Bucket>();
   #forgetAt = leastRemembered;
 
-  /** @param perSecond Requests a second of one address; 0 for no limit. */
+  /** @param perSecond Requests per second that one address may send; 0 for no limit. */
   constructor(perSecond: number, now: () => number = () => performance.now()) {
     this.#perSecond = perSecond;
     this.#now = now;
   }
 
   /**
-   * Counts a request of an address. Returns the error to refuse it with if the address has made too
-   * many.
+   * Counts a request of an address. Returns the error that refuses it if the address has sent too
+   * many; otherwise undefined.
    */
   refusal(address: string): DmEnvRpcError | undefined {
     if (this.#perSecond === 0) {

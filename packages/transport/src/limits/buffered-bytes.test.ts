@@ -12,7 +12,7 @@ import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
 
 const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
 
-/** Sends each part on a stream and a connection of its own. */
+/** Sends each part on a separate connection and stream. */
 function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   return parts.map((bytes) => {
     const call = rawCall(server.address, headers);
@@ -21,7 +21,7 @@ function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   });
 }
 
-/** Accepts the next streams and starts them; with `pausing` they pause at once. */
+/** Accepts and starts the next streams; with `pausing`, they pause at once. */
 async function taking(server: Serving, count: number, pausing = false) {
   const taken = [];
   for (let i = 0; i < count; i++) {
@@ -31,7 +31,7 @@ async function taking(server: Serving, count: number, pausing = false) {
   return taken;
 }
 
-test("half messages past the limit of a connection end the stream that exceeds it", async () => {
+test("incomplete messages above the limit of a connection end the stream that exceeds it", async () => {
   await using server = await serving({ maxBufferedBytesPerConnection: 100_000 });
   await using call = rawCall(server.address);
   const path = { ":method": "POST", ":path": "/dm_env_rpc.v1.Environment/Process" };
@@ -55,7 +55,7 @@ test("one message of one stream always fits", async () => {
   await stream?.seen("message");
 });
 
-test("past the limit of a server the stream that holds the most ends", async () => {
+test("above the limit of a server, the stream that holds the most ends", async () => {
   await using server = await serving({ maxBufferedBytes: 300_000 });
   const calls = callEach(server, [half(250_000)]);
   const [large] = await taking(server, 1);
@@ -88,7 +88,7 @@ test("gzip data larger than its declared size is not inflated further", async ()
   const calls = callEach(server, [frame(lie, 1)], { "grpc-encoding": "gzip" });
   const [stream] = await taking(server, 1);
   await stream?.seen("close");
-  expect(String(stream?.error)).toContain("more than the 10 bytes that it says");
+  expect(String(stream?.error)).toContain("expected the declared 10 bytes, received more");
   for (const call of calls) {
     await call[Symbol.asyncDispose]();
   }
@@ -152,7 +152,7 @@ test("bytes that node:http2 reads ahead for a paused stream count", async () => 
   }
 });
 
-test("an answer that a peer does not read counts, and ends its stream alone", async () => {
+test("an answer that a peer does not read counts, and ends only its stream", async () => {
   await using server = await serving({ maxBufferedBytes: 1_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   const toDeaf = await server.next();
@@ -169,7 +169,7 @@ test("an answer that a peer does not read counts, and ends its stream alone", as
   expect(read.events).not.toContain("close");
 });
 
-test("a stream that has ended and is not read counts as well", async () => {
+test("the bytes of an ended stream count while its peer does not read them", async () => {
   await using server = await serving({ maxBufferedBytes: 1_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   const stream = await server.next();
@@ -180,7 +180,7 @@ test("a stream that has ended and is not read counts as well", async () => {
   expect(deaf.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 });
 
-test("an answer of another service that a peer does not read counts", async () => {
+test("the answer of another service counts while its peer does not read it", async () => {
   await using server = await serving({ maxBufferedBytes: 100_000, routes: withLongList });
   await using deaf = rawCall(server.address, listPath, { windowBytes: 0 });
   await using _neighbour = rawCall(server.address);
@@ -191,7 +191,7 @@ test("an answer of another service that a peer does not read counts", async () =
   expect(served.events).toEqual([]);
 });
 
-test("an answer that a client by Connect does not read counts", async () => {
+test("an answer over Connect counts while its client does not read it", async () => {
   await using server = await serving({ maxBufferedBytes: 100_000 });
   const headers = { "content-type": "application/connect+proto" };
   await using _deaf = rawCall(server.address, headers, { windowBytes: 0 });
@@ -203,14 +203,14 @@ test("an answer that a client by Connect does not read counts", async () => {
   expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
 });
 
-describe("past the limit", () => {
+describe("above the limit", () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,
     stalledMessageMs: 0,
   };
 
-  /** Opens accounts on a connection of an address, each of which reports when it fails. */
+  /** Opens accounts on one connection of an address; each records its failure in `failed`. */
   function accounts(buffered: BufferedBytes, address: string, count: number, failed: string[]) {
     const connection = connectionBytes(address);
     return Array.from({ length: count }, (_, i) => {
@@ -226,7 +226,7 @@ describe("past the limit", () => {
     });
   }
 
-  test("many streams of one address are the offender, and not one large message", () => {
+  test("a stream of the address with the most bytes ends, rather than the largest stream", () => {
     const buffered = new BufferedBytes(limits);
     const failed: string[] = [];
     const [large] = accounts(buffered, "192.0.2.1:1", 1, failed);
@@ -252,7 +252,7 @@ describe("past the limit", () => {
   });
 });
 
-test("messages inflate in turn, 16 MiB at a time, and 100,000 of ended streams are passed over", () => {
+test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended streams are skipped", () => {
   const limits = { maxBufferedBytes: 0, maxBufferedBytesPerConnection: 0, stalledMessageMs: 0 };
   const buffered = new BufferedBytes(limits);
   const holder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => {} };

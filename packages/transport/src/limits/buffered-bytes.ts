@@ -10,10 +10,10 @@ const stallChecks = 4;
 const calmMs = 100;
 const alertMs = 20;
 
-/** Much is this share of `maxBufferedBytes`. */
+/** "Much" begins at this share of `maxBufferedBytes`. */
 const alertShare = 1 / 8;
 
-/** A survey of many streams takes one part in this many of the thread's time, or comes this late. */
+/** Surveys take at most one part in `surveyShare` of the thread's time, unless that would delay the next one by more than `latestMs`. */
 const surveyShare = 50;
 const latestMs = 250;
 
@@ -35,13 +35,13 @@ export function connectionBytes(address: string): ConnectionBytes {
   return { network: networkOf(address), bytes: 0 };
 }
 
-/** A stream, as its account uses it. */
+/** The part of a stream that its account uses. */
 export interface ByteHolder {
   /** True while the stream waits for the rest of a message: only the peer can make it grow. */
   readonly isWaitingForPeer: boolean;
   /**
-   * Bytes that the stream holds besides those that it reports with `hold`: whatever the layers
-   * below it have read ahead, and what its peer has not read.
+   * Bytes that the stream holds in addition to those that it reports with `hold`: bytes that the layers
+   * below it have read ahead, and bytes that its peer has not read.
    */
   readonly unreportedBytes: number;
   /** Ends the stream. If it still holds bytes later, a second call must free them without the peer. */
@@ -51,22 +51,22 @@ export interface ByteHolder {
 /** Account of the undelivered bytes of one stream. */
 export interface ByteAccount {
   /**
-   * Reports the bytes that the stream holds itself. Past a limit it ends the stream, or the one
-   * that holds the most.
+   * Reports the bytes that the stream itself holds. Above a limit, this ends a stream: this one, or another that holds
+   * more bytes.
    */
   hold(bytes: number): void;
   /**
-   * Calls `start` in turn, so that messages of many streams do not inflate to more memory at once than
-   * `maxInflatingBytes`, one message aside.
+   * Queues `start`, so that the messages that are being inflated at the same time take at most `maxInflatingBytes`.
+   * A larger message is inflated alone.
    *
    * @param bytes Size of the inflated message.
    */
   inflateInTurn(bytes: number, start: (finished: () => void) => void): void;
-  /** Closes the account: the stream holds nothing any more. */
+  /** Closes the account, once the stream holds no bytes. */
   close(): void;
 }
 
-/** Memory that messages inflate to at a time. */
+/** Maximum memory of the messages that are being inflated at the same time. */
 const maxInflatingBytes = 16 * 1024 * 1024;
 
 interface Entry {
@@ -94,7 +94,7 @@ export class BufferedBytes {
   readonly #timer: NodeJS.Timeout | undefined;
   #survey: NodeJS.Timeout | undefined;
   #bytes = 0;
-  /** Inflations that wait for others, and the bytes of those that run. */
+  /** Inflations that wait for their turn, and the bytes of those in progress. */
   readonly #inflations: { readonly bytes: number; start(finished: () => void): void }[] = [];
   #inflating = 0;
 
@@ -107,7 +107,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Starts the inflations that fit. A loop, because those of streams that have ended finish at once. */
+  /** Starts the inflations that fit. It loops, because the inflations of ended streams finish at once. */
   #inflateNext(): void {
     for (;;) {
       const [next] = this.#inflations;
@@ -212,32 +212,33 @@ export class BufferedBytes {
   /** Ends streams of a connection, largest first, until the others are within its limit. */
   #checkConnection(connection: ConnectionBytes): void {
     const { maxBufferedBytesPerConnection } = this.#limits;
-    const limit = `${maxBufferedBytesPerConnection} bytes (limit: maxBufferedBytesPerConnection)`;
     while (connection.bytes > maxBufferedBytesPerConnection) {
       const largest = largestOf(this.#entries, (entry) => entry.connection === connection);
       // The bytes of a single stream have limits of their own: one message always fits.
       if (largest === undefined || bytesOf(largest) === connection.bytes) {
         return;
       }
-      this.#end(largest, tooMuch(`the streams of this connection at most ${limit}`));
+      this.#end(
+        largest,
+        tooMany("connection", "maxBufferedBytesPerConnection", maxBufferedBytesPerConnection),
+      );
     }
   }
 
   #checkAll(): void {
     const { maxBufferedBytes } = this.#limits;
-    const limit = `${maxBufferedBytes} bytes (limit: maxBufferedBytes)`;
     while (this.#bytes > maxBufferedBytes) {
       const worst = this.#worst();
       if (worst === undefined) {
         return;
       }
-      this.#end(worst, tooMuch(`the streams of this server at most ${limit}`));
+      this.#end(worst, tooMany("server", "maxBufferedBytes", maxBufferedBytes));
     }
   }
 
   /**
-   * Returns the account that holds the most, of the connection that holds the most, of the network
-   * that does: the peer that filled the memory loses a stream rather than the next one with a large message.
+   * Returns the largest account of the largest connection of the network that holds the most bytes: the peer that
+   * filled the memory loses a stream, rather than the next peer with a large message.
    */
   #worst(): Entry | undefined {
     const networks = new Map<string, number>();
@@ -258,7 +259,7 @@ export class BufferedBytes {
     return largestOf(ofNetwork, (entry) => entry.connection === connection);
   }
 
-  /** Ends a stream, whose bytes count again at the next survey if it still holds them. */
+  /** Ends a stream and stops counting its bytes. If it still holds them at the next survey, they count again. */
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;
@@ -291,7 +292,7 @@ function bytesOf(entry: Entry): number {
   return entry.held + entry.surveyed;
 }
 
-/** Returns the account that holds the most of some; undefined if none holds any bytes. */
+/** Returns the account with the most bytes among those that `isMeant` selects; undefined if none holds any. */
 function largestOf(
   entries: Iterable<Entry>,
   isMeant: (entry: Entry) => boolean,
@@ -307,9 +308,9 @@ function largestOf(
   return largest;
 }
 
-function tooMuch(most: string): DmEnvRpcError {
+function tooMany(holder: "connection" | "server", limit: string, most: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `too many undelivered bytes: expected of messages that wait to be answered or read ${most}, received more; send less at once, and read the answers`,
+    `too many undelivered bytes: expected at most ${most} in messages that wait to be answered or read, over all streams of this ${holder}, received more; send less at once, and read the responses (limit: ${limit})`,
   );
 }

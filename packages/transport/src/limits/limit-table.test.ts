@@ -40,7 +40,7 @@ describe("a table of limits", () => {
     ],
     [
       { idleMs: 2 ** 31 },
-      "limit idleMs: expected a number of milliseconds from 0 to 2147483647, received 2147483648; 0 is never",
+      "limit idleMs: expected a number of milliseconds from 0 to 2147483647, received 2147483648; 0 means never",
     ],
   ])("refuses %o", (given, message) => {
     expect(() => readLimits(table, given)).toThrow(new RangeError(message));

@@ -65,6 +65,6 @@ function check(limit: Limit, value: number, name: string): void {
   }
   const range =
     most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`;
-  const hint = limit.zero !== undefined && value > most ? `; 0 is ${limit.zero}` : "";
+  const hint = limit.zero !== undefined && value > most ? `; 0 means ${limit.zero}` : "";
   throw new RangeError(`${name}: expected ${unit.is} ${range}, received ${value}${hint}`);
 }

@@ -21,10 +21,10 @@ export class ListenLimitTable {
    */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
   /**
-   * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, in bursts of four
-   * seconds' worth: streams and calls that it opens, and requests of its streams, each counted
-   * alone. Steps and leaves are not counted, nor are requests of a stream that `authorize` grants the role
-   * `operator`. Further ones are answered with RESOURCE_EXHAUSTED; 0 for no limit. Default 5,000.
+   * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, with bursts of up to four seconds'
+   * worth. New streams and calls share one budget; requests on streams have another. Steps and leaves are not
+   * counted, nor are requests on a stream that `authorize` grants the role `operator`. Further requests are answered
+   * with RESOURCE_EXHAUSTED; 0 for no limit. Default 5,000.
    */
   readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
   /**

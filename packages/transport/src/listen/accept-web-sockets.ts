@@ -34,14 +34,14 @@ export interface WebSocketOptions {
   readonly codecs: CallCodecs;
   readonly maxMessageBytes: number;
   /**
-   * Interval of the pings of each WebSocket; one that leaves a ping unanswered for as long is
+   * Interval of the pings of each WebSocket. A WebSocket that leaves a ping unanswered for as long is
    * closed. 0 never.
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
   /** Decides if a page of that origin may connect. */
   readonly isAllowed: OriginCheck;
-  /** Returns the error for a connection past the limits; undefined if there is room. */
+  /** Returns the error for a connection above a limit; undefined if the connection is within all limits. */
   readonly refusal: (address: string) => DmEnvRpcError | undefined;
   /** Counts of all connections of the listener. */
   readonly byNetwork: NetworkCounts;
@@ -81,7 +81,7 @@ export interface WebSockets {
 }
 
 /**
- * Accepts WebSockets: at the path of Process, each one stream, and at those of `routes`.
+ * Accepts WebSockets: streams at the path of Process, and other protocols at the paths of `routes`.
  *
  * A refused WebSocket is opened and closed with the status in its close code: a page cannot read
  * the HTTP status of an upgrade that failed.

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { ByteHolder } from "../limits/buffered-bytes.ts";
 import { refuseForNow } from "./refusals.ts";
 
-/** Returns the undelivered bytes of a call of a route: its headers, and what waits in either direction. */
+/** Returns the undelivered bytes of a call of a route: its headers, and the bytes that wait in either direction. */
 export function bytesOfCall(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -19,7 +19,7 @@ export function bytesOfCall(
     },
     fail(error) {
       if (failed) {
-        http2.destroy(); // A peer that does not read cannot be told.
+        http2.destroy(); // A peer that does not read would not receive the error.
         return;
       }
       failed = true;

@@ -7,7 +7,7 @@ import { peerOfSocket } from "./process-call.ts";
 /** Time for a refused client to send its request, to which the refusal is the response, in ms. */
 const farewellMs = 1_000;
 
-/** Limits of HTTP/1.1 connections, which they share with those of HTTP/2 and WebSockets. */
+/** Limits of HTTP/1.1 connections, shared with HTTP/2 connections and WebSockets. */
 export interface Http1Limits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
@@ -18,14 +18,14 @@ export interface Http1Limits {
 }
 
 /**
- * The open HTTP/1.1 connections of a listener. A refused one is told so in the response to its request; one that becomes a
- * WebSocket is refused as such, because a page reads only a close code.
+ * The open HTTP/1.1 connections of a listener. A refused connection gets the error as the response to its request; if it
+ * becomes a WebSocket, it gets a close code instead, because a page can read only that.
  */
 export class Http1Connections {
   readonly #limits: Http1Limits;
-  /** Functions that end the count of each. */
+  /** For each counted connection, the function that stops counting it. */
   readonly #counted = new Map<Socket, () => void>();
-  /** Reasons of the refused ones. */
+  /** For each refused connection, the reason. */
   readonly #refused = new WeakMap<Socket, string>();
 
   constructor(limits: Http1Limits) {

@@ -178,12 +178,12 @@ function codeOf(error: Error): unknown {
 function reasonOfPath(cause: Error): string {
   switch (codeOf(cause)) {
     case "EADDRINUSE":
-      return "expected a path that is free, but something listens there or it is another file; choose another one";
+      return "expected a free path, but a process listens there or it is a file of another kind; choose another path";
     case "EACCES":
     case "ENOENT":
-      return "expected a folder that exists and that this user may write; make it, or choose another one";
+      return "expected a folder that exists and that this user may write to; create it, or choose another path";
     case "EINVAL":
-      return "expected a path of about 100 bytes at most; choose a shorter one";
+      return "expected a path of at most about 100 bytes; choose a shorter one";
     default:
       return cause.message;
   }
@@ -196,7 +196,7 @@ function reasonOf(cause: Error): string {
     case "EACCES":
       return "expected a port that this user may open, but it is privileged; choose one above 1023";
     case "EADDRNOTAVAIL":
-      return "expected an address of this machine, but it is none; choose 127.0.0.1, 0.0.0.0 or one of its own";
+      return "expected an address of this machine, received another; choose 127.0.0.1, 0.0.0.0 or one of this machine's addresses";
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return "expected a host name that resolves, but it is unknown; check the host";

@@ -32,7 +32,7 @@ export interface RouteCall {
 /** A call of a byte stream. */
 export interface ByteCall {
   readonly values: ContextValues;
-  /** Aborts when the caller is gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
   /**
    * Sends a response: protobuf, framed by `envelope`. Its memory must not change afterwards.
@@ -40,7 +40,7 @@ export interface ByteCall {
    * @returns False if the caller does not keep up: await `drained` before the next response.
    */
   send(framed: Uint8Array): boolean;
-  /** Resolves once the network has taken every response, or the caller is gone. */
+  /** Resolves once every response has been passed to the network, or the caller has disconnected. */
   drained(): Promise<void>;
 }
 
@@ -61,11 +61,11 @@ export interface ServedFile {
   readonly gzip?: Uint8Array | undefined;
 }
 
-/** A protocol over WebSockets beside that of Process streams. */
+/** A protocol over WebSockets, other than that of Process streams. */
 export interface WebSocketRoute {
   /** Sub-protocol that clients must offer. */
   readonly subprotocol: string;
-  /** Most bytes of one message; of a larger one the socket reports `onTooLarge`. */
+  /** Maximum size of a message, in bytes. For a larger one, the socket calls `onTooLarge`. */
   readonly maxMessageBytes: number;
   /** Takes over an open socket, of an allowed origin. Called synchronously; it must not throw. */
   accept(socket: Socket, peer: Peer): void;

@@ -146,7 +146,7 @@ describe("a request other than a gRPC call of Process", () => {
     expect(server.errors).toEqual([]);
   });
 
-  test("that its client leaves open does not keep a stream", async () => {
+  test("closes its stream even if the client leaves the request open", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {
       ":path": "/nothing",
@@ -293,7 +293,7 @@ describe("hostile connections", () => {
     silent.resume();
     await Promise.all([once(silent, "close"), once(session, "close")]);
     expect(goaway).toBe(constants.NGHTTP2_NO_ERROR);
-    // The connection with a stream outlives one without.
+    // A connection with a stream outlives a connection without one.
     const later = connectTcp(server.listener.port, "127.0.0.1").resume();
     await once(later, "close");
     await until(() => server.listener.connections === 1);
@@ -301,7 +301,7 @@ describe("hostile connections", () => {
   });
 
   test.each(["maxConnections", "maxConnectionsPerAddress"])(
-    "a connection beyond %s is told so, the others go on",
+    "a connection above %s is refused with the reason, and the others continue",
     async (limit) => {
       await using server = await serving({ [limit]: 1 });
       await using first = await openStream(server.address);
@@ -320,7 +320,7 @@ describe("hostile connections", () => {
   );
 
   test.each(["maxConnections", "maxConnectionsPerAddress"])(
-    "an HTTP/1.1 connection beyond %s is told so, and one that has closed makes room",
+    "an HTTP/1.1 connection above %s is refused with the reason, and a closed connection no longer counts",
     async (limit) => {
       await using server = await serving({ [limit]: 2 });
       await using _stream = await openStream(server.address);
@@ -338,7 +338,7 @@ describe("hostile connections", () => {
       }
       expect(told).toMatch(/^HTTP\/1.1 503 .*retry-after: 1/s);
       expect(told).toContain(`${limit}: at most 2; try again later`);
-      // A client that sends no request holds its connection for a moment only.
+      // The connection of a client that sends no request closes soon.
       const silent = connectTcp(server.listener.port, "127.0.0.1").resume();
       silent.write("GET / HTTP/1.1\r\n");
       await once(silent, "close");
@@ -366,7 +366,7 @@ describe("hostile connections", () => {
     }
   });
 
-  test("a stream beyond maxStreamsPerConnection waits or is refused, the others go on", async () => {
+  test("a stream above maxStreamsPerConnection waits or is refused, and the others continue", async () => {
     await using server = await serving({ maxStreamsPerConnection: 2 });
     await using call = rawCall(server.address);
     const served = echo(await server.next());

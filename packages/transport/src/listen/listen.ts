@@ -99,15 +99,15 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     buffered,
     isAllowed,
     refusal: (address) => {
-      const full = (what: string): DmEnvRpcError =>
-        new DmEnvRpcError("RESOURCE_EXHAUSTED", `this server takes ${what}; try again later`);
       if (connections.count + webSockets.size + http1.count >= maxConnections) {
-        return full(`${maxConnections} connections at a time and has them (limit: maxConnections)`);
+        return tooManyConnections("", "maxConnections", maxConnections);
       }
       return byNetwork.of(address) < maxConnectionsPerAddress
         ? rates.refusal(address)
-        : full(
-            `${maxConnectionsPerAddress} connections at a time from one address and has them (limit: maxConnectionsPerAddress)`,
+        : tooManyConnections(
+            " from one address",
+            "maxConnectionsPerAddress",
+            maxConnectionsPerAddress,
           );
     },
     byNetwork,
@@ -295,4 +295,12 @@ function createClose(
     const timer = setTimeout(cut, Math.min(options.graceMs ?? defaultGraceMs, maxTimeoutMs));
     return closed.finally(() => clearTimeout(timer));
   };
+}
+
+/** Returns the error of a refused connection, short enough for the reason of a WebSocket's close (123 bytes). */
+function tooManyConnections(from: string, limit: string, most: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `too many connections${from}: expected at most ${most}; try again later (limit: ${limit})`,
+  );
 }

@@ -4,15 +4,15 @@ import { isIP } from "node:net";
 import type { OriginCheck } from "./cors.ts";
 
 /**
- * Decides which pages may talk to a server: those of its own origin, and those of `allowed`. A
- * request without `Origin` does not come from a page and is allowed.
+ * Decides which pages may use a server: pages of the server's own origin, and pages of `allowed` origins. A
+ * request without `Origin` is not from a page and is allowed.
  *
- * A page's own origin counts as the server's where the host is an IP address or `localhost`, or
- * where TLS proves the name. Otherwise any site could point its own DNS name at this server, and
+ * A page's origin counts as the server's own if it equals the host of the request and that host is an IP address or
+ * `localhost`, or if TLS proves the name. Otherwise any site could point its own DNS name at this server, and
  * its pages would have the same origin (DNS rebinding).
  *
  * @param allowed Origins such as `https://play.example.org`, or `*` for every page.
- * @param isSecure True where the server has TLS.
+ * @param isSecure True if the server uses TLS.
  */
 export function originCheck(allowed: readonly string[], isSecure: boolean): OriginCheck {
   const origins = new Set(allowed.map((origin) => (origin === "*" ? "*" : originOf(origin))));

@@ -144,7 +144,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
       const error = ConnectError.from(thrown);
-      // Connect's code for a client that is gone.
+      // Connect's code for a client that has disconnected.
       if (error.code !== Code.Aborted) {
         options.onError(error);
       }
@@ -159,13 +159,12 @@ export function createRoutes(options: RoutesOptions): Routes {
 
   let calls = 0;
   /**
-   * Counts a call. Returns a function to call when it has ended, or the error if there is no room
-   * for it.
+   * Counts a call. Returns a function to call when the call has ended, or an error if a limit refuses the call.
    */
   const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
     if (calls >= options.maxCalls) {
       return new ConnectError(
-        `this server takes ${options.maxCalls} calls at a time and has them; try again later (limit: maxStreams)`,
+        `too many calls: expected at most ${options.maxCalls} at a time; try again later (limit: maxStreams)`,
         Code.ResourceExhausted,
       );
     }
@@ -259,14 +258,14 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("upgrade", (request, network, head) => {
     endWait(request.socket);
-    closeAccount.get(request.socket)?.(); // Its WebSocket has an account of its own.
+    closeAccount.get(request.socket)?.(); // The WebSocket has a separate account.
     if (draining) {
       network.destroy();
     } else {
       options.onUpgrade(request, network, head);
     }
   });
-  // A connection is idle only without a request; a call may be silent for long.
+  // Only a connection without a request is idle; a call may be silent for a long time.
   http1.setTimeout(options.idleConnectionMs, (socket) => {
     if (idle.has(socket)) {
       socket.destroy();
@@ -278,7 +277,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
-  /** Resets a call when its client disconnects before the request has ended. */
+  /** Resets a call that is silent for `idleCallMs` before its request has ended. */
   const lookAfter = (http2: ServerHttp2Stream): void => {
     http2.setTimeout(options.idleCallMs, () => {
       if (!http2.readableEnded) {
@@ -385,7 +384,7 @@ async function* bodyOf(
   }
 }
 
-/** Connect ends a call at once whose deadline is beyond what a timer can wait: 24.8 days. */
+/** Removes a deadline that is longer than a timer can wait (24.8 days), with which Connect would end the call at once. */
 function dropEndlessTimeout(header: Headers): void {
   const [, count, unit] = /^(\d+)([HMS])$/.exec(header.get("grpc-timeout") ?? "") ?? [];
   const unitMs = { H: 3_600_000, M: 60_000, S: 1_000 }[unit ?? ""] ?? 0;

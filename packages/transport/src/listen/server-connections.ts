@@ -23,7 +23,7 @@ export interface ServerConnection {
   readonly refused: boolean;
   /** Undelivered bytes of its streams. */
   readonly buffered: ConnectionBytes;
-  /** Returns the error once the connection is gone. */
+  /** Returns the error once the connection is lost. */
   failure(): Error | undefined;
   /** Counts a stream as open until `streamClosed`. */
   streamOpened(): void;
@@ -49,7 +49,7 @@ interface Entry extends ServerConnection {
   idle: number;
   pinged: boolean;
   lost: Error | undefined;
-  /** True once the socket is closed even if the peer leaves its side open. */
+  /** True once a timer will reset the socket, in case the peer leaves its side open. */
   ending: boolean;
   /** Closes the socket with a reset. */
   readonly cut: () => void;
@@ -98,8 +98,8 @@ export class ServerConnections {
       pinged: false,
       lost: undefined,
       ending: false,
-      // A method of the session's socket is bound to the real one, so it also works once the
-      // session has given the socket up.
+      // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session
+      // has released it.
       cut: session.socket.resetAndDestroy,
       failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
       streamOpened: () => {
@@ -172,8 +172,8 @@ export class ServerConnections {
   }
 
   /**
-   * Finds connections whose peer is gone. Without pings only those that close are probed:
-   * node:http2 forgets some of them, and their sockets are never read again (decision 14).
+   * Detects connections whose peer is lost. Without pings, only closing connections are probed: node:http2 forgets
+   * some of them, and their sockets are never read again (decision 14).
    */
   #probe(withinMs: number): void {
     for (const entry of this.#entries.values()) {
@@ -217,7 +217,7 @@ export class ServerConnections {
     );
   }
 
-  /** Ends a connection and its streams; the socket closes even if the peer leaves its side open. */
+  /** Ends a connection and its streams. The socket closes even if the peer leaves its side open. */
   #end(entry: Entry): void {
     entry.session.destroy();
     if (!entry.ending) {

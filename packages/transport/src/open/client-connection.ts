@@ -11,7 +11,7 @@ import { type ConnectionOptions, defaultPingIntervalMs, type OpenTls } from "./o
 
 /**
  * Silence after which the kernel probes the server; after ten more seconds without an answer the
- * connection is lost. Servers do not see these probes, so none refuses them as it does frequent pings.
+ * connection is lost. Servers do not see these probes, so they do not refuse them as they refuse frequent pings.
  */
 const probeAfterMs = 20_000;
 

@@ -37,7 +37,7 @@ async function silentServer(): Promise<{
 }
 
 test.each(opens)(
-  "a connection over %s that is not answered in time is given up, and closed",
+  "a connection over %s that is not answered in time fails, and is closed",
   async (_name, open) => {
     const { address, next } = await silentServer();
     const opening = open(address, { connectTimeoutMs: 50 }).catch((thrown: unknown) => thrown);
@@ -52,7 +52,7 @@ test.each(opens)(
 );
 
 test.each(opens)(
-  "a connection over %s that its signal aborts is given up, and closed",
+  "a connection over %s that its signal aborts fails, and is closed",
   async (_name, open) => {
     const { address, next } = await silentServer();
     const controller = new AbortController();

@@ -30,7 +30,7 @@ export interface OpenConnectOptions extends OpenOptions {
 }
 
 /**
- * Opens a Process stream, over a connection of its own, with the Connect or the gRPC-Web protocol,
+ * Opens a Process stream over a new connection, with the Connect or the gRPC-Web protocol,
  * for servers behind a proxy that does not forward gRPC. Slower than `openStream`, otherwise the
  * same.
  *
@@ -84,7 +84,7 @@ export async function openConnectStream(
     },
     endsCall: false,
   });
-  // A paused stream does not read, so it would not notice.
+  // A paused stream does not read, so it would not notice that the connection has closed.
   connection.closed.then(
     () => stream.finish(connection.failure()),
     () => {},

@@ -43,7 +43,7 @@ export async function openStream(
     }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `the option ${option} is not available here: expected none, because the platform's own WebSocket has it; leave it out`,
+      `option ${option}: expected undefined, because the platform's WebSocket manages it, received a value; leave it out`,
       { origin: "client" },
     );
   }

@@ -9,7 +9,7 @@ import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 import { openStream } from "./open-stream.ts";
 
-test("requests are answered in order, then a half-close ends the call in good order", async () => {
+test("requests are answered in order, then a half-close ends the call without an error", async () => {
   await using server = await serving();
   await using stream = await openStream(server.address);
   const client = record(stream);

@@ -12,14 +12,14 @@ import { openStream as openPlatformStream } from "./open-page-stream.ts";
 import { openWebSocketStream } from "./open-ws-stream.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
-/** Bun has a `ws` of its own, which gives no access to the network connection. */
+/** Bun replaces `ws` with its own version, which gives no access to the network connection. */
 const isBun = "bun" in process.versions;
 
 /** Bytes of unused buffers for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
 
 /**
- * Opens a Process stream, over a connection of its own, with gRPC or over a WebSocket.
+ * Opens a Process stream over a new connection, with gRPC or over a WebSocket.
  *
  * `address` is `host:port` or `http://host:port` (plain text), `https://host:port` or `unix:/path`
  * for gRPC, and `ws://…` or `wss://…` for a WebSocket. Resolves once the server has answered; if

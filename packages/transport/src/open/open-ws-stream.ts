@@ -52,7 +52,7 @@ export async function openWebSocketStream(
       attempt.fail(
         new DmEnvRpcError(
           codeOfHttpStatus(statusCode),
-          `expected a WebSocket at ${address.authority}, received HTTP status ${statusCode} (${statusMessage}); check the address, and that the server and the proxies before it take WebSockets`,
+          `expected a WebSocket at ${address.authority}, received HTTP status ${statusCode} (${statusMessage}); check the address, and that the server and any proxies in front of it accept WebSockets`,
           { origin: "connection" },
         ),
       ),

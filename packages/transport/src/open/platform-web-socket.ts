@@ -8,7 +8,7 @@ import type { ConnectionOptions } from "./open-options.ts";
 /**
  * Opens a WebSocket of the platform.
  *
- * @throws DmEnvRpcError UNAVAILABLE when no WebSocket is answered there, DEADLINE_EXCEEDED after
+ * @throws DmEnvRpcError UNAVAILABLE if the address does not answer with a WebSocket, DEADLINE_EXCEEDED after
  * `connectTimeoutMs`, CANCELLED by the signal; or the status with which the server closes.
  */
 export function openPlatformWebSocket(
@@ -32,7 +32,7 @@ function closedEarly(address: Address, { code, reason }: CloseEvent): DmEnvRpcEr
     told ??
     new DmEnvRpcError(
       "UNAVAILABLE",
-      `could not open a WebSocket to ${address.authority}; check that the server runs there${address.secure ? "" : ", and use wss:// if it serves TLS"} (the platform tells no more)`,
+      `could not open a WebSocket to ${address.authority}; check that the server runs there${address.secure ? "" : ", and use wss:// if it serves TLS"} (the platform reports no details)`,
       { origin: "connection" },
     )
   );

@@ -12,7 +12,7 @@ import { echo, serving } from "../testing/serving.ts";
 import { openConnectStream } from "./open-connect-stream.ts";
 import { openStream } from "./open-stream.ts";
 
-/** Returns a path for a socket in a folder of its own. */
+/** Returns a path for a socket in a new folder. */
 function socketFile(): string {
   const folder = mkdtempSync(join(tmpdir(), "unix-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -65,16 +65,16 @@ test("the socket of a running server is not replaced, nor is another file", asyn
   await using server = await serving({ host: `unix:${path}` });
   const taken = await serving({ host: server.listener.url }).catch(errorOf);
   expect(taken).toMatchObject({ code: "UNAVAILABLE" });
-  expect(String(taken)).toContain("expected a path that is free");
+  expect(String(taken)).toContain("expected a free path");
   const file = socketFile();
   writeFileSync(file, "kept");
   const other = await serving({ host: `unix:${file}` }).catch(errorOf);
-  expect(String(other)).toContain("expected a path that is free");
+  expect(String(other)).toContain("expected a free path");
   expect(readFileSync(file, "utf8")).toBe("kept");
 });
 
 test.each([
-  [`/${"long".repeat(40)}`, "expected a path of about 100 bytes at most"],
+  [`/${"long".repeat(40)}`, "expected a path of at most about 100 bytes"],
   ["/no/such/folder/s.sock", "expected a folder that exists"],
 ])("the error of a path that cannot be listened on names the reason", async (path, reason) => {
   const error = await serving({ host: `unix:${path}` }).catch(errorOf);

@@ -12,20 +12,20 @@ import { webSocket } from "../websocket/web-socket.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { Link, relayPath, relaySubprotocol } from "./link.ts";
 
-/** A relay that sends nothing for this many of its ping intervals is given up. */
+/** The connection is closed if the relay sends nothing for this many of its ping intervals. */
 const silentIntervals = 3;
 
 /** Options of `dialRelay`. */
 export interface DialRelayOptions extends ConnectionOptions {
-  /** Says who the program is. */
+  /** Secret that identifies the program. */
   readonly token: string;
-  /** 16 random bytes: a connection takes the place of an earlier one with the same ones. */
+  /** 16 random bytes that identify this program: a new connection replaces an earlier one with the same bytes. */
   readonly instance: Uint8Array;
   /** Takes over each stream of an agent. Called synchronously; it must not throw. */
   readonly onStream: (stream: ServerStream) => void;
   /** Codecs of messages. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
-  /** Most bytes of one message. Default 64 MiB. */
+  /** Maximum size of a message, in bytes. Default 64 MiB. */
   readonly maxMessageBytes?: number | undefined;
 }
 
@@ -35,18 +35,18 @@ export interface RelayPlace {
   readonly program: string;
   /** Address at which agents reach the program. */
   readonly address: string;
-  /** Resolves with the reason when the connection to the relay is gone, and with it all streams. */
+  /** Resolves with the reason when the connection to the relay, and with it every stream, is lost. */
   readonly lost: Promise<DmEnvRpcError>;
-  /** Gives up the place; agents lose their streams as those of a dead server. */
+  /** Closes the connection and frees the place. Agents' streams end with UNAVAILABLE, as if the server had died. */
   close(error: DmEnvRpcError): void;
 }
 
 /**
- * Dials out to a relay over the platform's own WebSocket, and serves the streams that it brings.
+ * Dials out to a relay over the platform's own WebSocket, and passes the streams of agents to `onStream`.
  *
  * @param address `ws://host:port` or `wss://host:port`.
- * @throws DmEnvRpcError INVALID_ARGUMENT for a bad address, UNAUTHENTICATED for a wrong token, UNAVAILABLE when no
- * relay answers there, DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a bad address, UNAUTHENTICATED for a wrong token, UNAVAILABLE if no
+ * relay answers, DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal.
  */
 export async function dialRelay(address: string, options: DialRelayOptions): Promise<RelayPlace> {
   const parsed = parseAddress(address);

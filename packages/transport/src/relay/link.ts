@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The link between a relay and a program that dialled out to it (docs/protocol-notes.md, "Relay").
-// Nothing here needs more than what every JavaScript runtime has: pages use it too.
+// Runs in every JavaScript runtime, because pages use it too.
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import {
   type Frame,
@@ -29,57 +29,57 @@ export const relayPath = "/dm_env_rpc.relay.v1";
 /** Sub-protocol of the WebSocket between a program and a relay. */
 export const relaySubprotocol = "dm_env_rpc.relay.v1";
 
-/** Credit that each side grants at the start of a stream: what it buffers for a reader that has stopped. */
+/** Credit that each side grants at the start of a stream: the bytes that it buffers for a reader that has stopped. */
 const windowBytes = 256 * 1024;
 
-/** Least credit that a peer may grant: a text message must fit. */
+/** Minimum credit that a peer must grant, so that a text message fits. */
 const minWindowBytes = 64 * 1024;
 
-/** Most bytes of content in one frame, so that no stream holds up another for long. */
+/** Maximum content of a frame, in bytes, so that no stream delays the others for long. */
 const maxPartBytes = 64 * 1024;
 
-/** Most bytes of one frame. */
+/** Maximum size of a frame, in bytes. */
 export const maxFrameBytes: number = 2 * maxPartBytes;
 
-/** Highest number of a stream. */
+/** Highest stream number. */
 const maxStreamNumber = 2 ** 32 - 1;
 
-/** A side of a link and what it is told. Handlers are called synchronously and must not throw. */
+/** A side of a link, and its event handlers. Handlers are called synchronously and must not throw. */
 export interface LinkOptions {
   /** An open WebSocket that has not been started. */
   readonly socket: Socket;
   /** This side: the relay opens streams, the program accepts them. */
   readonly side: "relay" | "program";
-  /** The other side, as errors name it. */
+  /** Name of the other side in errors. */
   readonly peerName: string;
-  /** Most bytes of one message of a stream. */
+  /** Maximum size of a message of a stream, in bytes. */
   readonly maxMessageBytes: number;
-  /** Most bytes that wait for a peer that does not read; past it the link fails. Default: no limit but the streams' credit. */
+  /** Maximum number of bytes that wait for a peer that does not read; above it, the link fails. Default: limited only by the streams' credit. */
   readonly maxUnsentBytes?: number | undefined;
-  /** The program introduced itself; always before any other event of the relay's side. */
+  /** The program introduced itself. Always the first event on the relay's side. */
   readonly onHello?: ((hello: Hello) => void) | undefined;
   /** The relay has accepted the program. */
   readonly onWelcome?: ((welcome: Welcome) => void) | undefined;
-  /** The relay opened a stream: `socket` carries it as a WebSocket of its own would. */
+  /** The relay opened a stream; `socket` behaves like a separate WebSocket. */
   readonly onOpen?: ((open: Open, socket: Socket) => void) | undefined;
   /** A frame arrived. */
   readonly onActivity: () => void;
-  /** The link is closed, and with it all its streams; always the last event. */
+  /** The link, and with it every stream, is closed. Always the last event. */
   readonly onClose: (error: DmEnvRpcError) => void;
 }
 
 /**
  * One WebSocket between a relay and a program, and the streams that it carries.
  *
- * Each stream is a WebSocket within the WebSocket, with credit of its own: a reader that stops holds up no other
- * stream, and what waits for it is bounded.
+ * Each stream is a WebSocket within the WebSocket, with separate credit: a reader that stops delays no other stream, and
+ * the bytes that wait for it are bounded.
  */
 export class Link {
   readonly #options: LinkOptions;
   readonly #streams = new Map<number, LinkedSocket>();
   /** Number of the latest stream. */
   #last = 0;
-  /** Credit that streams start with: undefined until the peer has introduced itself. */
+  /** Credit that streams start with; undefined until the peer has introduced itself. */
   #peerWindow: number | undefined;
   #explained: string | undefined;
   #isClosed = false;
@@ -114,7 +114,7 @@ export class Link {
     this.#send(0, { case: "welcome", value: { ...welcome, windowBytes } });
   }
 
-  /** Asks whether the program is alive. */
+  /** Requests a sign of life from the program. */
   ping(): void {
     this.#send(0, { case: "ping", value: {} });
   }
@@ -122,7 +122,7 @@ export class Link {
   /**
    * Opens a stream to the program, once it has introduced itself.
    *
-   * @returns The stream as a WebSocket of its own; undefined if the link is closed, or has no numbers left.
+   * @returns The stream's WebSocket; undefined if the link is closed or has used all stream numbers.
    */
   open(open: Omit<MessageInitShape<typeof OpenSchema>, "$typeName">): Socket | undefined {
     if (this.#isClosed || this.#peerWindow === undefined || this.#last === maxStreamNumber) {
@@ -133,7 +133,7 @@ export class Link {
     return this.#add(this.#last, this.#peerWindow);
   }
 
-  /** Closes the link and its streams. The peer learns the error's code and message. */
+  /** Closes the link and its streams. The peer receives the error's code and message. */
   close(error: DmEnvRpcError): void {
     if (this.#isClosed) {
       return;
@@ -221,7 +221,7 @@ export class Link {
       default:
         break;
     }
-    this.#violated("frames that the protocol has for the connection", describe(kind));
+    this.#violated("a frame kind that the protocol defines for the connection", describe(kind));
   }
 
   #add(number: number, credit: number): LinkedSocket {

@@ -9,16 +9,16 @@ import {
   type SocketEvents,
 } from "../websocket/websocket-stream.ts";
 
-/** Bytes that a frame costs of a stream's credit beside its content, so that empty ones are bounded too. */
+/** Credit that each frame costs in addition to its content, so that empty frames are bounded too. */
 const frameCostBytes = 64;
 
-/** A message up to this size is copied out of the chunk that it arrived in, which it would keep in memory. */
+/** Messages up to this size are copied, because a view would keep the whole chunk that contained them in memory. */
 const smallBytes = 4 * 1024;
 
-/** Most credit that a stream may have: that of a field of 32 bits. */
+/** Maximum credit of a stream: the largest 32-bit value. */
 const maxCredit = 2 ** 32 - 1;
 
-/** Close code of a connection that is gone without a closing handshake. */
+/** Close code of a connection that was lost without a closing handshake. */
 const abnormalClosure = 1006;
 
 /** Content of a frame that is sent. */
@@ -26,7 +26,7 @@ export type FrameContent = NonNullable<
   Exclude<MessageInitShape<typeof FrameSchema>, Frame>["kind"]
 >;
 
-/** A frame that breaks the protocol: the expected one, and the received one. */
+/** A frame that breaks the protocol: what was expected, and what was received. */
 type Violation = readonly [expected: string, received: string];
 
 /** Options of a stream of a link. */
@@ -35,13 +35,13 @@ export interface LinkedSocketOptions {
   readonly credit: number;
   /** Bytes that the peer may send before it is granted more. */
   readonly windowBytes: number;
-  /** Most bytes of content in one frame. */
+  /** Maximum content of a frame, in bytes. */
   readonly maxPartBytes: number;
-  /** Most bytes of one received message. */
+  /** Maximum size of a received message, in bytes. */
   readonly maxMessageBytes: number;
   readonly later: Socket["later"];
   readonly send: (content: FrameContent) => void;
-  /** The stream is closed: its number has no meaning any more. */
+  /** The stream is closed; later frames with its number are ignored. */
   readonly onClosed: () => void;
 }
 
@@ -51,10 +51,10 @@ type Outgoing =
   | { readonly case: "text"; readonly text: string; readonly size: number };
 
 /**
- * One stream of a link, as a WebSocket within its WebSocket.
+ * One stream of a link, as a WebSocket within the link's WebSocket.
  *
- * Outgoing messages wait for the peer's credit. Credit for a received message is granted at once, or, while the
- * receiver is paused, when it resumes.
+ * Outgoing messages wait for the peer's credit. Credit for received bytes is returned once it amounts to half a window;
+ * while the receiver is paused, it is returned on resume.
  */
 export class LinkedSocket implements Socket {
   readonly #options: LinkedSocketOptions;
@@ -65,12 +65,12 @@ export class LinkedSocket implements Socket {
   #queuedBytes = 0;
   /** Bytes that the peer may still send. */
   #granted: number;
-  /** Bytes that were received and not granted again. */
-  #owed = 0;
+  /** Credit for received bytes that was not yet returned to the peer. */
+  #unreturned = 0;
   #parts: Uint8Array[] = [];
   #partialBytes = 0;
   #isPaused = false;
-  /** A message was too large: what follows is dropped. */
+  /** A message was too large; it and later ones are dropped. */
   #isDeaf = false;
   #closing: { readonly code: number; readonly reason: string } | undefined;
   #closeSent = false;
@@ -162,11 +162,11 @@ export class LinkedSocket implements Socket {
         this.#finish(kind.value.code, kind.value.reason);
         return undefined;
       default:
-        return ["frames that the protocol has for a stream", `"${kind.case}"`];
+        return ["a frame kind that the protocol defines for a stream", `"${kind.case}"`];
     }
   }
 
-  /** Closes the stream without a word to the peer, whose connection is gone. */
+  /** Closes the stream without notifying the peer, whose connection is lost. */
   lose(code: number, reason: string): void {
     this.#closeSent = true;
     this.#finish(code, reason);
@@ -178,7 +178,7 @@ export class LinkedSocket implements Socket {
       return [`frames of at most ${this.#granted} bytes of credit`, `one of ${cost}`];
     }
     this.#granted -= cost;
-    this.#owed += cost;
+    this.#unreturned += cost;
     if (!this.#isDeaf) {
       deliver();
       this.#grant();
@@ -220,15 +220,15 @@ export class LinkedSocket implements Socket {
     this.#events?.onPartial();
   }
 
-  /** Grants again what was received, half a window at a time. */
+  /** Returns credit for received bytes to the peer, once it amounts to half a window. */
   #grant(): void {
-    if (this.#isPaused || this.#isClosed || this.#owed < this.#options.windowBytes / 2) {
+    if (this.#isPaused || this.#isClosed || this.#unreturned < this.#options.windowBytes / 2) {
       return;
     }
-    const owed = this.#owed;
-    this.#owed = 0;
-    this.#granted += owed;
-    this.#options.send({ case: "credit", value: owed });
+    const credit = this.#unreturned;
+    this.#unreturned = 0;
+    this.#granted += credit;
+    this.#options.send({ case: "credit", value: credit });
   }
 
   #enqueue(message: Outgoing, size: number): void {
@@ -240,7 +240,7 @@ export class LinkedSocket implements Socket {
     this.#pump();
   }
 
-  /** Sends what the credit allows. */
+  /** Sends as many queued messages as the credit allows. */
   #pump(): void {
     const queued = this.#queuedBytes;
     let next = 0;
@@ -261,7 +261,7 @@ export class LinkedSocket implements Socket {
     }
   }
 
-  /** Sends as much of a message as the credit allows; returns true when that is all of it. */
+  /** Sends as much of a message as the credit allows. Returns true if the whole message was sent. */
   #sendSome(message: Outgoing): boolean {
     const { send, maxPartBytes } = this.#options;
     if (message.case === "text") {

@@ -82,7 +82,7 @@ interface Shared {
   readonly maxMessageBytes: number;
 }
 
-/** The other side, as one end uses it. */
+/** The methods of one end that the other end calls. */
 interface Other {
   /** Delivers a message; returns true if there is room for more. */
   take(bytes: Uint8Array): boolean;
@@ -103,7 +103,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #receiver: StreamReceiver<Received> | undefined;
   #inbox: Uint8Array[] = [];
   #inboxBytes = 0;
-  #owesDrain = false;
+  #drainPending = false;
   #needsDrain = false;
   #paused = false;
   #scheduled = false;
@@ -136,7 +136,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   start(receiver: StreamReceiver<Received>): void {
     this.#receiver = onlyReceiver(this.#receiver, receiver);
     if (this.#closed) {
-      this.#tellClose();
+      this.#scheduleClose();
     } else {
       this.#schedule();
     }
@@ -201,7 +201,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     if (this.#inboxBytes < highWaterBytes) {
       return true;
     }
-    this.#owesDrain = true;
+    this.#drainPending = true;
     return false;
   }
 
@@ -262,8 +262,8 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #deliverMessage(receiver: StreamReceiver<Received>, bytes: Uint8Array): void {
     const { maxMessageBytes } = this.#shared;
     this.#inboxBytes -= bytes.length + messageOverheadBytes;
-    if (this.#owesDrain && this.#inboxBytes < highWaterBytes / 2) {
-      this.#owesDrain = false;
+    if (this.#drainPending && this.#inboxBytes < highWaterBytes / 2) {
+      this.#drainPending = false;
       this.#other?.takeDrain();
     }
     if (bytes.length <= maxMessageBytes) {
@@ -304,11 +304,11 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     this.#failure = error;
     this.#forget();
     if (this.#receiver !== undefined) {
-      this.#tellClose();
+      this.#scheduleClose();
     }
   }
 
-  #tellClose(): void {
+  #scheduleClose(): void {
     this.#shared.schedule(() => this.#receiver?.onClose(this.#failure));
   }
 

@@ -31,7 +31,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(client.messages.map(answerOf)).toEqual(names);
   });
 
-  test("messages wait as bytes at a receiver that takes them unread", async () => {
+  test("a receiver with takesUnread receives undecoded messages", async () => {
     await using pair = await open();
     const waiting: UnreadMessage<ProcessRequest>[] = [];
     const decoded: unknown[] = [];
@@ -208,7 +208,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(server.events.slice(-2)).toEqual(["end", "close"]);
   });
 
-  test("a call that ended in good order keeps the messages that a paused reader has not read", async () => {
+  test("a call that ended normally keeps the messages that a paused reader has not read", async () => {
     await using pair = await open();
     const client = record(pair.client, { onMessage: () => pair.client.pause() });
     // More than the stream itself buffers, so that some of it waits in the layers below.

@@ -11,7 +11,7 @@ import type {
 export interface UnreadMessage<Received> {
   /** Bytes of the message, after inflation. */
   readonly size: number;
-  /** Decodes the message. Its tensors are valid as those of `onMessage` are. */
+  /** Decodes the message. Its tensors are valid for as long as those passed to `onMessage`. */
   read(): Received | Malformed;
 }
 
@@ -22,8 +22,8 @@ export interface UnreadMessage<Received> {
 export interface StreamReceiver<Received> {
   /**
    * A message arrived, or a complete frame that failed to decode; `bytes` is its size, after inflation. A server
-   * also receives a message above its limit as one that failed to decode, then `onEnd`; the end that it sends
-   * reports the error.
+   * also receives a message above its limit as one that failed to decode, followed by `onEnd`; when the server then
+   * calls `end`, the client receives the error.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
@@ -39,7 +39,7 @@ export interface StreamReceiver<Received> {
   onDrain(): void;
   /**
    * The stream is closed in both directions. Always the last event, and always emitted. Without an
-   * error both sides ended in good order. With one the stream was aborted, reset or lost, and
+   * error, both sides ended normally. With an error, the stream was aborted, reset or lost, and
    * undelivered messages are dropped.
    */
   onClose(error: Error | undefined): void;
@@ -60,7 +60,7 @@ export function onlyReceiver<Received>(
   throw new Error("stream already started: expected one call of start(), received a second");
 }
 
-/** Delivers a message: to `onUnread` while the receiver takes it there. */
+/** Delivers a message to `onMessage`, or to `onUnread` while `takesUnread` is true. */
 export function deliver<Received>(
   receiver: StreamReceiver<Received>,
   message: UnreadMessage<Received>,
@@ -88,8 +88,8 @@ export function deliverBytes<Received>(
 }
 
 /**
- * Returns a message to decode later, from `start` to `end` of bytes that do not change. Copies them if they share their memory
- * with others, which would stay in memory as well.
+ * Returns a message to decode later, from `start` to `end` of bytes that do not change. Copies the bytes if most of their
+ * ArrayBuffer is other data, which would otherwise stay in memory.
  */
 export function unread<Received>(
   decoder: Pick<MessageCodec<Received>, "read">,
@@ -140,11 +140,11 @@ export interface MessageStream<Received, Sent> {
   resume(): void;
   /**
    * Declares that the tensors of the steps delivered so far are no longer used: their memory may be
-   * reused for later steps. Without this call every message has memory of its own. Carriers that do
+   * reused for later steps. Without this call every message has separate memory. Carriers that do
    * not reuse memory omit the method.
    */
   recycle?(): void;
-  /** Ends this side in good order, after everything sent: a half-close, or a server's trailers. */
+  /** Ends this side normally, after everything sent: a half-close, or a server's trailers. */
   end(): void;
   /**
    * Ends both directions at once. The peer receives the error's code if the protocol can carry it.

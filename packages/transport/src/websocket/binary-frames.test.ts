@@ -19,7 +19,7 @@ const bytesEncoder = {
   },
 };
 
-/** Reads frames as RFC 6455, section 5.2, has them. */
+/** Reads frames as RFC 6455, section 5.2, defines them. */
 function read(bytes: Buffer): { readonly isMasked: boolean; readonly message: Uint8Array }[] {
   const messages: { isMasked: boolean; message: Uint8Array }[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -66,7 +66,7 @@ test.each([
   expect([frames.count, frames.bytes, frames.take()]).toEqual([0, 0, []]);
 });
 
-test("every frame of a client has a mask of its own", () => {
+test("every frame of a client has a different mask", () => {
   const frames = new BinaryFrames(true);
   const masks = new Set<string>();
   for (let i = 0; i < 300; i++) {

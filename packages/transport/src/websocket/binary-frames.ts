@@ -3,16 +3,16 @@ import { randomFillSync } from "node:crypto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { mask } from "./mask.ts";
 
-/** Larger messages get memory of their own; smaller ones share the turn's write. */
+/** Larger messages get separate memory; smaller ones share the turn's write. */
 const largeMessageBytes = 32 * 1024;
 
-/** Memory for small frames, which later turns go on filling. */
+/** Size of the buffer for small frames, which later turns continue to fill. */
 const slabBytes = 16 * 1024;
 
 /** A frame has at most 2 bytes, a length of 8 bytes and a mask of 4. */
 const maxHeaderBytes = 14;
 
-/** Masks that are drawn at a time. */
+/** Number of random masks that are drawn at once. */
 const masksPerDraw = 128;
 
 /** The final frame of a binary message. */
@@ -67,7 +67,7 @@ export class BinaryFrames {
   /**
    * Encodes a message in place.
    *
-   * @throws the codec's error; the pending messages are unchanged then.
+   * @throws The codec's error; in that case, the pending messages are unchanged.
    */
   encode<T>(message: T, encoder: Pick<MessageCodec<T>, "size" | "write">): void {
     const size = encoder.size(message);
@@ -105,7 +105,7 @@ export class BinaryFrames {
     this.count += 1;
   }
 
-  /** Makes room for a frame. */
+  /** Ensures that the buffer has room for a frame. */
   #reserve(bytes: number): void {
     if (bytes > this.#slab.length - this.#end) {
       this.#seal();
@@ -115,7 +115,7 @@ export class BinaryFrames {
     }
   }
 
-  /** Makes a piece of the small frames since the last one. */
+  /** Adds the small frames since the last piece as one piece. */
   #seal(): void {
     if (this.#end > this.#start) {
       this.#pieces.push(this.#slab.subarray(this.#start, this.#end));
@@ -123,7 +123,7 @@ export class BinaryFrames {
     }
   }
 
-  /** Masks the body of a frame where it must be; returns its end. */
+  /** Masks the body of a client's frame. Returns the end of the body. */
   #finish(target: Buffer, body: number, end: number): number {
     if (this.#isMasked) {
       mask(target, body, end, target, body - 4);

@@ -19,7 +19,7 @@ interface SentFrame {
   readonly body: Uint8Array;
 }
 
-/** Writes a frame as RFC 6455, section 5.2, has it. */
+/** Writes a frame as RFC 6455, section 5.2, defines it. */
 function frame({ first, body }: SentFrame, isMasked: boolean): Buffer {
   const { length } = body;
   const maskBit = isMasked ? 0x80 : 0;
@@ -38,7 +38,7 @@ function frame({ first, body }: SentFrame, isMasked: boolean): Buffer {
   return bytes;
 }
 
-/** Splits bytes at positions in shares of their length. */
+/** Splits bytes at positions given as fractions of their length. */
 function split(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const at = [...cuts.map((cut) => Math.floor(cut * bytes.length)), 0, bytes.length];
   at.sort((a, b) => a - b);
@@ -110,7 +110,7 @@ test.each([
         });
         for (const chunk of split(bytes, cuts)) {
           reader.push(chunk);
-          await Promise.resolve(); // An error of the library is told in a later turn.
+          await Promise.resolve(); // The library reports an error in a later turn.
           await new Promise((resolve) => process.nextTick(resolve));
         }
         expect(received).toEqual(expected);
@@ -120,7 +120,7 @@ test.each([
   },
 );
 
-test("messages pass the library by, and after a frame that breaks the protocol none does", () => {
+test("messages bypass the library until a frame breaks the protocol", () => {
   const passed: number[] = [];
   const messages: number[] = [];
   const reader = new FrameReader({

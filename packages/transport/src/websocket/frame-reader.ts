@@ -42,9 +42,9 @@ export class FrameReader {
   /** False once the library reads every frame. */
   #isDirect = true;
   #isClosed = false;
-  /** Header of a frame of the library, as far as it has arrived. */
+  /** Received part of the header of a frame that is passed to the library. */
   #header: number[] = [];
-  /** Bytes of its body still to come; undefined until its header is complete. */
+  /** Bytes of that frame's body still to come; undefined until its header is complete. */
   #left: number | undefined;
 
   constructor(options: FrameReaderOptions) {
@@ -59,7 +59,7 @@ export class FrameReader {
     }
   }
 
-  /** Drops what arrives from now on. */
+  /** Drops all later chunks. */
   close(): void {
     this.#isClosed = true;
     this.partialBytes = 0;
@@ -93,7 +93,7 @@ export class FrameReader {
     return end;
   }
 
-  /** Passes the frame at `start` on, as far as it has arrived. Returns the position after it. */
+  /** Passes the received part of the frame at `start` to the library. Returns the position after it. */
   #passOn(chunk: Buffer, start: number): number {
     let at = start;
     while (this.#left === undefined && at < chunk.length) {
@@ -111,7 +111,7 @@ export class FrameReader {
     return at;
   }
 
-  /** True for a frame after which the next one is read here again. */
+  /** True if the frames after this one can be read here; false if the library must read the rest. */
   #isPlain(length: number): boolean {
     const [first = 0, second = 0] = this.#header;
     if (second >= maskBit !== this.#options.isMasked) {

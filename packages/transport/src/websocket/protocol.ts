@@ -17,10 +17,10 @@ const metadataPrefix = "dm_env_rpc.v1.metadata.";
 /** Text message by which a client half-closes: a WebSocket itself cannot. */
 export const endMessage = "end";
 
-/** Close code of a stream that ended in good order. */
+/** Close code of a stream that ended normally. */
 export const normalClosure = 1000;
 
-/** Close code of an endpoint that goes away: a server that closes, or a page that is left. */
+/** Close code of an endpoint that goes away: a server that closes, or a page that the user leaves. */
 const goingAway = 1001;
 
 /** Close code for a message above the receiver's limit (RFC 6455, section 7.4.1). */
@@ -124,7 +124,7 @@ export function readStatusMessage(text: string): string | undefined {
 }
 
 /**
- * Returns the error that a close reports; undefined for an end in good order.
+ * Returns the error that a close reports; undefined for a normal end.
  *
  * @param side This side of the stream.
  * @param peer Name of the other side in errors.

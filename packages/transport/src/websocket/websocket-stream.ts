@@ -33,7 +33,7 @@ const messageOverheadBytes = 128;
 /** Encodes the messages of one direction. */
 export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
 
-/** Encodes a message in memory of its own. */
+/** Encodes a message in separate memory. */
 export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(encoder.size(message));
   encoder.write(message, bytes, 0);
@@ -115,7 +115,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #scheduled = false;
   #delivering = false;
   #resumes = 0;
-  /** True once the peer has ended its side in good order. */
+  /** True once the peer has ended its side normally. */
   #peerEnded = false;
   #toldEnd = false;
   /** True once this side has ended. */
@@ -164,7 +164,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
 
   send(message: Sent): boolean {
     if (this.#done || this.#ended) {
-      return true; // Dropped. The sender learns it from `onClose`.
+      return true; // Dropped. `onClose` reports it to the sender.
     }
     this.#socket.sendMessage(message, this.#options.encoder);
     if (this.#socket.bufferedBytes < highWaterBytes) {

@@ -140,17 +140,17 @@ describe("the close of a WebSocket", () => {
   });
 });
 
-describe("the origins that may open a WebSocket", () => {
+describe("the origin check of a WebSocket", () => {
   const own = (server: Serving): string => `http://${server.address}`;
 
   test.each([
-    ["no page", () => undefined, true],
-    ["a page of the server's own origin", own, true],
-    ["a page of an allowed origin", () => "https://play.example.org", true],
-    ["a page of another port", (server: Serving) => `${own(server)}1`, false],
-    ["a page of another site", () => "https://evil.example.org", false],
-    ["a sandboxed page", () => "null", false],
-  ] as const)("%s", async (_who, originOf, isAllowed) => {
+    ["accepts", "a client that is not a page", () => undefined, true],
+    ["accepts", "a page of the server's own origin", own, true],
+    ["accepts", "a page of an allowed origin", () => "https://play.example.org", true],
+    ["refuses", "a page of another port", (server: Serving) => `${own(server)}1`, false],
+    ["refuses", "a page of another site", () => "https://evil.example.org", false],
+    ["refuses", "a sandboxed page", () => "null", false],
+  ] as const)("%s %s", async (_verb, _who, originOf, isAllowed) => {
     await using server = await serving({ allowedOrigins: ["https://play.example.org"] });
     const origin = originOf(server);
     const { socket, open, closed } = bare(server, { headers: origin ? { origin } : {} });
@@ -219,22 +219,25 @@ describe("hostile WebSockets", () => {
     ["", "http://"],
     ["a b", "http://a b"],
     ["x:99999", "http://x:99999"],
-  ])("a host %j that no URL has is refused, and the server survives", async (host, origin) => {
-    await using server = await serving();
-    const socket = connectTcp(server.listener.port, "127.0.0.1");
-    socket.on("error", () => {});
-    socket.resume();
-    socket.write(`OPTIONS /x HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\n\r\n`);
-    await new Promise((resolve) => socket.once("data", resolve));
-    socket.destroy();
-    await using stream = await openStream(`ws://${server.address}`);
-    const client = record(stream);
-    echo(await server.next());
-    stream.send(named("still here"));
-    await client.seen("message");
-  });
+  ])(
+    "a host %j that is not valid in a URL is refused, and the server survives",
+    async (host, origin) => {
+      await using server = await serving();
+      const socket = connectTcp(server.listener.port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.resume();
+      socket.write(`OPTIONS /x HTTP/1.1\r\nHost: ${host}\r\nOrigin: ${origin}\r\n\r\n`);
+      await new Promise((resolve) => socket.once("data", resolve));
+      socket.destroy();
+      await using stream = await openStream(`ws://${server.address}`);
+      const client = record(stream);
+      echo(await server.next());
+      stream.send(named("still here"));
+      await client.seen("message");
+    },
+  );
 
-  test("an upgrade elsewhere leaves no socket behind", async () => {
+  test("an upgrade to another path leaves no socket open", async () => {
     await using server = await serving();
     for (let i = 0; i < 5; i++) {
       const socket = connectTcp({
@@ -305,7 +308,7 @@ describe("hostile WebSockets", () => {
     await served.closed;
   });
 
-  test("empty messages behind a pause are bounded, too", async () => {
+  test("the empty messages that wait during a pause are bounded, too", async () => {
     await using server = await serving({ maxBufferedBytes: 1024 * 1024 });
     const { socket, open } = bare(server);
     const stream = await server.next();
@@ -356,7 +359,7 @@ describe("hostile WebSockets", () => {
     },
   );
 
-  test("an idle connection of HTTP/1.1 does not hold up a close", async () => {
+  test("an idle connection of HTTP/1.1 does not delay a close", async () => {
     await using server = await serving();
     const socket = connectTcp(server.listener.port, "127.0.0.1");
     socket.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -394,7 +397,7 @@ describe("the metadata of a page", () => {
   });
 });
 
-describe("a WebSocket's life", () => {
+describe("the life of a WebSocket", () => {
   test("behaviour 8: a peer that answers no ping is found dead", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
     const socket = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol], {
@@ -437,7 +440,7 @@ describe("a WebSocket's life", () => {
     expect((await closed).code).toBe(4000 + statusCodes.DEADLINE_EXCEEDED);
   });
 
-  test("over TLS", async () => {
+  test("a WebSocket works over TLS", async () => {
     await using server = await serving({ tls: serverPair });
     await using stream = await openStream(`wss://${server.address}`, { tls: { ca: authority } });
     const client = record(stream);

@@ -9,7 +9,7 @@ import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /**
- * Messages that are sent before they are written. With many requests in flight, the peer then works on the first
+ * Maximum number of messages per write. With many requests in flight, the peer then works on the first
  * answers while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
@@ -18,7 +18,7 @@ const messagesPerWrite = 32;
 export const wsOptions = {
   // Observations are mostly pixels and floats; compressing them costs far more than it saves.
   perMessageDeflate: false,
-  // The stream validates text messages itself.
+  // `ws` validates the UTF-8 of text messages, which are rare.
   skipUTF8Validation: false,
 } as const;
 
@@ -27,7 +27,7 @@ export const wsOptions = {
  * that earlier requests are answered first. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
-  /** Writes what is sent before a close, which may answer the peer's. */
+  /** Writes pending messages before a close frame, including one that answers the peer's close. */
   flush: () => void = () => {};
 
   override close(code?: number, reason?: string | Buffer): void {
@@ -61,8 +61,8 @@ export interface WsSocketOptions {
 }
 
 /**
- * Wraps a WebSocket of the library `ws`, as soon as it is open. The library has the handshakes,
- * control frames and messages in several parts; other messages pass it by in both directions.
+ * Wraps a WebSocket of the library `ws`, as soon as it is open. The library handles handshakes,
+ * control frames and fragmented messages; all other messages bypass it in both directions.
  */
 export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocketOptions): Socket {
   webSocket.binaryType = "nodebuffer";
