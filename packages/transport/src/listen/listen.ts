@@ -13,7 +13,6 @@ import { listenLimits } from "../limits/listen-limits.ts";
 import { NetworkCounts } from "../limits/network-counts.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
-import { acceptWebSockets } from "./accept-web-sockets.ts";
 import { bytesOfCall } from "./call-bytes.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
@@ -21,7 +20,7 @@ import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts"
 import { originCheck } from "./origins.ts";
 import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
 import { refuseCall, unsupportedEncoding } from "./refusals.ts";
-import { createRoutes, type Routes } from "./routes.ts";
+import type { Routes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
 
 const defaultHost = "127.0.0.1";
@@ -45,6 +44,11 @@ const spareSockets = 256;
  * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
+  // Clients load this module, too, but not the libraries that only a listener needs.
+  const [{ acceptWebSockets }, { createRoutes }] = await Promise.all([
+    import("./accept-web-sockets.ts"),
+    import("./routes.ts"),
+  ]);
   const host = options.host ?? defaultHost;
   const onError = options.onError ?? (() => {});
   const limits = listenLimits(options);

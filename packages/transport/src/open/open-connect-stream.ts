@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
 import { createClient, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import {
   Environment,
   type EnvironmentRequest,
@@ -54,7 +53,7 @@ export async function openConnectStream(
   let http2: ClientHttp2Stream | undefined;
   const client = createClient(
     Environment,
-    transportOver(connection, parsed, { ...options, maxMessageBytes }, (request) => {
+    await transportOver(connection, parsed, { ...options, maxMessageBytes }, (request) => {
       http2 = request;
     }),
   );
@@ -93,12 +92,15 @@ export async function openConnectStream(
 }
 
 /** Creates Connect's transport over an open connection. */
-function transportOver(
+async function transportOver(
   connection: ClientConnection,
   address: Address,
   options: OpenConnectOptions & { readonly maxMessageBytes: number },
   onRequest: (http2: ClientHttp2Stream) => void,
-): Transport {
+): Promise<Transport> {
+  const { createConnectTransport, createGrpcWebTransport } = await import(
+    "@connectrpc/connect-node"
+  );
   const transport = {
     baseUrl: requestUrl(address),
     httpVersion: "2" as const,

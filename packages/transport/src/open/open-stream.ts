@@ -9,7 +9,6 @@ import { openConnection } from "./client-connection.ts";
 import { checkedMetadata, type Metadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { openStream as openPlatformStream } from "./open-page-stream.ts";
-import { openWebSocketStream } from "./open-ws-stream.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
 
 /** Bun replaces `ws` with its own version, which gives no access to the network connection. */
@@ -35,7 +34,11 @@ export async function openStream(
 ): Promise<OpenedStream> {
   const parsed = parseAddress(address);
   if (parsed.carrier === "websocket") {
-    return isBun ? openPlatformStream(address, options) : openWebSocketStream(parsed, options);
+    if (isBun) {
+      return openPlatformStream(address, options);
+    }
+    const { openWebSocketStream } = await import("./open-ws-stream.ts");
+    return openWebSocketStream(parsed, options);
   }
   const headers = requestHeaders(parsed, options.metadata);
   const connection = await openConnection(parsed, options);
