@@ -45,7 +45,7 @@ export interface Clock extends DeadlineOptions {
   start(sequence: SequenceControl): ClockDriver;
 }
 
-/** Events of a sequence that its clock reacts to. None is reported while the world advances. */
+/** Events of a sequence that its clock reacts to. While the world advances, only `closed` is reported, if it is destroyed. */
 export interface ClockDriver {
   /** The sequence opened; seats in it with a first step outstanding wait for the answer. On most clocks, all have one. */
   opened(): void;
@@ -70,7 +70,7 @@ export interface ClockDriver {
    * (behaviour 77).
    */
   withdrawn?(seat: ClockSeat): void;
-  /** An agent left the sequence, or the world continued after it was blocked. */
+  /** The agents of the world or what blocks it may have changed: an agent joined or left, or a seat is held or taken again. */
   changed(): void;
   /** The sequence is over; timers must end. */
   closed(): void;
@@ -82,7 +82,7 @@ export interface SequenceControl {
   readonly running: ReadonlySet<ClockSeat>;
   /** Number of RUNNING agents with a step outstanding. */
   readonly waiting: number;
-  /** True while the world must not advance: an agent left and another has to join first. */
+  /** True while the world must not advance: another agent has to join first, or the one of a held seat to come back. */
   readonly blocked: boolean;
   /** Milliseconds since some fixed moment. */
   now(): number;

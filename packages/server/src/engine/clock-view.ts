@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClockSeat, SequenceControl } from "../definition/clock.ts";
 import type { Cancel, Outside } from "./outside.ts";
-import { isBlocked, type WorldState } from "./state.ts";
+import { isBlocked, type WorldView } from "./state.ts";
 
 /** The decisions of a clock, which the engine carries out. */
 export type ClockDecisions = Pick<
@@ -14,7 +14,7 @@ export type ClockDecisions = Pick<
  * object literal several times slower.
  */
 export class ClockView implements SequenceControl {
-  readonly #state: Readonly<WorldState>;
+  readonly #state: WorldView;
   readonly #outside: Outside;
   readonly nextTurn: ClockDecisions["nextTurn"];
   readonly advance: ClockDecisions["advance"];
@@ -22,7 +22,7 @@ export class ClockView implements SequenceControl {
   readonly missed: ClockDecisions["missed"];
   readonly ticksMissed: ClockDecisions["ticksMissed"];
 
-  constructor(state: Readonly<WorldState>, outside: Outside, decisions: ClockDecisions) {
+  constructor(state: WorldView, outside: Outside, decisions: ClockDecisions) {
     this.#state = state;
     this.#outside = outside;
     this.nextTurn = decisions.nextTurn;

@@ -12,9 +12,9 @@ import { wakeUp } from "../clocks/wake-up.ts";
 import { optional } from "../definition/settings.ts";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { defaultLimits } from "../host/limits.ts";
-import type { Joined } from "./hosted-world.ts";
+import type { Joined, SharedWorld } from "./hosted-world.ts";
 import type { WorldEvent } from "./outside.ts";
-import type { Ended, Seat, WorldState } from "./state.ts";
+import type { SeatView, WorldView } from "./state.ts";
 import { WorldHost } from "./world-host.ts";
 
 const empty: StepRequest = { actions: [], requestedObservations: [] };
@@ -24,8 +24,8 @@ const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
 class Table {
   readonly time: ManualTime = manualTime();
   readonly events: WorldEvent[] = [];
-  readonly world: WorldHost;
-  readonly seats: Readonly<Seat>[] = [];
+  readonly world: SharedWorld;
+  readonly seats: SeatView[] = [];
   /** Number of calls of `onLeft` for each agent. */
   readonly left = new Map<number, number>();
   /** The answers to each request, in the order of the requests. */
@@ -66,7 +66,7 @@ class Table {
     this.world.join(new Map(), onLeft, joined, key);
   }
 
-  seat(index: number): Readonly<Seat> {
+  seat(index: number): SeatView {
     const seat = this.seats[index];
     if (seat === undefined) {
       throw new Error(`no agent ${index} joined`);
@@ -135,7 +135,7 @@ function statesOf(answers: readonly unknown[]): unknown[] {
 }
 
 /** Checks that the counters of a world are those of its seats. */
-function checkCounters(state: Readonly<WorldState>): void {
+function checkCounters(state: WorldView): void {
   const seats = [...state.seats.values()];
   const states = seats.map((seat) => seat.state);
   const running = states.filter((of) => of.kind === "running");
@@ -145,7 +145,7 @@ function checkCounters(state: Readonly<WorldState>): void {
   expect(state.opening).toBe(states.filter(({ kind }) => kind === "opening").length);
   const excused = states.filter((of) => (of.kind === "idle" || of.kind === "ended") && of.excused);
   expect(state.excused).toBe(excused.length);
-  const unsaved = (of: Ended): boolean => of.saved === undefined;
+  const unsaved = (of: (typeof ended)[number]): boolean => of.saved === undefined;
   expect([...state.unsaved].filter((of) => !ended.includes(of))).toEqual([]);
   expect(ended.filter(unsaved).filter((of) => !state.unsaved.has(of))).toEqual([]);
   for (const of of state.reset?.awaited ?? []) {

@@ -34,8 +34,10 @@ import {
   type Running,
   type Seat,
   type SeatState,
+  type SeatView,
   type WorldReset,
   type WorldState,
+  type WorldView,
 } from "./state.ts";
 import type { Settings, WorldSettings } from "./world-settings.ts";
 
@@ -65,9 +67,11 @@ interface Play {
  * The rules of the protocol for one world: every transition of its seats and sequences, and the only
  * writer of its state.
  *
- * Each public method is one transition. `WorldHost` runs one at a time and passes what they throw to `fail`; only
- * `destroyNow` and `fail` may run while another one is pending. A step enters by `step`; the clock that it is handed to answers it, now or later, through
- * `SequenceControl`.
+ * Each public method is one transition, except `hasSeat` and the getters, which only read. `WorldHost` runs one at a
+ * time and passes what they throw to `fail`; only `destroyNow` and `fail` may run while another one is pending.
+ *
+ * A step enters by `step`. The clock answers it, now or later, through `SequenceControl`, unless the sequence of its
+ * agent ends: `#endFor` answers with the end.
  */
 export class Engine {
   readonly #name: string;
@@ -97,7 +101,7 @@ export class Engine {
     this.#openingDeadline = deadlineOf(outside, this.#clock, () => this.#openingOverdue());
   }
 
-  get state(): Readonly<WorldState> {
+  get state(): WorldView {
     return this.#state;
   }
 
@@ -163,12 +167,7 @@ export class Engine {
   // ——— An agent joins (behaviours 26, 27).
 
   /** @param key Of the agent's seat, if it may come back to it. */
-  join(
-    settings: PackedSettings,
-    onLeft: Seat["onLeft"],
-    done: Done<Readonly<Seat>>,
-    key?: string,
-  ): void {
+  join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<SeatView>, key?: string): void {
     this.#request(done, (finish) => {
       const { closing, draining, seats } = this.#state;
       const own = key === undefined ? undefined : this.#seatOf(key);
@@ -316,7 +315,10 @@ export class Engine {
     seat.held = undefined;
   }
 
-  /** Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. */
+  /**
+   * Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. The state moves
+   * with it: `#become` would take a RUNNING agent out of the sequence, and drop a reward that is due.
+   */
   #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
     if (seat.held === undefined) {
       seat.onLeft(takenAgain());
@@ -347,7 +349,10 @@ export class Engine {
     });
   }
 
-  /** Takes an agent without an outstanding request out; later ones are answered with the reason, if there is one. */
+  /**
+   * Takes an agent out. Later requests are answered with the reason, if there is one; an outstanding one, which only an
+   * agent whose stream is lost may have, is never answered.
+   */
   #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
     const state = this.#state;
     const { onLeave } = this.#definition;
@@ -417,7 +422,10 @@ export class Engine {
 
   // ——— A step arrives (behaviours 32, 34, 35, 62).
 
-  /** A step with an error changes nothing: it is read and checked before anything else happens. */
+  /**
+   * A step that is refused as it arrives changes nothing: it is read and checked before anything else happens. One that
+   * the world refuses later, in its tick, has counted as the agent's step.
+   */
   step(seat: Seat, request: StepRequest, reply: Reply): void {
     const { state, specs } = seat;
     const refusal = this.#stepRefusal(state);
@@ -464,7 +472,7 @@ export class Engine {
    *
    * @param refuse Receives the error and index of the first refused step; then no step is made.
    */
-  stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void {
+  stepAll(steps: readonly RowStep<Seat>[], refuse: (error: unknown, index: number) => void): void {
     for (const [index, { seat, request }] of steps.entries()) {
       const refusal = this.#stepRefusal(seat.state) ?? this.#misfit(seat, request);
       if (refusal !== undefined) {

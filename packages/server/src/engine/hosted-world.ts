@@ -9,13 +9,13 @@ import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.t
 import type { CallLimitsMs } from "./author-calls.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
-import type { RowStep, Seat, WorldState } from "./state.ts";
+import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import type { WorldSettingsOptions } from "./world-settings.ts";
 
 /** An agent's place and its world. */
 export interface Joined {
   readonly world: JoinedWorld;
-  readonly seat: Readonly<Seat>;
+  readonly seat: SeatView;
 }
 
 /**
@@ -38,7 +38,7 @@ export interface WorldCounts {
 export interface SpectatedAgent {
   /** Number of the agent in events. */
   readonly agent: AgentId;
-  readonly seat: Readonly<Seat>;
+  readonly seat: SeatView;
 }
 
 /** A world as spectators read it, at any time and without a seat. */
@@ -71,11 +71,7 @@ export interface HostedWorld extends SpectatedWorld {
    */
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void;
   /** @param callers The seats of the caller, if it has joined this world. */
-  resetWorld(
-    callers: readonly Readonly<Seat>[],
-    settings: PackedSettings,
-    done: Done<undefined>,
-  ): void;
+  resetWorld(callers: readonly SeatView[], settings: PackedSettings, done: Done<undefined>): void;
   /** Destroys the world according to its policy for joined agents. */
   destroy(done: Done<undefined>): void;
   /** Destroys the world unless it has agents when no other transition is in progress. */
@@ -92,9 +88,9 @@ export interface HostedWorld extends SpectatedWorld {
 /** A world as its agents use it. */
 export interface JoinedWorld extends HostedWorld {
   readonly author: UntypedWorld;
-  readonly state: Readonly<WorldState>;
+  readonly state: WorldView;
   /** Processes a step; the world's clock decides when it is answered. */
-  step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void;
+  step(seat: SeatView, request: StepRequest, reply: Reply): void;
   /**
    * Processes a step of several agents, in order; all are checked before the first is made.
    *
@@ -103,19 +99,29 @@ export interface JoinedWorld extends HostedWorld {
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
   /** Calls back when no transition is in progress, and none that was requested before is left. */
   whenIdle(callback: () => void): void;
-  reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void;
-  leave(seat: Readonly<Seat>, done: Done<undefined>): void;
+  reset(seat: SeatView, settings: PackedSettings, reply: Reply): void;
+  leave(seat: SeatView, done: Done<undefined>): void;
   /**
    * Handles the loss of the agent's stream: its seat is held, which `onHeld` reports, or it leaves.
    */
-  drop(seat: Readonly<Seat>, onHeld: () => void): void;
+  drop(seat: SeatView, onHeld: () => void): void;
   /**
    * Removes an agent whose request waits for other agents, and answers that request with an error
    * (behaviour 67).
    */
-  leaveIfWaiting(seat: Readonly<Seat>): void;
+  leaveIfWaiting(seat: SeatView): void;
   /** Calls an author's function for one request, when no other transition is in progress. */
   call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
+}
+
+/** A world that agents share, as the server owns it. */
+export interface SharedWorld extends JoinedWorld {
+  /** Returns true if an agent has the seat of a key, or may come back to it. */
+  hasSeat(key: string): boolean;
+  /** Takes no more agents, and destroys the world when the last one leaves. */
+  destroyWhenEmpty(): void;
+  /** Destroys the world, agents or none, when no other transition is in progress. */
+  forceDestroy(): void;
 }
 
 /** Options of a world on a server. */

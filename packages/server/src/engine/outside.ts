@@ -35,8 +35,10 @@ export type LimitedCall = "create" | "join" | "start" | "step" | "properties";
 export type Cancel = () => void;
 
 /**
- * All effects of the engine outside itself, except replies, which are part of each request. It
- * serializes transitions and has no notion of seats or sequences.
+ * The engine's author calls, timers and events. It serializes transitions and has no notion of seats or sequences.
+ *
+ * The engine and its parts call directly: replies and `onLeft`, which belong to a request and a seat, and the author's
+ * `status`, `observe` and `destroy`, for whose promises no transition waits.
  */
 export interface Outside {
   /**

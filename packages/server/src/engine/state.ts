@@ -12,8 +12,8 @@ import { RunningAgents } from "./running-agents.ts";
 import type { SeatSpecs } from "./seat-specs.ts";
 
 /** One of the steps that several agents make together. */
-export interface RowStep {
-  readonly seat: Readonly<Seat>;
+export interface RowStep<S extends SeatView = SeatView> {
+  readonly seat: S;
   readonly request: StepRequest;
   readonly reply: Reply;
 }
@@ -93,7 +93,7 @@ export interface Gone {
 /** State of an agent. Each case has only the properties that exist in it. */
 export type SeatState = Idle | Opening | Running | Resetting | Ended | Gone;
 
-/** The place of an agent in a world. */
+/** The place of an agent in a world; everything but the engine sees a `SeatView`. */
 export interface Seat {
   readonly agent: AgentId;
   specs: SeatSpecs;
@@ -113,6 +113,31 @@ export interface Seat {
    * seat.
    */
   readonly onLeft: (reason: DmEnvRpcError | undefined) => void;
+}
+
+/** A reward that only the engine and its `observing.ts` add to. */
+type RewardView = Readonly<Pick<RewardSum, "last" | "total">>;
+
+interface RunningView extends Readonly<Omit<Running, "seat" | "undelivered" | "reward">> {
+  readonly seat: SeatView;
+  readonly undelivered: EndedView | undefined;
+  readonly reward: RewardView;
+}
+
+interface EndedView extends Readonly<Omit<Ended, "seat" | "reward">> {
+  readonly seat: SeatView;
+  readonly reward: RewardView;
+}
+
+/** State of an agent outside the engine. */
+export type SeatStateView = Exclude<SeatState, Running | Ended> | RunningView | EndedView;
+
+/**
+ * A seat outside the engine. Every seat is one, but the compiler takes none for a `Seat`: it cannot be changed, and its
+ * callback cannot be called.
+ */
+export interface SeatView extends Readonly<Omit<Seat, "state" | "held" | "onLeft">> {
+  readonly state: SeatStateView;
 }
 
 /** A seat that is held. */
@@ -183,6 +208,17 @@ export interface WorldState {
   readonly unanswered: Set<Done<never>>;
 }
 
+/** State of a world outside the engine. */
+export interface WorldView
+  extends Readonly<
+    Omit<WorldState, "seats" | "running" | "unsaved" | "reset" | "draining" | "unanswered">
+  > {
+  readonly seats: ReadonlyMap<AgentId, SeatView>;
+  readonly running: { readonly agents: ReadonlySet<RunningView>; readonly size: number };
+  readonly unsaved: ReadonlySet<EndedView>;
+  readonly reset: { readonly awaited: ReadonlySet<EndedView> } | undefined;
+}
+
 /** The state of a world without agents. */
 export function emptyWorld(): WorldState {
   return {
@@ -213,11 +249,11 @@ export function emptyWorld(): WorldState {
 }
 
 /** True while the world must not advance: it waits for an agent to join, or to come back. */
-export function isBlocked({ vacancies, blockingSeats }: Readonly<WorldState>): boolean {
+export function isBlocked({ vacancies, blockingSeats }: WorldView): boolean {
   return vacancies + blockingSeats > 0;
 }
 
 /** True while an agent is in a sequence, or has not received its end: its next step may bring it the end. */
-export function expectsEnd({ state }: Readonly<Seat>): boolean {
+export function expectsEnd({ state }: SeatView): boolean {
   return state.kind === "running" || state.kind === "ended";
 }

@@ -2,8 +2,8 @@
 
 /**
  * Serializes the transitions of one world in the order in which they were requested: immediately if
- * none is in progress. The queue holds at most a few transitions for each stream, whose requests
- * are processed one by one, and the world's timers.
+ * none is in progress. The queue holds the world's timers, and at most a few transitions for each seat of a stream,
+ * whose requests are processed one by one.
  */
 export class Turnstile {
   #holds = 0;

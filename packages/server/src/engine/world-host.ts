@@ -9,18 +9,18 @@ import { Engine } from "./engine.ts";
 import type {
   HostOptions,
   Joined,
-  JoinedWorld,
+  SharedWorld,
   SpectatedAgent,
   WorldCounts,
 } from "./hosted-world.ts";
 import { ownedStep } from "./owned-request.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
-import type { RowStep, Seat, WorldState } from "./state.ts";
+import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import { Turnstile } from "./turnstile.ts";
 import { WorldSettings } from "./world-settings.ts";
 
 /** The counts of a world's state. */
-function countsOf(state: Readonly<WorldState>): WorldCounts {
+function countsOf(state: WorldView): WorldCounts {
   const { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, moves } = state;
   const joinsAndLeaves = 2 * state.lastAgent - state.seats.size;
   const changes = moves + steps + joinsAndLeaves + missedDeadlines + missedTicks;
@@ -30,8 +30,11 @@ function countsOf(state: Readonly<WorldState>): WorldCounts {
 /**
  * A world that agents share: its engine behind a turnstile, which lets one transition run at a
  * time. A fault in a transition ends only this world (behaviour 24).
+ *
+ * The seats that it receives are the ones that its `join` returned, as views. They become writable here alone: a method
+ * may require a `Seat` where its interface has a `SeatView`, because the compiler compares parameters of methods both ways.
  */
-export class WorldHost implements JoinedWorld {
+export class WorldHost implements SharedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly #turnstile = new Turnstile();
@@ -61,7 +64,7 @@ export class WorldHost implements JoinedWorld {
     });
   }
 
-  get state(): Readonly<WorldState> {
+  get state(): WorldView {
     return this.#engine.state;
   }
 
@@ -97,30 +100,29 @@ export class WorldHost implements JoinedWorld {
   }
 
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void {
-    const joined: Done<Readonly<Seat>> = (result) =>
+    const joined: Done<SeatView> = (result) =>
       done(isDmEnvRpcError(result) ? result : { world: this, seat: result });
     this.#calls.operate(() => this.#engine.join(settings, onLeft, joined, key));
   }
 
-  /** Returns true if an agent has the seat of a key, or may come back to it. */
   hasSeat(key: string): boolean {
     return this.#engine.hasSeat(key);
   }
 
-  drop(seat: Readonly<Seat>, onHeld: () => void): void {
+  drop(seat: Seat, onHeld: () => void): void {
     this.#calls.operate(() => this.#engine.drop(seat, onHeld));
   }
 
-  leave(seat: Readonly<Seat>, done: Done<undefined>): void {
+  leave(seat: Seat, done: Done<undefined>): void {
     this.#calls.operate(() => this.#engine.leave(seat, done));
   }
 
-  leaveIfWaiting(seat: Readonly<Seat>): void {
+  leaveIfWaiting(seat: Seat): void {
     this.#calls.operate(() => this.#engine.leaveIfWaiting(seat));
   }
 
   /** Without a closure if the turnstile is free, as it is for most steps. */
-  step(seat: Readonly<Seat>, request: StepRequest, reply: Reply): void {
+  step(seat: Seat, request: StepRequest, reply: Reply): void {
     if (!this.#turnstile.tryEnter()) {
       const owned = ownedStep(request);
       this.#calls.operate(() => this.#engine.step(seat, owned, reply));
@@ -135,7 +137,7 @@ export class WorldHost implements JoinedWorld {
     }
   }
 
-  stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void {
+  stepAll(steps: readonly RowStep<Seat>[], refuse: (error: unknown, index: number) => void): void {
     this.#calls.operate(() => this.#engine.stepAll(steps, refuse));
   }
 
@@ -143,15 +145,11 @@ export class WorldHost implements JoinedWorld {
     this.#turnstile.enter(callback);
   }
 
-  reset(seat: Readonly<Seat>, settings: PackedSettings, reply: Reply): void {
+  reset(seat: Seat, settings: PackedSettings, reply: Reply): void {
     this.#calls.operate(() => this.#engine.reset(seat, settings, reply));
   }
 
-  resetWorld(
-    callers: readonly Readonly<Seat>[],
-    settings: PackedSettings,
-    done: Done<undefined>,
-  ): void {
+  resetWorld(callers: readonly Seat[], settings: PackedSettings, done: Done<undefined>): void {
     this.#calls.operate(() => this.#engine.resetWorld(callers, settings, done));
   }
 
@@ -171,12 +169,10 @@ export class WorldHost implements JoinedWorld {
     this.#calls.operate(() => this.#engine.destroyIfEmpty());
   }
 
-  /** Takes no more agents, and destroys the world when the last one leaves. */
   destroyWhenEmpty(): void {
     this.#calls.operate(() => this.#engine.destroyWhenEmpty());
   }
 
-  /** Destroys the world, agents or none, when no other transition is in progress. */
   forceDestroy(): void {
     this.#calls.operate(() => this.#engine.destroyNow());
   }

@@ -12,13 +12,14 @@ import type {
   HostedWorld,
   HostOptions,
   Joined,
+  SharedWorld,
   SpectatedAgent,
   WorldCounts,
 } from "../engine/hosted-world.ts";
 import type { Cancel, WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
-import type { Seat } from "../engine/state.ts";
+import type { Seat, SeatView } from "../engine/state.ts";
 import { WorldHost } from "../engine/world-host.ts";
 import { WorldSettings } from "../engine/world-settings.ts";
 
@@ -33,7 +34,7 @@ export class PerAgentWorlds implements HostedWorld {
   /** Settings of the create, with the random source that each agent's seed is derived from. */
   readonly #settings: WorldSettings;
   /** The world of each agent, by the number that events give the agent. */
-  readonly #worlds = new Map<AgentId, WorldHost>();
+  readonly #worlds = new Map<AgentId, SharedWorld>();
   /** Number of slots of each agent that joined as a batch. */
   readonly #slots = new Map<AgentId, number>();
   #lastAgent = 0;
@@ -99,7 +100,7 @@ export class PerAgentWorlds implements HostedWorld {
     this.#joinAnew(settings, onLeft, done, key);
   }
 
-  #worldOf(key: string): WorldHost | undefined {
+  #worldOf(key: string): SharedWorld | undefined {
     return [...this.#worlds.values()].find((world) => world.hasSeat(key));
   }
 
@@ -109,7 +110,7 @@ export class PerAgentWorlds implements HostedWorld {
     done: Done<Joined>,
     key: string | undefined,
   ): void {
-    let world: WorldHost;
+    let world: SharedWorld;
     let own = settings;
     try {
       let request: BatchRequest | undefined;
@@ -165,7 +166,7 @@ export class PerAgentWorlds implements HostedWorld {
    * @param seed The seed of the join; by default the next that is derived from the create's.
    * @throws DmEnvRpcError if the environment cannot be joined as a batch.
    */
-  #add(seed: bigint | undefined, request: BatchRequest | undefined): WorldHost {
+  #add(seed: bigint | undefined, request: BatchRequest | undefined): SharedWorld {
     const derived = this.#nextSeed();
     const agent = (this.#lastAgent + 1) as AgentId;
     const one = { ...this.definition, agents: { min: 1, max: 1 } };
@@ -237,11 +238,7 @@ export class PerAgentWorlds implements HostedWorld {
     }
   }
 
-  resetWorld(
-    callers: readonly Readonly<Seat>[],
-    settings: PackedSettings,
-    done: Done<undefined>,
-  ): void {
+  resetWorld(callers: readonly SeatView[], settings: PackedSettings, done: Done<undefined>): void {
     const { resetWorldSettings = {} } = this.definition;
     try {
       this.#settings.reseed(readSettings(resetWorldSettings, settings, "reset world", true));
@@ -322,7 +319,7 @@ export class PerAgentWorlds implements HostedWorld {
     this.#end((world) => world.destroyNow());
   }
 
-  #end(destroy: (world: WorldHost) => void): void {
+  #end(destroy: (world: SharedWorld) => void): void {
     if (this.#isGone) {
       return;
     }

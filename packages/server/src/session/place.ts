@@ -3,15 +3,15 @@ import type { ActionObservationSpecs } from "@dm-env-rpc/protocol";
 import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { Joined, JoinedWorld } from "../engine/hosted-world.ts";
 import type { Done, PackedSettings, Reply } from "../engine/requests.ts";
-import { expectsEnd, type Seat } from "../engine/state.ts";
+import { expectsEnd, type SeatView } from "../engine/state.ts";
 
 /** The place of a stream in a world: one seat, or several. */
 export interface Place {
   readonly world: JoinedWorld;
   /** At least one. */
-  readonly seats: readonly Readonly<Seat>[];
+  readonly seats: readonly SeatView[];
   readonly specs: ActionObservationSpecs;
-  /** True if an agent of the stream has an undelivered end. */
+  /** True while an agent of the stream is in a sequence or has an undelivered end. */
   readonly expectsEnd: boolean;
   step(request: StepRequest, reply: Reply): void;
   reset(settings: PackedSettings, reply: Reply): void;
@@ -30,14 +30,14 @@ export interface Place {
 /** The place of a stream with one seat. A class, because V8 reads an object literal with getters several times slower. */
 export class SeatPlace implements Place {
   readonly world: JoinedWorld;
-  readonly #seat: Readonly<Seat>;
+  readonly #seat: SeatView;
 
   constructor({ world, seat }: Joined) {
     this.world = world;
     this.#seat = seat;
   }
 
-  get seats(): readonly Readonly<Seat>[] {
+  get seats(): readonly SeatView[] {
     return [this.#seat];
   }
 

@@ -17,7 +17,7 @@ import { stepTypes } from "../definition/batch/specs.ts";
 import type { JoinedWorld } from "../engine/hosted-world.ts";
 import type { Done, PackedSettings, Reply } from "../engine/requests.ts";
 import { clientError, errorResponse } from "../engine/responses.ts";
-import { expectsEnd, type Seat } from "../engine/state.ts";
+import { expectsEnd, type SeatView } from "../engine/state.ts";
 import type { Place } from "./place.ts";
 import { type Requested, RowSpecs, type RowsStep } from "./row-specs.ts";
 
@@ -26,7 +26,7 @@ const { RUNNING, TERMINATED } = EnvironmentStateType;
 /** One seat of a stream. */
 interface Row {
   readonly index: number;
-  readonly seat: Readonly<Seat>;
+  readonly seat: SeatView;
   /** The outstanding step: the first of a sequence, or one that acts. */
   pending: "first" | "acting" | undefined;
   /** Requested observations of that step. */
@@ -54,7 +54,7 @@ interface OpenStep {
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
-  readonly seats: readonly Readonly<Seat>[];
+  readonly seats: readonly SeatView[];
   readonly #rows: readonly Row[];
   readonly #maxElements: number;
   #specs: RowSpecs;
@@ -67,7 +67,7 @@ export class Rows implements Place {
   #openReset: { readonly waiting: Set<Row>; reset(row: Row): void } | undefined;
 
   /** @throws DmEnvRpcError if the world cannot be joined with several seats, or their specs differ. */
-  constructor(world: JoinedWorld, seats: readonly Readonly<Seat>[], maxElements: number) {
+  constructor(world: JoinedWorld, seats: readonly SeatView[], maxElements: number) {
     this.world = world;
     this.seats = seats;
     this.#rows = seats.map((seat, index) => ({
@@ -83,7 +83,7 @@ export class Rows implements Place {
 
   /** @throws DmEnvRpcError if the seats do not have the same specs. */
   #specsOfSeats(): RowSpecs {
-    const [first, ...others] = this.seats as readonly [Readonly<Seat>, ...Readonly<Seat>[]];
+    const [first, ...others] = this.seats as readonly [SeatView, ...SeatView[]];
     const specs = new RowSpecs(first.specs, this.seats.length, this.#maxElements);
     if (!others.every((seat) => specs.fits(seat.specs))) {
       throw new DmEnvRpcError(
@@ -339,7 +339,7 @@ export class Rows implements Place {
 }
 
 /** True if the next step of a seat is the first of a sequence, not the delivery of an end. */
-function isFirst({ state }: Readonly<Seat>): boolean {
+function isFirst({ state }: SeatView): boolean {
   if (state.kind !== "running") {
     return state.kind !== "ended";
   }

@@ -25,7 +25,7 @@ import type * as authors from "../definition/world.ts";
 import { atOnce } from "../engine/author-calls.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { Observing } from "../engine/observing.ts";
-import type { SeatState } from "../engine/state.ts";
+import type { SeatStateView } from "../engine/state.ts";
 
 /** Agents that a frame lists. */
 const maxAgents = 100;
@@ -101,7 +101,7 @@ export function agentViews(world: SpectatedWorld): AgentView[] {
   return views;
 }
 
-function stateOf(state: SeatState): AgentState {
+function stateOf(state: SeatStateView): AgentState {
   switch (state.kind) {
     case "running":
       return AgentState.RUNNING;
@@ -112,7 +112,7 @@ function stateOf(state: SeatState): AgentState {
   }
 }
 
-function isWaiting(state: SeatState): boolean {
+function isWaiting(state: SeatStateView): boolean {
   switch (state.kind) {
     case "opening":
     case "resetting":

@@ -23,7 +23,7 @@ export type NumericKind = "float" | "int" | "bigint";
 
 /**
  * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. A new one is a
- * file with such a value, and a line in `table.ts`.
+ * file with such a value, a line in `table.ts`, and one in `wire/encodings/table.ts`.
  */
 export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** NumPy's name. */
