@@ -78,7 +78,12 @@ function wide(reward: Tensor): Sum["elements"] {
         received: reward.dtype,
         remedy: "call an observation that is no number something else than reward",
       });
-    default:
+    case "float32":
+    case "float64":
+    case "int8":
+    case "int32":
+    case "uint8":
+    case "uint32":
       return Float64Array.from(reward.data);
   }
 }
