@@ -3,6 +3,7 @@
 import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
+import { clockNames, clocks } from "../../testing/clocks.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import type { AgentId } from "../definition/agent.ts";
@@ -12,7 +13,6 @@ import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { ServerEvent } from "../host/events.ts";
 import { freeRunning } from "./free-running.ts";
-import { lockstep } from "./lockstep.ts";
 import { realtime } from "./realtime.ts";
 import { turns } from "./turns.ts";
 import { wakeUp } from "./wake-up.ts";
@@ -72,10 +72,8 @@ async function grow(clock: Clock) {
 }
 
 it("clocks have names, and real time repeats actions by default", () => {
-  const clocks = [lockstep(), turns(), freeRunning(), wakeUp({ action: "sleep" })];
-  expect(clocks.map(({ name }) => name)).toEqual(["lockstep", "turns", "freeRunning", "wakeUp"]);
+  expect(clockNames.map((name) => clocks[name].make().name)).toEqual(clockNames);
   expect(realtime({ ticksPerSecond: 1 })).toMatchObject({
-    name: "realtime",
     continuous: true,
     onMissedDeadline: "repeat-last",
   });

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
+import { clocks, waitingClocks } from "../../testing/clocks.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import type { Clock, MissedDeadlinePolicy } from "../definition/clock.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
-import { lockstep } from "./lockstep.ts";
-import { turns } from "./turns.ts";
-import { wakeUp } from "./wake-up.ts";
 
 const deadlineMs = 50;
-
-const clocks: readonly [string, (policy: MissedDeadlinePolicy) => Clock][] = [
-  ["lockstep", (onMissedDeadline) => lockstep({ deadlineMs, onMissedDeadline })],
-  ["turns", (onMissedDeadline) => turns({ deadlineMs, onMissedDeadline })],
-  ["wakeUp", (onMissedDeadline) => wakeUp({ deadlineMs, onMissedDeadline, action: "sleep" })],
-];
 
 /** Three agents, the first of which is slow. */
 async function setUp(clock: Clock) {
@@ -44,7 +36,10 @@ async function setUp(clock: Clock) {
   return { late, slow, two, three, pass };
 }
 
-describe.each(clocks)("behaviour 37: on the clock %s, a slow agent", (_name, make) => {
+describe.each(waitingClocks)("behaviour 37: on the clock %s, a slow agent", (name) => {
+  const make = (onMissedDeadline: MissedDeadlinePolicy) =>
+    clocks[name].make({ deadlineMs, onMissedDeadline });
+
   it("misses the deadline of the beginning once, however long it is waited for", async () => {
     const { late, two, three, pass } = await setUp(make("wait"));
     const begun = Promise.race([two.step(), three.step()]);

@@ -3,6 +3,7 @@ import { t, tensor } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { clocks, steppedClocks } from "../../testing/clocks.ts";
 import {
   connectPeer,
   isBlocked,
@@ -12,7 +13,6 @@ import {
   type StepResult,
 } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
-import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
@@ -372,14 +372,10 @@ describe("behaviour 73: a stream with several seats", () => {
     await next;
   });
 
-  it.each([
-    ["lockstep", lockstep()],
-    ["freeRunning", freeRunning()],
-    ["turns", turns()],
-    ["wakeUp", wakeUp({ action: "sleep" })],
-  ] as const)(
+  it.each(steppedClocks)(
     "plays on the clock %s as an agent on a stream for each row",
-    async (_name, clock) => {
+    async (name) => {
+      const clock = clocks[name].make();
       const size = 3;
       const commands = fc.array(
         fc.oneof(

@@ -2,6 +2,7 @@
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { clockNames } from "../../testing/clocks.ts";
 import { http2Carrier, memoryCarrier } from "../../testing/model/carriers.ts";
 import type { ClockOptions } from "../../testing/model/clock-models.ts";
 import {
@@ -47,9 +48,6 @@ const http2Runs = Number(process.env["MODEL_HTTP2_RUNS"] ?? 10);
 
 /** A long run has no fixed time limit. */
 const timeout = 60_000 + 100 * runs + 5000 * http2Runs;
-
-/** The clocks, each with a model of its own. */
-const clocks = ["lockstep", "turns", "realtime", "freeRunning", "wakeUp"] as const;
 
 function tallyOf({ clock, ...policies }: Scenario["policies"], logs: TallyEvent[][]) {
   return tally({ ...policies, clock: clockOf(clock), logs });
@@ -182,7 +180,7 @@ describe("behaviour 77: when another connection takes the seat of an agent, the 
   });
 });
 
-describe.each(clocks)("the model of a server, on the clock %s,", (kind) => {
+describe.each(clockNames)("the model of a server, on the clock %s,", (kind) => {
   it("agrees with the server on random requests", { timeout }, async () => {
     await check(scenarios(kind), runs, overMemory);
   });

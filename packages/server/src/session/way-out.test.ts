@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
+import { clocks, waitingClocks } from "../../testing/clocks.ts";
 import { connectPeer, isBlocked, joinedPeers, type Peer } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import { realtime } from "../clocks/realtime.ts";
-import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
@@ -36,12 +36,8 @@ describe("behaviour 67: an agent whose request waits for others can leave at onc
     expect((await two.step()).state).toBe("RUNNING");
   });
 
-  it.each([
-    ["lockstep", {}],
-    ["turns", { clock: turns() }],
-    ["wakeUp", { clock: wakeUp({ action: "sleep" }) }],
-  ] as const)("from a step on %s, and the others go on", async (_name, options) => {
-    const { one, two, log } = await setUp(options);
+  it.each(waitingClocks)("from a step on %s, and the others go on", async (name) => {
+    const { one, two, log } = await setUp({ clock: clocks[name].make() });
     const firsts = [one.step(), two.step()];
     await firsts[0];
     const waiting = one.step({ add: 1 });

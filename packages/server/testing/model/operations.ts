@@ -158,7 +158,9 @@ function clockOptions(kind: ClockOptions["kind"]): fc.Arbitrary<ClockOptions> {
         newest: fc.boolean(),
         policy: fc.constantFrom("repeat-last" as const, "default-action" as const),
       });
-    default:
+    case "lockstep":
+    case "turns":
+    case "wakeUp":
       return fc.record({
         kind: fc.constant(kind),
         deadlineMs: fc.constantFrom(undefined, 71, 71),

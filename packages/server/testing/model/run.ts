@@ -4,13 +4,10 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream } from "@dm-env-rpc/transport";
 import type { ManualTime } from "@dm-env-rpc/transport/internal";
-import { freeRunning } from "../../src/clocks/free-running.ts";
-import { lockstep } from "../../src/clocks/lockstep.ts";
 import { realtime } from "../../src/clocks/realtime.ts";
-import { turns } from "../../src/clocks/turns.ts";
-import { wakeUp } from "../../src/clocks/wake-up.ts";
 import type { Clock } from "../../src/definition/clock.ts";
 import type { EnvironmentServer } from "../../src/host/environment-server.ts";
+import { clocks } from "../clocks.ts";
 import { oraclesOf } from "../patient.ts";
 import type { Carrier } from "./carriers.ts";
 import type { ClockOptions } from "./clock-models.ts";
@@ -35,15 +32,8 @@ export function clockOf(options: ClockOptions): Clock {
     case "lockstep":
     case "turns":
     case "wakeUp": {
-      const { deadlineMs, policy } = options;
-      const slow = {
-        onMissedDeadline: policy,
-        ...(deadlineMs === undefined ? {} : { deadlineMs }),
-      };
-      if (options.kind === "wakeUp") {
-        return wakeUp({ ...slow, action: "sleep" });
-      }
-      return options.kind === "turns" ? turns(slow) : lockstep(slow);
+      const { kind, deadlineMs, policy } = options;
+      return clocks[kind].make({ deadlineMs, onMissedDeadline: policy });
     }
     case "realtime":
       return realtime({
@@ -52,7 +42,7 @@ export function clockOf(options: ClockOptions): Clock {
         onMissedDeadline: options.policy,
       });
     case "freeRunning":
-      return freeRunning();
+      return clocks[options.kind].make();
   }
 }
 
