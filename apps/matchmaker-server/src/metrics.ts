@@ -48,7 +48,7 @@ export function createMetrics(): Metrics {
   });
   const ended = new Counter({
     name: `${prefix}tickets_ended_total`,
-    help: "Tickets that have ended before or after a match",
+    help: "Tickets that have ended, by state",
     labelNames: ["state"],
     registers,
   });

@@ -44,6 +44,7 @@ export type MatchmakerEvent =
     }
   | { readonly kind: "server-lost"; readonly serverId: string }
   | { readonly kind: "server-gone"; readonly serverId: string }
+  /** A ticket has reached its final state. `reason`: message with which it failed. */
   | {
       readonly kind: "ticket-ended";
       readonly ticketId: string;

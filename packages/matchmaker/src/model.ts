@@ -228,7 +228,10 @@ export interface Records {
 /** A kind of record. */
 export type Kind = keyof Records;
 
+/** A state that a ticket does not leave. */
+export type FinalState = "completed" | "cancelled" | "failed";
+
 /** Returns true if a ticket is in a final state. */
-export function hasEnded(ticket: Ticket): boolean {
+export function hasEnded(ticket: Ticket): ticket is Ticket & { readonly state: FinalState } {
   return ticket.state === "completed" || ticket.state === "cancelled" || ticket.state === "failed";
 }

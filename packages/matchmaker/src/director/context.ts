@@ -3,6 +3,7 @@ import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
+import { hasEnded } from "../model.ts";
 import type { Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
@@ -66,7 +67,7 @@ export async function change(
     if (changes === undefined || changes.length === 0) {
       return false;
     }
-    if (await context.replica.commit(changes, leading(context))) {
+    if (await commit(context, changes)) {
       return true;
     }
   }
@@ -74,11 +75,33 @@ export async function change(
 }
 
 /**
+ * Commits changes as the leader, and reports the tickets that end with them.
+ *
+ * @returns True if it was committed; false after a conflict.
+ * @throws StoreError as `change` does.
+ */
+export async function commit(
+  context: DirectorContext,
+  changes: readonly Change[],
+): Promise<boolean> {
+  if (!(await context.replica.commit(changes, leading(context)))) {
+    return false;
+  }
+  for (const { kind, id, value } of changes) {
+    if (kind === "ticket" && value !== undefined && hasEnded(value)) {
+      const { state, reason } = value;
+      context.emit({ kind: "ticket-ended", ticketId: id, state, reason: reason?.message });
+    }
+  }
+  return true;
+}
+
+/**
  * Returns the lease of the leader.
  *
  * @throws StoreError `fenced` if this matchmaker does not lead.
  */
-export function leading(context: DirectorContext): Lease {
+function leading(context: DirectorContext): Lease {
   const lease = context.lease();
   if (lease !== undefined) {
     return lease;

@@ -4,7 +4,7 @@ import type { Ticket } from "../model.ts";
 import { put, remove } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change } from "../store/store.ts";
-import { type DirectorContext, leading } from "./context.ts";
+import { commit, type DirectorContext } from "./context.ts";
 import { ended } from "./outcomes.ts";
 
 /** Tickets per commit. */
@@ -15,7 +15,7 @@ const batchSize = 500;
  * ago.
  */
 export async function keepTickets(context: DirectorContext): Promise<void> {
-  const { replica, matchIndex, settings, emit } = context;
+  const { replica, matchIndex, settings } = context;
   const nowMs = replica.now();
   const late: string[] = [];
   for (const waiting of [matchIndex.waiting, matchIndex.away]) {
@@ -34,10 +34,7 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
     const reason = { code: "DEADLINE_EXCEEDED", message } as const;
     return put("ticket", id, ticket, ended(ticket.value, "failed", nowMs, reason));
   };
-  await inBatches(context, late, fail, (ticketId) => {
-    const reason = replica.get("ticket", ticketId)?.value.reason?.message;
-    emit({ kind: "ticket-ended", ticketId, state: "failed", reason });
-  });
+  await inBatches(context, late, fail);
   const old: string[] = [];
   for (const [id, { endedMs = 0 }] of matchIndex.ended) {
     if (nowMs - endedMs >= settings.retainMs) {
@@ -67,23 +64,16 @@ function overdue(
     : `no call watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
-/**
- * Commits many changes at a time. After a conflict the next tick repeats the batch.
- *
- * @param committed Called with each committed change.
- */
+/** Commits many changes at a time. After a conflict the next tick repeats the batch. */
 async function inBatches(
   context: DirectorContext,
   ids: readonly string[],
   make: (id: string) => Change | undefined,
-  committed: (id: string) => void = () => {},
 ): Promise<void> {
   for (let start = 0; start < ids.length; start += batchSize) {
-    const changes = ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []);
-    if (await context.replica.commit(changes, leading(context))) {
-      for (const { id } of changes) {
-        committed(id);
-      }
-    }
+    await commit(
+      context,
+      ids.slice(start, start + batchSize).flatMap((id) => make(id) ?? []),
+    );
   }
 }

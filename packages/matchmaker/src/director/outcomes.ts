@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { hasEnded, type Match, type Reason, type Ticket, type World } from "../model.ts";
+import {
+  type FinalState,
+  hasEnded,
+  type Match,
+  type Reason,
+  type Ticket,
+  type World,
+} from "../model.ts";
 import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
 import { put, type Replica, remove } from "../replica.ts";
 import type { Change, Stored } from "../store/store.ts";
@@ -22,12 +29,7 @@ export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticke
 }
 
 /** Returns a ticket in a final state. */
-export function ended(
-  ticket: Ticket,
-  state: "completed" | "cancelled" | "failed",
-  nowMs: number,
-  reason?: Reason,
-): Ticket {
+export function ended(ticket: Ticket, state: FinalState, nowMs: number, reason?: Reason): Ticket {
   return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
 }
 

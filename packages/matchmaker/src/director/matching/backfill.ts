@@ -6,7 +6,7 @@ import type { Match, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Stored } from "../../store/store.ts";
-import { type DirectorContext, leading } from "../context.ts";
+import { commit, type DirectorContext } from "../context.ts";
 import { announce, assigned, partiesOf, reserve, seatsTaken } from "./assignments.ts";
 
 /** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
@@ -142,14 +142,11 @@ async function fill(
   });
   // The world must be unchanged: a draining world accepts no agents. After a conflict the next tick
   // retries.
-  const made = await replica.commit(
-    [
-      put("match", filled.id, match, filled),
-      put("world", world.value.id, world, world.value),
-      ...changes,
-    ],
-    leading(context),
-  );
+  const made = await commit(context, [
+    put("match", filled.id, match, filled),
+    put("world", world.value.id, world, world.value),
+    ...changes,
+  ]);
   if (made) {
     announce(
       context,

@@ -5,7 +5,7 @@ import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
-import { type DirectorContext, leading, type Proposal } from "../context.ts";
+import { commit, type DirectorContext, type Proposal } from "../context.ts";
 import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
 import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
@@ -91,10 +91,10 @@ export async function makeMatches(
  * Commits plans together. Plans that conflict are dropped; their tickets wait for the next tick.
  */
 async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<void> {
-  const { replica, emit } = context;
+  const { emit } = context;
   for (let left = plans; left.length > 0; ) {
     const changes = left.flatMap((plan) => plan.changes);
-    if (await replica.commit(changes, leading(context))) {
+    if (await commit(context, changes)) {
       for (const { match, ready } of left) {
         const { id: matchId, profile, serverId } = match;
         emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });

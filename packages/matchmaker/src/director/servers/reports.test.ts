@@ -36,17 +36,13 @@ describe("a report", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     await reportAt(31_001);
     expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
+    const reason = "its seat was reserved for 30000 ms and no agent took it; create another ticket";
     expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
       code: Code.DeadlineExceeded,
-      message: "its seat was reserved for 30000 ms and no agent took it; create another ticket",
+      message: reason,
     });
     expect(eventsOf(house, "ticket-ended")).toEqual(
-      ids.map((ticketId) => ({
-        kind: "ticket-ended",
-        ticketId,
-        state: "failed",
-        reason: undefined,
-      })),
+      ids.map((ticketId) => ({ kind: "ticket-ended", ticketId, state: "failed", reason })),
     );
   });
 

@@ -68,12 +68,10 @@ async function takeWorld(
   worldId: string,
   seen: ReportedWorld,
 ): Promise<void> {
-  const { replica, matchIndex, emit } = context;
+  const { replica, matchIndex } = context;
   const inside = new Set(seen.tickets);
   const gone = new Set(seen.left);
-  let endings: { readonly ticketId: string; readonly state: "completed" | "failed" }[] = [];
   const make = (): Change[] | undefined => {
-    endings = [];
     const world = replica.get("world", worldId);
     if (world === undefined) {
       return undefined;
@@ -100,7 +98,6 @@ async function takeWorld(
       } else if (!inside.has(id) && ((state === "joined" && !isExpected) || gone.has(id))) {
         left = vacated(left, id);
         changes.push(put("ticket", id, ticket, ended(ticket.value, "completed", replica.now())));
-        endings.push({ ticketId: id, state: "completed" });
       } else if (
         state === "assigned" &&
         report.receivedMs > (assignment?.expiresMs ?? 0) + seatSlackMs
@@ -111,7 +108,6 @@ async function takeWorld(
         changes.push(
           put("ticket", id, ticket, ended(ticket.value, "failed", replica.now(), reason)),
         );
-        endings.push({ ticketId: id, state: "failed" });
       }
     }
     for (const [id, untilMs] of Object.entries(match.value.held ?? {})) {
@@ -127,11 +123,7 @@ async function takeWorld(
     }
     return changes;
   };
-  if (await change(context, make)) {
-    for (const { ticketId, state } of endings) {
-      emit({ kind: "ticket-ended", ticketId, state, reason: undefined });
-    }
-  }
+  await change(context, make);
 }
 
 /** Returns a world with the presence in a report. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { put } from "../../replica.ts";
-import { type DirectorContext, leading } from "../context.ts";
+import { commit, type DirectorContext } from "../context.ts";
 import { newWorld } from "../matching/matching.ts";
 import type { Placement } from "../matching/placement.ts";
 import type { WorldTasks } from "./world-tasks.ts";
@@ -23,7 +23,7 @@ export async function precreate(
         continue;
       }
       const ending = { ...world.value, state: "destroying" } as const;
-      await replica.commit([put("world", worldId, world, ending)], leading(context));
+      await commit(context, [put("world", worldId, world, ending)]);
     }
     if (tasks.isCooling(`profile ${profile.name}`)) {
       continue;
@@ -35,7 +35,7 @@ export async function precreate(
       }
       const id = newId();
       const world = newWorld(context, profile, server, id, undefined);
-      await replica.commit([put("world", id, undefined, world)], leading(context));
+      await commit(context, [put("world", id, undefined, world)]);
     }
   }
 }

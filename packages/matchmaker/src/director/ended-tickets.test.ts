@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DestroyMode, LostPolicy } from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { describe, expect, it } from "vitest";
+import { eventsOf, House, playedMatch, profile } from "../../testing/house.ts";
+
+describe("a ticket-ended event is emitted once for each ticket that ends", () => {
+  const ended = (ticketId: string | undefined, state: string, reason?: string) => ({
+    kind: "ticket-ended",
+    ticketId,
+    state,
+    reason,
+  });
+
+  it("with its destroyed world", async () => {
+    const forced = { destroyAfterSequences: 1, destroyMode: DestroyMode.FORCE };
+    await using match = await playedMatch(forced, { joined: 1 });
+    const { house, world, ids } = match;
+    world.sequences = 2;
+    await house.pass(2_000);
+    expect(await house.states(ids)).toEqual(["COMPLETED", "WAITING"]);
+    expect(eventsOf(house, "ticket-ended")).toEqual([ended(ids[0], "completed")]);
+  });
+
+  it("with a world that its server does not have any more", async () => {
+    await using house = await House.open({ profiles: [profile({ lostPolicy: LostPolicy.FAIL })] });
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    await house.join(ids[0] ?? "");
+    await house.pass(1_000);
+    server.worlds.clear();
+    await house.pass(1_000);
+    const reason = 'the world "gridworld-1" ended on its server before the seat was taken';
+    expect(eventsOf(house, "ticket-ended")).toEqual([
+      ended(ids[0], "completed"),
+      ended(ids[1], "failed", reason),
+    ]);
+  });
+
+  it("because the settings of its world were refused", async () => {
+    await using house = await House.open();
+    const server = await house.serve("a");
+    server.createErrors.push(new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map"));
+    const ids = await house.tickets(2);
+    await house.settle();
+    const reason = 'the world settings of profile "any" were refused: there is no such map';
+    expect(eventsOf(house, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
+  });
+
+  it("because its world could not be created in maxAttempts attempts", async () => {
+    await using house = await House.open({ settings: { maxAttempts: 2, cooldownMs: 1_000 } });
+    const server = await house.serve("a");
+    const fault = () => new DmEnvRpcError("INTERNAL", "the world did not start");
+    server.createErrors.push(fault(), fault());
+    const ids = await house.tickets(2);
+    await house.settle();
+    expect(eventsOf(house, "ticket-ended")).toEqual([]);
+    await house.pass(2_000);
+    const reason =
+      'a world for profile "any" could not be created in 2 attempts: the world did not start';
+    expect(eventsOf(house, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
+  });
+
+  it("with a server that is given up", async () => {
+    await using house = await House.open({ profiles: [profile({ lostPolicy: LostPolicy.FAIL })] });
+    await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    await house.registry.deregisterServer({ serverId: "a" });
+    await house.settle();
+    house.time.advance(500);
+    await house.settle();
+    const reason = "the server at a.test:1 is gone, and its worlds with it";
+    expect(eventsOf(house, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
+  });
+});
