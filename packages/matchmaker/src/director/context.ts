@@ -23,7 +23,7 @@ export interface Proposal extends MatchProposal {
  */
 export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 
-/** Shared parts of the director. */
+/** State and dependencies that the director's steps share. */
 export interface DirectorContext {
   readonly replica: Replica;
   readonly matchIndex: MatchIndex;
@@ -37,21 +37,24 @@ export interface DirectorContext {
   readonly newId: () => string;
   /** The lease of the leader; undefined while another matchmaker has it. */
   lease(): Lease | undefined;
-  /** Worlds that were reported since this matchmaker leads. */
+  /** Worlds that have been reported since this matchmaker became the leader. */
   readonly reportedWorlds: Set<string>;
-  /** Returns true if a server may be dead, so that it gets no agents for now. */
+  /** Returns true if a server may be dead: it gets no agents for now. */
   isSuspect(serverId: string): boolean;
-  /** Marks a server that did not answer. */
+  /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void;
   /** Requests a tick soon. */
   wake(): void;
 }
 
-/** Retries of a change after conflicts. Each conflict is with an agent that cancels. */
+/**
+ * Most attempts to commit a change. Each conflict means that another commit, such as a cancel, came
+ * first.
+ */
 const maxConflicts = 100;
 
 /**
- * Commits the result of `make` from the replica, and retries until no other commit interferes.
+ * Commits the changes that `make` plans from the replica; after a conflict it plans them again.
  *
  * @param make Returns undefined when nothing is left to do.
  * @returns True if it was committed.
@@ -71,7 +74,9 @@ export async function change(
       return true;
     }
   }
-  throw new Error(`a change met another ${maxConflicts} times in a row`);
+  throw new Error(
+    `commit failed: expected no conflict, received ${maxConflicts} in a row; the next tick tries again`,
+  );
 }
 
 /**

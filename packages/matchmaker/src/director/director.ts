@@ -19,7 +19,7 @@ import { followPolicies } from "./worlds/policies.ts";
 import { precreate } from "./worlds/precreate.ts";
 import { WorldTasks } from "./worlds/world-tasks.ts";
 
-/** Options of a director: the shared parts without those that it creates itself. */
+/** Options of a director: its context, except what the director creates itself. */
 export type DirectorOptions = Omit<
   DirectorContext,
   "lease" | "wake" | "isSuspect" | "suspect" | "reportedWorlds"
@@ -28,9 +28,9 @@ export type DirectorOptions = Omit<
 };
 
 /**
- * The loop that makes matches while it leads: fetch, propose, evaluate, place, create, assign; it
- * also manages worlds and servers. Each step is one commit, so that another director can continue
- * if this one dies.
+ * The loop that makes matches while this matchmaker leads: fetch, propose, evaluate, place, create,
+ * assign. It also manages worlds and servers. Each step is one commit, so that another director can
+ * continue if this one dies.
  */
 export class Director {
   readonly #context: DirectorContext;
@@ -75,7 +75,7 @@ export class Director {
     this.#wake?.();
   }
 
-  /** Ticks until the signal aborts, then releases the lead. Never rejects. */
+  /** Ticks until the signal aborts, then releases the leader's lease. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { time, settings } = this.#context;
     const unsubscribe = this.#store.onChange(() => this.wake());
@@ -99,7 +99,7 @@ export class Director {
     this.#follow();
   }
 
-  /** Ticks once: acquires or renews the lead, and does what is due. Never rejects. */
+  /** Ticks once: acquires or renews the leader's lease, and does what is due. Never rejects. */
   async tick(): Promise<void> {
     const { emit, time, matchIndex } = this.#context;
     const beganMs = time.now();
@@ -112,7 +112,7 @@ export class Director {
       if (!this.#isLeading) {
         this.#lead();
       }
-      await this.#look();
+      await this.#runSteps();
       emit({ kind: "ticked", tookMs: time.now() - beganMs, waiting: matchIndex.waiting.size });
     } catch (error) {
       if (isStoreError(error, "fenced")) {
@@ -142,7 +142,7 @@ export class Director {
     await this.#tasks.settled();
   }
 
-  async #look(): Promise<void> {
+  async #runSteps(): Promise<void> {
     const { matchIndex, time, settings, replica } = this.#context;
     const isTimeToKeep = time.now() - this.#keptMs >= settings.tickMs;
     for (const serverId of [...matchIndex.reported]) {
@@ -150,19 +150,19 @@ export class Director {
     }
     if (isTimeToKeep) {
       this.#keptMs = time.now();
-      await this.#step("servers", () => this.#watch.look());
+      await this.#step("servers", () => this.#watch.check());
       await this.#step("tickets", () => keepTickets(this.#context));
       for (const serverId of [...replica.table("server").keys()]) {
         await this.#step(`policies of ${serverId}`, () =>
           followPolicies(this.#context, this.#tasks, serverId),
         );
       }
-      await this.#step("worlds without an owner", () => this.#orphans.look());
+      await this.#step("worlds without an owner", () => this.#orphans.check());
       this.#tasks.sweep();
       this.#suspicion.sweep();
       this.#sweepWorlds();
     }
-    this.#suspicion.look();
+    this.#suspicion.check();
     await this.#step("open seats", () => fillVacancies(this.#context));
     const placement = new Placement(
       replica,
@@ -201,7 +201,7 @@ export class Director {
     }
   }
 
-  /** Runs one step. Its error does not prevent the others. */
+  /** Runs one step. If it throws, the other steps still run. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
     try {
       await run();
@@ -218,7 +218,7 @@ export class Director {
     this.#watch.reset();
     this.#orphans.reset();
     this.#context.reportedWorlds.clear();
-    // A new leader has not processed the reports that the last one had.
+    // The last leader may have left reports unprocessed.
     for (const id of this.#context.replica.table("report").keys()) {
       this.#context.matchIndex.reported.add(id);
     }

@@ -8,7 +8,7 @@ import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-it("tickets that waited too long are reported once, when that is committed", async () => {
+it("each ticket that waited too long is reported once, after its failure is committed", async () => {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let rival = async (): Promise<unknown> => undefined;
@@ -40,7 +40,7 @@ it("tickets that waited too long are reported once, when that is committed", asy
   expect(ended()).toEqual([cancelled, ...late]);
 });
 
-it("a ticket that waits fails exactly when its longest wait is over, and says so", async () => {
+it("a waiting ticket fails exactly after maxWaitMs, with the reason", async () => {
   await using house = await House.open({ settings: { maxWaitMs: 60_000 } });
   const [id = ""] = await house.tickets(1);
   house.time.advance(59_999);
@@ -52,7 +52,7 @@ it("a ticket that waits fails exactly when its longest wait is over, and says so
   await house.matchmaker.tick();
   expect(await house.states([id])).toEqual(["FAILED"]);
   const reason =
-    "no match was found within 60000 ms; create another ticket, with wider search fields (limit: maxWaitMs)";
+    "no match was found within 60000 ms; create another ticket, or widen the profile's filters (limit: maxWaitMs)";
   expect(eventsOf(house, "ticket-ended")).toEqual([
     { kind: "ticket-ended", ticketId: id, state: "failed", reason },
   ]);
@@ -60,7 +60,7 @@ it("a ticket that waits fails exactly when its longest wait is over, and says so
   expect(error).toMatchObject({ code: Code.DeadlineExceeded, message: reason });
 });
 
-it("a ticket that nobody follows fails exactly when its lease is over", async () => {
+it("a ticket that no call watches or reads fails exactly after ticketLeaseMs", async () => {
   await using house = await House.open({ settings: { ticketLeaseMs: 30_000 } });
   await house.tickets(1);
   const { failed } = house.matchmaker.counts().tickets;
@@ -74,7 +74,7 @@ it("a ticket that nobody follows fails exactly when its lease is over", async ()
   expect(eventsOf(house, "ticket-ended")[0]?.reason).toMatch(/for 30000 ms.*ticketLeaseMs/);
 });
 
-it("a ticket that has ended is known for so long, and then deleted", async () => {
+it("an ended ticket is deleted after retainMs", async () => {
   await using house = await House.open({ settings: { retainMs: 10_000 } });
   const [id = "", waiting = ""] = await house.tickets(2);
   await house.frontend.cancelTicket({ ticketId: id });
@@ -87,7 +87,7 @@ it("a ticket that has ended is known for so long, and then deleted", async () =>
   expect(await house.states([waiting])).toEqual(["WAITING"]);
 });
 
-it("a thousand tickets that end at once end in one tick", async () => {
+it("a thousand tickets that are overdue together fail in one tick", async () => {
   await using house = await House.open({
     settings: { maxWaitMs: 60_000, maxTicketsPerCaller: 10_000, maxCallsPerSecond: 10_000 },
   });

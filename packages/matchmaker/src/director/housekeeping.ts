@@ -11,8 +11,8 @@ import { ended } from "./outcomes.ts";
 const batchSize = 500;
 
 /**
- * Fails tickets that have waited too long or have no follower, and deletes those that ended long
- * ago.
+ * Fails tickets that have waited too long, or that no call has watched or read for too long, and
+ * deletes tickets that ended long ago.
  */
 export async function keepTickets(context: DirectorContext): Promise<void> {
   const { replica, matchIndex, settings } = context;
@@ -54,7 +54,7 @@ function overdue(
   nowMs: number,
 ): string | undefined {
   if (nowMs - createdMs >= maxWaitMs) {
-    return `no match was found within ${maxWaitMs} ms; create another ticket, with wider search fields (limit: maxWaitMs)`;
+    return `no match was found within ${maxWaitMs} ms; create another ticket, or widen the profile's filters (limit: maxWaitMs)`;
   }
   if (aliveUntilMs === undefined || nowMs < aliveUntilMs) {
     return undefined;
@@ -64,7 +64,7 @@ function overdue(
     : `no call watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
-/** Commits many changes at a time. After a conflict the next tick repeats the batch. */
+/** Commits changes in batches. After a conflict the next tick repeats the batch. */
 async function inBatches(
   context: DirectorContext,
   ids: readonly string[],

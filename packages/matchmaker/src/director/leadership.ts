@@ -7,17 +7,15 @@ import type { Lease, Store } from "../store/store.ts";
 const leaseName = "director";
 
 /**
- * The lead: one matchmaker at a time makes matches, as long as it renews its lease. Every commit of
- * the director contains the lease, so that a director that has lost it without noticing changes
- * nothing.
+ * The leader's lease: one matchmaker at a time makes matches, as long as it renews the lease. Every
+ * commit of the director contains the lease, so that a director that has lost it without noticing
+ * cannot change anything.
  */
 export class Leadership {
   readonly #store: Store;
   readonly #time: TimeSource;
   readonly #leaseMs: number;
-  /**
-   * Identifies this process: a lease that it acquired without receiving the response is its own.
-   */
+  /** Identifies this process, so that it can acquire its own lease again if a response was lost. */
   readonly #holder = randomUUID();
   #lease: Lease | undefined;
   #renewedMs = 0;
@@ -64,7 +62,7 @@ export class Leadership {
     while (!signal.aborted) {
       await pause(this.#time, this.#leaseMs / 3, signal);
       const lease = this.#lease;
-      // The work also notices an unavailable store.
+      // A tick also notices an unavailable store, so the error is ignored here.
       if (lease !== undefined) {
         await this.#renew(lease).catch(() => false);
       }
@@ -82,12 +80,12 @@ export class Leadership {
     return isHeld;
   }
 
-  /** Called when the lease is lost. */
+  /** Forgets the lease, after the store has reported that it is lost. */
   lose(): void {
     this.#lease = undefined;
   }
 
-  /** Releases the lead, so that another process can take over at once. */
+  /** Releases the lease, so that another process can take over immediately. */
   async release(): Promise<void> {
     const lease = this.#lease;
     this.#lease = undefined;

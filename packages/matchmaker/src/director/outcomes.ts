@@ -14,8 +14,8 @@ import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket to its pools, in its old place. It must be followed by `untilMs` at the
- * earliest.
+ * Returns a ticket to its pools, in its old place. It may wait without being watched or read at
+ * least until `untilMs`.
  */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
   return {
@@ -33,16 +33,16 @@ export function ended(ticket: Ticket, state: FinalState, nowMs: number, reason?:
   return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
 }
 
-/** Time after the expiry of its token when a seat becomes free: a join may be in progress. */
+/** Delay from the expiry of a seat's token until the seat becomes free: a join may be in progress. */
 export const seatSlackMs = 1_000;
 
-/** Returns true while agents of a party may still join the world that others of it have joined. */
+/** Returns true while a part of a party has joined, and its other agents may still join. */
 export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
   const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** Returns a match without one of its tickets, whose seats are open. */
+/** Removes a ticket from a match and opens its seats. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -61,8 +61,8 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * Returns a match without a cancelled ticket. If its agent has a join token, its seat is held until
- * the server's reports and the token's expiry show that no agent is in it, or can still join.
+ * Removes a cancelled ticket from a match. If the ticket has a join token, its seat is held until the
+ * server's reports and the token's expiry show that no agent is in the seat or can still join.
  *
  * @param usesTokens True if the server of the match reports its agents' tickets.
  */
@@ -71,13 +71,13 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   if (!usesTokens || (state !== "assigned" && state !== "joined")) {
     return vacated(match, id);
   }
-  // If part of a party has joined, the rest may still come.
+  // If a part of a party has joined, the rest may still join.
   const hasComeWhole = state === "joined" && ticket.partySize === undefined;
   const untilMs = hasComeWhole ? 0 : (assignment?.expiresMs ?? 0);
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** Returns a match in which the held seat of a ticket is vacant. */
+/** Removes a ticket from a match, and opens the seat that was held for it. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };
@@ -105,7 +105,7 @@ export function ticketsIn(replica: Replica, { matchId = "" }: World): Stored<Tic
 
 /**
  * Returns true if the agent of a ticket has been in its world. Without join tokens the matchmaker
- * cannot tell which agents came: any join counts.
+ * does not know which agents have joined: any join counts.
  */
 export function hasPlayed(replica: Replica, { serverId, used }: World, { state }: Ticket): boolean {
   const usesTokens = replica.get("server", serverId)?.value.joinTokens === true;
@@ -117,7 +117,7 @@ export function policyOf(matchIndex: MatchIndex, replica: Replica, world: World)
   return profileOfWorld(matchIndex, replica, world)?.policy ?? orphanPolicy;
 }
 
-/** Returns the profile of the match that is in a world, or that it waits for. */
+/** Returns the profile of a world's match; for a spare world, the profile that it was created for. */
 export function profileOfWorld(
   matchIndex: MatchIndex,
   replica: Replica,
@@ -128,9 +128,9 @@ export function profileOfWorld(
 }
 
 /**
- * Returns the changes at the end of a world, including its match and tickets.
+ * Returns the changes that end a world, its match, and the match's tickets.
  *
- * @param fate Outcome of each ticket.
+ * @param fate Returns a ticket in the state that the end of its world leaves it in.
  */
 export function worldEnded(
   replica: Replica,
@@ -150,7 +150,7 @@ export function worldEnded(
   return changes;
 }
 
-/** Returns the outcome of a ticket whose world was lost, according to its profile. */
+/** Returns the `fate` of tickets whose world was lost, according to their profile. */
 export function lostFate(
   { replica, settings }: Pick<DirectorContext, "replica" | "settings">,
   profile: Profile | undefined,

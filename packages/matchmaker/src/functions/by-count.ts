@@ -3,7 +3,7 @@ import { allTickets, everyone, type MatchFunction } from "./match-function.ts";
 import { areSolos, PartyQueue } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
-/** Matches tickets of any pool with this number of agents together, the oldest first. */
+/** Matches tickets of any pool, in matching order, in groups that have `count` agents in total. */
 export function byCount(count: number): MatchFunction {
   return function* ({ pools }) {
     const tickets = allTickets(pools);

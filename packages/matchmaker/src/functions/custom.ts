@@ -2,7 +2,7 @@
 import { invalid, shorten } from "../errors.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
-/** Reads `custom` of a profile: a function that the matchmaker was given. */
+/** Reads `custom` of a profile: a function of the matchmaker's option `functions`. */
 export const readCustom: FunctionReader<"custom"> = (
   { name, parameters = {} },
   profile,
@@ -14,12 +14,12 @@ export const readCustom: FunctionReader<"custom"> = (
     throw invalid(
       "custom match function",
       known.length === 0
-        ? "one that the matchmaker was given, and it was given none"
+        ? 'a name from the option "functions", which is empty'
         : `one of ${known.join(", ")}`,
       `"${shorten(name)}"`,
     );
   }
-  checkCount("seats, which a custom match function needs,", profile.seats);
+  checkCount("seats of a profile with a custom match function", profile.seats);
   return {
     match: { isCustom: true, run: (context) => match({ ...context, parameters }) },
     seats: profile.seats,

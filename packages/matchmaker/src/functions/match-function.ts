@@ -6,11 +6,11 @@ export interface WaitingTicket {
   readonly id: string;
   /** Time of its creation, in milliseconds on the matchmaker's clock. */
   readonly createdMs: number;
-  /** Agents that it is for: they play in one team of one match. Default 1. */
+  /** Number of its agents, which play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
   /** Round-trip times to regions, in milliseconds. Without any, every region is accepted. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
-  /** Tickets of a higher one are matched before others. Default 0. */
+  /** Tickets with a higher priority are matched first. Default 0. */
   readonly priority?: number | undefined;
   readonly search: SearchFields;
   readonly extensions: Readonly<Record<string, TicketExtension>>;
@@ -22,7 +22,10 @@ export interface MatchContext {
   readonly profile: string;
   /** Parameters that the profile passes to a custom function. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** The waiting tickets of each pool, by priority, then the oldest first. A ticket may be in several. */
+  /**
+   * The waiting tickets of each pool in matching order: by priority, then oldest first. A ticket may
+   * be in several pools.
+   */
   readonly pools: ReadonlyMap<string, readonly WaitingTicket[]>;
   /** The matchmaker's time in milliseconds. */
   readonly nowMs: number;
@@ -32,7 +35,10 @@ export interface MatchContext {
 export interface MatchProposal {
   /** The tickets of each team. */
   readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
-  /** Of two proposals with a ticket in common the higher one wins, then the one with the oldest ticket. Default 0. */
+  /**
+   * Of two proposals that share a ticket, the one with the higher score wins, then the one with the
+   * higher priority, then the one with the oldest ticket. Default 0.
+   */
   readonly score?: number | undefined;
   /**
    * Data for the match's world and its agents, merged over the data of the profile: strings, finite
@@ -42,15 +48,15 @@ export interface MatchProposal {
 }
 
 /**
- * Proposes matches of tickets that no earlier proposal of the same call has. As many proposals are
- * read as there is room for: make it a generator, best matches first.
+ * Proposes matches. Each ticket may be in one proposal of a call. The matchmaker reads only as many
+ * proposals as it has room for: make the function a generator that yields the best matches first.
  */
 export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;
 
-/** The team of matches that have only one. */
+/** Name of the team in matches that have only one team. */
 export const everyone = "everyone";
 
-/** The tickets of all pools, each once, in their turn. */
+/** Returns the tickets of all pools, each once, in matching order. */
 export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket[] {
   const [first = [], ...others] = pools.values();
   if (others.length === 0) {
@@ -65,7 +71,7 @@ export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket
   return [...all.values()].sort(byTurn);
 }
 
-/** Orders tickets as they are matched: by priority, the highest first, and those of one priority by age. */
+/** Compares two tickets for the matching order: the highest priority first, then the oldest. */
 export function byTurn(a: WaitingTicket, b: WaitingTicket): number {
   if (a.priority !== b.priority) {
     return (b.priority ?? 0) - (a.priority ?? 0);

@@ -24,7 +24,7 @@ const readers: { readonly [K in FunctionKind]: FunctionReader<K> } = {
 /**
  * Returns the function that a profile names.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match, or is unknown.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the function is unknown, or can never make a match.
  */
 export function matchFunctionOf(profile: MatchProfile, custom: MatchFunctions): ProfileFunction {
   const chosen = profile.matchFunction?.function;

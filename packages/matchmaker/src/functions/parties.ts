@@ -11,22 +11,22 @@ export function areSolos(tickets: readonly WaitingTicket[]): boolean {
   return tickets.every((ticket) => partySizeOf(ticket) === 1);
 }
 
-/** Tickets of one party size, the oldest first. */
+/** Tickets of one party size, in matching order. */
 interface Queue {
   readonly size: number;
   readonly tickets: WaitingTicket[];
   next: number;
 }
 
-/** Waiting tickets of which groups with an exact number of agents are taken. */
+/** A queue of waiting tickets that forms groups with an exact number of agents. */
 export class PartyQueue {
-  /** By party size, the largest first. */
+  /** Queues by party size, the largest first. */
   readonly #queues: readonly Queue[];
   readonly #used: Set<string>;
 
   /**
-   * @param tickets The oldest first.
-   * @param used Tickets that other queues have taken; what this one takes is added.
+   * @param tickets In matching order.
+   * @param used Ids of the tickets that any queue has taken; this queue adds those that it takes.
    */
   constructor(tickets: readonly WaitingTicket[], used: Set<string> = new Set()) {
     const queues = new Map<number, Queue>();
@@ -41,9 +41,9 @@ export class PartyQueue {
   }
 
   /**
-   * Takes tickets with this number of agents together, the oldest ones for which that is possible.
+   * Takes tickets whose agents add up to `agents`, in matching order where possible.
    *
-   * @returns Undefined if no tickets add up.
+   * @returns Undefined if no tickets add up to that number.
    */
   take(agents: number): WaitingTicket[] | undefined {
     const heads: Head[] = this.#queues
@@ -56,7 +56,7 @@ export class PartyQueue {
     const group: WaitingTicket[] = [];
     let room = agents;
     while (room > 0) {
-      const head = oldestFirst(heads).find((head) => {
+      const head = inMatchingOrder(heads).find((head) => {
         head.next += 1;
         const fits = canAddUp(heads, room - head.size);
         head.next -= 1;
@@ -76,7 +76,7 @@ export class PartyQueue {
     return group;
   }
 
-  /** Returns the oldest unused tickets of a queue, at most `most`. */
+  /** Returns the first unused tickets of a queue, at most `most`. */
   #peek(queue: Queue, most: number): WaitingTicket[] {
     const found: WaitingTicket[] = [];
     for (let at = queue.next; at < queue.tickets.length && found.length < most; at++) {
@@ -91,15 +91,15 @@ export class PartyQueue {
   }
 }
 
-/** Candidates of one party size, the oldest first, with the index of the next. */
+/** Candidates of one party size in matching order, with the index of the next candidate. */
 interface Head {
   readonly size: number;
   readonly tickets: readonly WaitingTicket[];
   next: number;
 }
 
-/** Heads that have candidates left, that with the oldest one first. */
-function oldestFirst(heads: readonly Head[]): Head[] {
+/** Returns the heads that have candidates left, in the matching order of their next candidates. */
+function inMatchingOrder(heads: readonly Head[]): Head[] {
   const next = ({ tickets, next }: Head): WaitingTicket | undefined => tickets[next];
   return heads
     .filter((head) => next(head) !== undefined)
@@ -109,9 +109,9 @@ function oldestFirst(heads: readonly Head[]): Head[] {
     });
 }
 
-/** Returns true if candidates with this number of agents together are left. */
+/** Returns true if the remaining candidates can add up to this number of agents. */
 function canAddUp(heads: readonly Head[], agents: number): boolean {
-  /** Rests that the heads from an index on cannot add up to. */
+  /** Remainders that the heads from an index on cannot add up to. */
   const failed = new Set<number>();
   const search = (from: number, rest: number): boolean => {
     if (rest === 0) {

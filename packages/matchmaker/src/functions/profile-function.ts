@@ -3,7 +3,7 @@ import type { MatchProfile, MatchFunction as ProfileChoice } from "@dm-env-rpc/p
 import { invalid } from "../errors.ts";
 import type { MatchContext, MatchFunction, MatchProposal } from "./match-function.ts";
 
-/** Result of a custom match function: matches at once, or as they are found. */
+/** Result of a custom match function: proposed matches, which may be found asynchronously. */
 export type CustomProposals = Iterable<MatchProposal> | AsyncIterable<MatchProposal>;
 
 /** Input of a custom match function. */
@@ -16,11 +16,10 @@ export interface CustomMatchContext extends MatchContext {
 }
 
 /**
- * A custom match function. It runs concurrently with the matchmaker's other work, one call per
- * profile at a time and for `matchFunctionMs` at most: then its `signal` aborts, and its proposals
- * so far count. A function that throws, or takes too long, is called again after a while; other
- * profiles are not affected. It shares the matchmaker's thread: move long computations to a worker
- * thread.
+ * A custom match function. It runs concurrently with the matchmaker's other work, with one call per
+ * profile at a time. After `matchFunctionMs` its `signal` aborts, and the proposals that it has made
+ * are used. A function that throws, or takes too long, is called again after a while; other profiles
+ * are not affected. It shares the matchmaker's thread: move long computations to a worker thread.
  */
 export type CustomMatchFunction = (
   context: CustomMatchContext,
@@ -37,9 +36,9 @@ export type ProfileMatch =
 /** A profile's match function with its properties. */
 export interface ProfileFunction {
   readonly match: ProfileMatch;
-  /** Agents that it puts into a match. */
+  /** Number of agents in each match. */
   readonly seats: number;
-  /** Agents of the largest party that it can match. */
+  /** Size of the largest party that it can match. */
   readonly largestParty: number;
   /** The pool of each team, if teams have one. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
@@ -50,7 +49,7 @@ export interface ProfileFunction {
 /** A kind of match function: a case of the protocol's `MatchFunction`. */
 export type FunctionKind = NonNullable<ProfileChoice["function"]["case"]>;
 
-/** Parameters of a profile for a function of that kind. */
+/** Parameters in a profile for a function of one kind. */
 export type ParametersOf<K extends FunctionKind> = Extract<
   ProfileChoice["function"],
   { readonly case: K }
@@ -59,7 +58,7 @@ export type ParametersOf<K extends FunctionKind> = Extract<
 /**
  * Creates the function that a profile names.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the function can never make a match.
  */
 export type FunctionReader<K extends FunctionKind> = (
   parameters: ParametersOf<K>,
@@ -67,10 +66,10 @@ export type FunctionReader<K extends FunctionKind> = (
   custom: MatchFunctions,
 ) => ProfileFunction;
 
-/** Most agents of a match. */
+/** Most agents in a match. */
 const maxCount = 10_000;
 
-/** @throws DmEnvRpcError INVALID_ARGUMENT for a number of agents that no match can have. */
+/** @throws DmEnvRpcError INVALID_ARGUMENT if no match can have this number of agents. */
 export function checkCount(what: string, count: number): void {
   if (count >= 1 && count <= maxCount) {
     return;

@@ -12,14 +12,14 @@ import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** Options of `skillWindow`. */
 export interface SkillWindowOptions {
-  /** Agents of a match. */
+  /** Number of agents in each match. */
   readonly count: number;
-  /** The name of the double that is the skill; tickets without it count as 0. */
+  /** Name of the double that is the skill. A ticket without it has skill 0. */
   readonly double: string;
-  /** Initial largest difference of the skills in a match. */
+  /** Largest difference between the skills in a match of tickets that have just been created. */
   readonly window: number;
   /**
-   * Growth of the window for each second that the longest waiting ticket of the match has waited.
+   * Growth of the window for each second for which the oldest ticket of the match has waited.
    */
   readonly widenPerSecond: number;
   /** Upper bound of the window. Default: unbounded. */
@@ -29,8 +29,8 @@ export interface SkillWindowOptions {
 /**
  * Matches tickets whose skills lie within a window that widens with waiting time.
  *
- * Tickets are processed in the order of their skills, so that each has the nearest neighbours; the
- * longest waiting ticket among them determines the width of the window.
+ * Tickets are processed in the order of their skills, so that a match consists of neighbours. The
+ * oldest ticket of a match determines the width of its window.
  */
 export function skillWindow(options: SkillWindowOptions): MatchFunction {
   const { count, double, window, widenPerSecond, maxWindow = Number.POSITIVE_INFINITY } = options;
@@ -42,7 +42,7 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
     const waitedSeconds = (createdMs: number): number => Math.max(0, nowMs - createdMs) / 1_000;
     const widthAfter = (seconds: number): number =>
       Math.min(maxWindow, window + widenPerSecond * seconds);
-    // No group may be wider than that of the ticket that has waited longest.
+    // No group may be wider than the window of the oldest ticket.
     const widest = widthAfter(waitedSeconds(order.oldestMs));
     if (!areSolos(tickets.map(({ ticket }) => ticket))) {
       const used = new Set<Skilled>();
@@ -84,7 +84,7 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 /** Tickets that are considered for each seat of a match with parties. */
 const considered = 8;
 
-/** Gathers tickets with `count` agents together from an index on, the nearest that fit. */
+/** Gathers, from an index on, the next tickets that fit until they have `count` agents in total. */
 function groupFrom(
   tickets: readonly Skilled[],
   start: number,
@@ -117,19 +117,19 @@ interface Skilled {
   readonly skill: number;
 }
 
-/** Tickets in the order of their skills, kept from one look to the next. */
+/** Tickets sorted by skill. Each call updates the order of the last call instead of sorting again. */
 class SkillOrder {
   readonly #skillOf: (ticket: WaitingTicket) => number;
   #tickets: readonly WaitingTicket[] = [];
   #sorted: readonly Skilled[] = [];
-  /** When the oldest was created. */
+  /** Time when the oldest ticket was created. */
   oldestMs = Number.POSITIVE_INFINITY;
 
   constructor(skillOf: (ticket: WaitingTicket) => number) {
     this.#skillOf = skillOf;
   }
 
-  /** @param tickets The oldest first. */
+  /** @param tickets In matching order. */
   of(tickets: readonly WaitingTicket[]): readonly Skilled[] {
     if (tickets === this.#tickets) {
       return this.#sorted;
@@ -148,7 +148,10 @@ class SkillOrder {
   }
 }
 
-/** Compares two lists in the order of age; each ticket of one is in the other, or in the result. */
+/**
+ * Returns the tickets that only `after` has (`come`) and those that only `before` has (`gone`). Both
+ * lists are in matching order.
+ */
 function difference(
   before: readonly WaitingTicket[],
   after: readonly WaitingTicket[],

@@ -7,15 +7,15 @@ import { checkCount, type FunctionReader } from "./profile-function.ts";
 /** One team of a match. */
 export interface TeamSize {
   readonly name: string;
-  /** The pool that its tickets come from. */
+  /** Name of the pool that its tickets are taken from. */
   readonly pool: string;
   /** The number of its agents. */
   readonly size: number;
 }
 
 /**
- * Matches teams, each from its own pool, the oldest tickets first. A ticket in several pools plays once, and the agents of
- * a party play in one team.
+ * Matches teams with tickets from the pool of each team, in matching order. A ticket in several pools is matched once, and
+ * the agents of a party play in one team.
  */
 export function teams(sizes: readonly TeamSize[]): MatchFunction {
   return function* ({ pools }) {
@@ -35,7 +35,7 @@ export function teams(sizes: readonly TeamSize[]): MatchFunction {
       }
     }
     const positions = new Map<string, number>();
-    /** The next ticket of a pool that no team has. */
+    /** Returns the next ticket of a pool that is in no team yet. */
     const next = (pool: string): WaitingTicket | undefined => {
       const tickets = pools.get(pool) ?? [];
       for (let at = positions.get(pool) ?? 0; at < tickets.length; at++) {

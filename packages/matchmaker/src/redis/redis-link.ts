@@ -12,15 +12,15 @@ export type Reply = string | number | null | readonly Reply[];
 /** Two connections to one Redis: for commands, and for published messages. */
 export interface RedisLink {
   /**
-   * @throws StoreError `unavailable` without an answer, `full` if Redis has no memory left for it.
+   * @throws StoreError `unavailable` if Redis does not answer, `full` if it has no memory left.
    */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
-  /** @throws StoreError `unavailable` without an answer. */
+  /** @throws StoreError `unavailable` if Redis does not answer. */
   command(args: readonly string[]): Promise<Reply>;
   close(): Promise<void>;
 }
 
-/** Runs scripts on a new connection, before anything else does. */
+/** Runs scripts on a new connection before all other commands. */
 export type Prepare = (run: RedisLink["run"], info: ReadonlyMap<string, string>) => Promise<void>;
 
 /** Options of a link. */
@@ -36,7 +36,7 @@ export interface RedisLinkOptions {
   readonly channel: string;
   readonly connectMs: number;
   readonly commandMs: number;
-  /** Called when something was published, or may have been during a disconnection. */
+  /** Called when a message was published, or may have been published during a disconnection. */
   readonly onNews: () => void;
   /** Called when a connection is lost; the link reconnects. */
   readonly onError: (error: Error) => void;
@@ -48,8 +48,8 @@ const maxReconnectMs = 1_000;
 /**
  * Connects to a Redis.
  *
- * @throws StoreError `unavailable` if Redis does not answer within `connectMs`, `unsuitable` if the
- *   address is not a Redis that keeps its data.
+ * @throws StoreError `unavailable` if Redis does not answer within `connectMs`, `unsuitable` if it
+ *   would lose data, or cannot be used.
  */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
@@ -75,7 +75,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       isDown = false;
     });
     client.on("error", (error: unknown) => {
-      // Once per loss, rather than for each attempt to reconnect.
+      // Reports a loss once, however many attempts to reconnect fail.
       if (!isDown && isLasting) {
         onError(toError(error));
       }
@@ -190,7 +190,7 @@ function infoOf(text: string): ReadonlyMap<string, string> {
 const leastVersion = 7;
 
 /**
- * Refuses a Redis that would lose a matchmaker's data, or that it cannot use.
+ * Throws for a Redis that would lose a matchmaker's data, or that a matchmaker cannot use.
  *
  * @throws StoreError `unsuitable` with the setting to change.
  */
@@ -204,7 +204,7 @@ function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
   }
   if (mode === "cluster") {
     throw refuse(
-      "is a node of a Redis Cluster: expected a Redis of its own, for a commit takes all of its keys from one node; give the address of one with cluster-enabled no",
+      "is a node of a Redis Cluster: expected a standalone Redis, because a commit needs all of its keys on one node; give the address of a Redis with cluster-enabled no",
     );
   }
   const version = info.get("redis_version") ?? "unknown";
@@ -219,7 +219,7 @@ function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
   const policy = info.get("maxmemory_policy") ?? "noeviction";
   if (policy !== "noeviction") {
     throw refuse(
-      `deletes what it should keep when its memory is full: expected maxmemory-policy noeviction, received ${policy}; set it with "CONFIG SET maxmemory-policy noeviction" and in redis.conf`,
+      `evicts keys when its memory is full: expected maxmemory-policy noeviction, received ${policy}; set it with "CONFIG SET maxmemory-policy noeviction" and in redis.conf`,
     );
   }
 }
@@ -232,7 +232,7 @@ function socketTls(tls: OpenTls | undefined): Record<string, unknown> {
   return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }
 
-/** Returns true for an error that Redis replied, by its prefix. */
+/** Returns true if Redis replied with an error of this kind, which is the prefix of its message. */
 function isReply(error: unknown, kind: string): boolean {
   return error instanceof Error && error.message.startsWith(kind);
 }
@@ -240,10 +240,11 @@ function isReply(error: unknown, kind: string): boolean {
 function full(error: unknown, where: string): StoreError {
   return new StoreError(
     "full",
-    `${where} has no memory left (maxmemory): it takes no new tickets, servers and profiles until others have ended; raise maxmemory`,
+    `${where} has no memory left (maxmemory): new tickets, servers and profiles are refused until others have ended; raise maxmemory`,
     { cause: error },
   );
 }
+
 function unavailable(error: unknown, what: string): StoreError {
   if (isStoreError(error)) {
     return error;

@@ -45,27 +45,30 @@ export interface RedisStoreOptions {
   readonly connectMs?: number | undefined;
   /** Time limit of a command, in ms. Default 3,000. */
   readonly commandMs?: number | undefined;
-  /** Interval of polling for unpublished changes, in ms. Default 1,000. */
+  /** Interval of polling for changes, in case a notification was lost, in ms. Default 1,000. */
   readonly pollMs?: number | undefined;
   /** Called when a connection is lost; the store reconnects. Must not throw. */
   readonly onError?: ((error: Error) => void) | undefined;
-  /** Clock between two answers of Redis, whose own time is the store's. Default: the machine's. */
+  /**
+   * Clock that extrapolates Redis's time between two answers; the store uses Redis's time. Default:
+   * the machine's.
+   */
   readonly time?: TimeSource | undefined;
 }
 
-/** Deleted records that are remembered; readers further behind start over. */
+/** Number of deletions that are remembered; a reader that missed older ones starts over. */
 const maxDeleted = 10_000;
 
 /**
- * Kinds of which a new record is refused when Redis is full; the director's records help to end
- * others.
+ * Kinds whose new records are refused when Redis is full. Other new records are still accepted: the
+ * director needs worlds, matches and reports to end tickets, which frees memory.
  */
 const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
 
 /**
  * A store in Redis, which several matchmakers share: one Redis of version 7 or later, neither a
  * Sentinel nor a Cluster, with `maxmemory-policy noeviction`. Configure Redis to persist its data
- * (`appendonly yes`): the matchmakers lose what a restart loses.
+ * (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state.
  *
  * @throws StoreError `unavailable` if Redis does not answer, `unsuitable` if it would not keep its
  *   data.
@@ -176,7 +179,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       const args = [known, String(from), String(horizon), String(limit)];
       let reply = list(await link.run(changesScript, keys, args));
       while (reply.length === 0) {
-        // It was flushed.
+        // Redis was flushed.
         await beginLife(link.run);
         reply = list(await link.run(changesScript, keys, args));
       }

@@ -15,10 +15,10 @@ function script(source: string): Script {
 const evenWhenFull = "#!lua flags=allow-oom\n";
 
 /**
- * Begins another life of the store if it has none, or if Redis was restarted: then it may have lost
- * commits. The versions of a life begin where none of an earlier life can be.
+ * Begins a new life of the store if it has none, or if Redis was restarted and may have lost commits.
+ * The versions of a new life start above all versions of earlier lives.
  *
- * KEYS: life, version. ARGV: the run of Redis, a new life. Replies with the life.
+ * KEYS: life, version. ARGV: the run id of Redis, a new life. Replies with the current life.
  */
 export const beginLifeScript: Script = script(`${evenWhenFull}
 local life = redis.call('GET', KEYS[1])
@@ -69,25 +69,30 @@ return {'ok', version}
 `;
 
 /**
- * All changes or none.
+ * Applies all changes of a commit, or none.
  *
  * KEYS: life, records, log, version, deleted, forgotten, lease. ARGV: the life or "", the value of the lease or "",
- * the channel, how many deleted records are remembered, then of each change its key, the version that it must
- * have, and its new value or "".
+ * the channel, the number of deletions that are remembered, then for each change the key of its record, the expected
+ * version, and the new value or "".
  */
 export const commitScript: Script = script(commit);
 
-/** `commitScript` for changes that let others end: it runs even when Redis has no memory left. */
+/**
+ * `commitScript` for commits that add no ticket, server or profile: it runs even when Redis has no
+ * memory left.
+ */
 export const commitWhenFullScript: Script = script(evenWhenFull + commit);
 
 /**
- * Returns the changes since a position, the latest state of each record, without splitting a
- * commit.
+ * Returns the latest state of each record that changed since a position. It never splits a commit.
  *
- * KEYS: life, records, log, version, forgotten. ARGV: the life of the position or "", its version,
- * its horizon, number of records. Replies with {} if the store has no life, else with its life, if
- * it is another one that lost commits, if the reader must start over, the next position, the
- * horizon, if there is more, the time, then of each record its key, version and value or "".
+ * KEYS: life, records, log, version, forgotten. ARGV: life of the position or "", its version, its
+ * horizon, number of records.
+ *
+ * Replies with {} if the store has no life. Otherwise replies with the life, "1" if it lost commits
+ * that the position includes, "1" if the reader must start over, the version and the horizon of the
+ * next position, "1" if there are more changes, the time in seconds and microseconds, and for each
+ * record its key, version, and value or "".
  */
 export const changesScript: Script = script(`
 local stored = redis.call('GET', KEYS[1])
@@ -137,8 +142,8 @@ return reply
 `);
 
 /**
- * KEYS: lease. ARGV: the holder, the epoch, milliseconds. Answers whether it was taken: another holder may have
- * it. The value of a lease is its holder, a space, and its epoch.
+ * Acquires a lease. KEYS: lease. ARGV: the holder, the epoch, milliseconds. Replies with 1 if the lease was acquired, 0 if
+ * another holder has it. The value of a lease is its holder, a space, and its epoch.
  */
 export const acquireScript: Script = script(`${evenWhenFull}
 local held = redis.call('GET', KEYS[1])
@@ -147,13 +152,13 @@ redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
 return 1
 `);
 
-/** KEYS: lease. ARGV: its value, milliseconds. Answers whether it is held. */
+/** Renews a lease. KEYS: lease. ARGV: its value, milliseconds. Replies with 1 if it was held, else 0. */
 export const renewScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `);
 
-/** KEYS: lease. ARGV: its value. */
+/** Releases a lease. KEYS: lease. ARGV: its value. */
 export const releaseScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1

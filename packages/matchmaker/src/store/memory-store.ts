@@ -17,7 +17,7 @@ import {
   type Store,
 } from "./store.ts";
 
-/** Deleted records that are remembered; readers further behind start over. */
+/** Number of deletions that are remembered; a reader that missed older ones starts over. */
 const maxDeleted = 10_000;
 
 /** Options of `memoryStore`. */
@@ -26,7 +26,7 @@ export interface MemoryStoreOptions {
   readonly time?: TimeSource | undefined;
 }
 
-/** A store in the memory of this process, for one matchmaker. It stores values without a copy. */
+/** Creates a store in the memory of this process, for one matchmaker. It does not copy values. */
 export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Store {
   const history = new History();
   const leases = new Map<string, { lease: Lease; untilMs: number }>();
@@ -95,14 +95,14 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
 
 /** The latest state of each record, and the order of the writes. */
 class History {
-  /** Memory is lost only with its process: it has one life. */
+  /** A store in memory has one life: it is lost only together with its process. */
   readonly life: string = randomUUID();
   readonly #records = new RecordMap<Entry>();
-  /** Every write in order; one is outdated if its record has another version. */
+  /** All writes in order. A write is outdated if its record has another version by now. */
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];
   #version = 0;
-  /** Versions up to here may be of deleted records that are forgotten. */
+  /** Deletions up to this version may be forgotten. */
   #forgotten = 0;
 
   entry(key: RecordKey): Entry {
@@ -145,7 +145,7 @@ class History {
       if (line === undefined) {
         break;
       }
-      // A commit is never cut in two.
+      // A page never splits a commit.
       if (entries.length >= limit && line.version !== cursor) {
         break;
       }

@@ -8,8 +8,8 @@ export interface RecordKey {
 }
 
 /**
- * A map by the keys of records. It has a map by id for each kind: a key that joins kind and id as one string would be built, and
- * hashed, at each access.
+ * A map keyed by record. It has one map per kind, because a key string that joins kind and id would have to be built and hashed
+ * at each access.
  */
 export class RecordMap<T> {
   readonly #kinds = new Map<Kind, Map<string, T>>();

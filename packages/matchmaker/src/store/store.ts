@@ -4,21 +4,21 @@ import { type RecordKey, RecordMap } from "./record-map.ts";
 
 export type { RecordKey } from "./record-map.ts";
 
-/** A record with the version that a change of it must contain. */
+/** A record with its version, which a change of the record must contain. */
 export interface Stored<T> {
-  /** Version of the commit that wrote it; versions of a store only grow. */
+  /** Version of the commit that wrote the record. The versions of a store only grow. */
   readonly version: number;
   readonly value: T;
 }
 
-/** Writes a record, or deletes it. */
+/** A write or the deletion of a record. */
 export type Change = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
     /** Expected version; 0 if the record must not exist. */
     readonly version: number;
-    /** `undefined` deletes it. */
+    /** `undefined` deletes the record. */
     readonly value: Records[K] | undefined;
   };
 }[Kind];
@@ -28,28 +28,28 @@ export type Entry = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
-    /** 0 if it never existed, as far as the store remembers. */
+    /** 0 if the record never existed, as far as the store remembers. */
     readonly version: number;
     readonly value: Records[K] | undefined;
   };
 }[Kind];
 
-/** Result of a commit: all of it, or nothing and the conflicting records. */
+/** Result of a commit: either all changes were made, or none, because of the conflicting records. */
 export type CommitResult =
   | { readonly ok: true; readonly version: number }
   | { readonly ok: false; readonly conflicts: readonly RecordKey[] };
 
 /**
- * A point in the history of a store. A store begins another life when it may have lost commits (it was flushed, or
- * restarted): positions of two lives are not compared by their versions.
+ * A point in the history of a store. A store begins another life when it may have lost commits, because it was flushed or
+ * restarted. The versions of positions in different lives are not comparable.
  */
 export interface Position {
   readonly life: string;
   /** Commits up to this version have been read. */
   readonly version: number;
   /**
-   * Deletions up to this version are known: they precede the first page of a reader that started
-   * over.
+   * The reader has missed no deletion up to this version. It was never sent the records that were
+   * deleted before it started over.
    */
   readonly horizon: number;
 }
@@ -62,13 +62,16 @@ export interface Changes {
   readonly position: Position;
   /** True if there are more changes to read. */
   readonly more: boolean;
-  /** True if the entries begin at the start of the store: all other records do not exist. */
+  /**
+   * True if the entries begin at the start of the store: a record that neither this page nor the
+   * following ones contain does not exist.
+   */
   readonly reset: boolean;
   /** True if the store has lost commits that the given position includes. */
   readonly lost: boolean;
 }
 
-/** A name that one holder has until it releases it, or fails to renew it in time. */
+/** A named lock. A holder has it until the lease is released, or is not renewed in time. */
 export interface Lease {
   readonly name: string;
   /** The process that holds it. */
@@ -99,17 +102,20 @@ export interface Store extends AsyncDisposable {
    * Makes all changes, or none.
    *
    * @throws StoreError `fenced` if the lease is no longer held, `lost` if the store has begun
-   *   another life, `full` if it has no memory left for new tickets, servers and profiles. Nothing
-   *   has changed then.
+   *   another life, `full` if it has no memory left for new tickets, servers and profiles. In these
+   *   cases nothing has changed.
    * @throws Error if the changes contain a record twice.
    */
   commit(changes: readonly Change[], options?: CommitOptions): Promise<CommitResult>;
   /** Returns the current records, in the order of the keys. */
   read(keys: readonly RecordKey[]): Promise<readonly Entry[]>;
-  /** Returns changes since a position, `undefined` for everything, of at most `limit` records. */
+  /**
+   * Returns the changes since a position, or all records if it is undefined. A page ends with the
+   * first commit that brings it to `limit` records: it never splits a commit.
+   */
   changes(since: Position | undefined, limit: number): Promise<Changes>;
   /**
-   * Calls back when something may have changed.
+   * Calls back when a record may have changed.
    *
    * @returns A function that removes the listener.
    */
@@ -178,8 +184,8 @@ export function lostLife(): StoreError {
 }
 
 /**
- * Checks that a commit contains each record once: a ticket that is planned for two matches, or a
- * world that is used for two, would be in it twice.
+ * Checks that a commit contains each record once. A ticket or a world that is planned for two matches
+ * would be in the commit twice.
  *
  * @throws Error naming the record.
  */

@@ -7,7 +7,7 @@ import { issuerName } from "./verifier.ts";
 /** Contents of an agent's token. */
 export interface JoinGrant {
   readonly ticketId: string;
-  /** Agents of the ticket, each with a token of its own. */
+  /** Number of agents of the ticket; each has its own token. */
   readonly partySize: number;
   readonly matchId: string;
   /** Part of the agent. */
@@ -16,7 +16,7 @@ export interface JoinGrant {
   /** The address that the server registered with. */
   readonly address: string;
   readonly worldName: string;
-  /** Unique: each seat is taken once. */
+  /** Unique, so that each seat is taken once. */
   readonly seatId: string;
   readonly nowMs: number;
   readonly expiresMs: number;
@@ -26,13 +26,13 @@ export interface JoinGrant {
 export interface TokenIssuer {
   /** Signs a token for one agent, one world and one ticket. */
   joinToken(grant: JoinGrant): Promise<string>;
-  /** Signs a token for the matchmaker itself, for one server. */
+  /** Signs a token with which the matchmaker itself calls one server. */
   operatorToken(
     server: { readonly id: string; readonly address: string },
     nowMs: number,
     expiresMs: number,
   ): Promise<string>;
-  /** The public keys that check them, as a JWK set in JSON. */
+  /** The public keys that verify the tokens, as a JWK set in JSON. */
   readonly jwks: string;
 }
 
@@ -47,7 +47,7 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   const signed = async (claims: Claims): Promise<string> => {
     const [key] = keys();
     if (key === undefined) {
-      throw new Error("expected a key to sign tokens with, received none");
+      throw new Error("signing keys: expected at least one key, received none");
     }
     const signer = signers.get(key) ?? signerOf(key);
     signers.set(key, signer);
@@ -95,8 +95,8 @@ type Claims = Readonly<Record<string, unknown>>;
 type Signer = (claims: Claims) => Promise<string>;
 
 /**
- * Returns the signer of a key. It signs in a thread of node:crypto: WebCrypto takes four times as
- * long on this one.
+ * Returns the signer of a key. It signs in the thread pool of node:crypto; WebCrypto would occupy the
+ * main thread four times as long.
  *
  * @throws Error if the key cannot sign.
  */

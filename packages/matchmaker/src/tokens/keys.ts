@@ -8,7 +8,7 @@ export const algorithm = "EdDSA";
 
 const secretId = "signing-key";
 
-/** Keys that are published at a time. */
+/** Most keys that are published at once. */
 const maxKeys = 4;
 
 /** A key that signs tokens, as a private JWK. */
@@ -23,22 +23,23 @@ export async function generateSigningKey(): Promise<SigningKey> {
 /**
  * Reads the key in a PEM file of PKCS #8, as `openssl genpkey -algorithm ed25519` writes it.
  *
- * @throws Error if the file holds no such key.
+ * @throws Error if the text is not such a key.
  */
 export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
   try {
     return named(await exportJWK(await importPKCS8(pem, algorithm, { extractable: true })));
   } catch (error) {
     throw new Error(
-      'expected an Ed25519 private key as PEM (PKCS #8), received something else; make one with "openssl genpkey -algorithm ed25519"',
+      'signing key: expected an Ed25519 private key as PEM (PKCS #8), received another text; make a key with "openssl genpkey -algorithm ed25519"',
       { cause: error },
     );
   }
 }
 
 /**
- * The keys of a matchmaker that shares one through its store. The key in the store signs; one that
- * this process signed with before stays published, so that its tokens are valid until they expire.
+ * The signing keys of a matchmaker that shares its key through the store. The key in the store signs.
+ * Keys with which this process signed before stay published, so that their tokens are valid until
+ * they expire.
  */
 export class SharedKeys {
   readonly #replica: Replica;
@@ -55,8 +56,8 @@ export class SharedKeys {
   }
 
   /**
-   * Uses the key in the store, or stores a new one. Every process that reads the store can sign;
-   * pass keys of your own to avoid that.
+   * Uses the key in the store, or stores a new key. Every process that can read the store can sign;
+   * to avoid that, pass your own keys.
    */
   static async open(replica: Replica): Promise<SharedKeys> {
     const keys = new SharedKeys(replica);
@@ -75,7 +76,7 @@ export class SharedKeys {
     return this.#keys;
   }
 
-  /** Puts the key into a store that has none. */
+  /** Puts the key of this process into the store, unless the store has a key. */
   async share(): Promise<void> {
     while (this.#replica.get("secret", secretId) === undefined) {
       const value = { id: secretId, value: JSON.stringify(this.#keys[0]) };
@@ -93,7 +94,7 @@ export class SharedKeys {
   }
 }
 
-/** The key's id derives from its public half: the same in every process. */
+/** Names a key after its public half, so that every process gives it the same id. */
 function named(key: JWK): SigningKey {
   return { ...key, kid: (key.x ?? "").slice(0, 16), alg: algorithm, use: "sig" };
 }

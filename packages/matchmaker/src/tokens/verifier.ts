@@ -7,16 +7,16 @@ import { shorten } from "../errors.ts";
 import type { Part } from "../model.ts";
 import { algorithm } from "./keys.ts";
 
-/** Issuer of the tokens, in their claim `iss`. Here because `issuer.ts` does not run in pages. */
+/** Claim `iss` of the tokens. It is defined here because `issuer.ts` does not run in pages. */
 export const issuerName = "dm-env-rpc-matchmaker";
 
 /** Claims of a verified join token. */
 export interface JoinClaims {
   readonly ticketId: string;
-  /** Agents of the ticket, each with a token of its own. */
+  /** Number of agents of the ticket; each has its own token. */
   readonly partySize: number;
   readonly worldName: string;
-  /** Unique: each seat is taken once. */
+  /** Unique, so that each seat is taken once. */
   readonly seatId: string;
   readonly matchId: string;
   /** Part of the agent. */
@@ -29,7 +29,7 @@ export interface JoinClaims {
 export interface VerifierOptions {
   /** The server's own id: tokens for another server, or an earlier run of it, are refused. */
   readonly serverId: string;
-  /** The address that it registered with: tokens for another address are refused. */
+  /** The address that the server registered: tokens for another address are refused. */
   readonly address: string;
   /** Returns the public keys, as a JWK set in JSON; called each time, because they may change. */
   readonly jwks: () => string | undefined;
@@ -42,10 +42,10 @@ export interface TokenVerifier {
   /**
    * Verifies the token of an agent that wants to join a world.
    *
-   * @param isHeld Returns true for a seat whose expired token is still valid: its agent had it
-   *   before. Default: none.
-   * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
-   *   PERMISSION_DENIED with one for another world; UNAVAILABLE while there are no keys.
+   * @param isHeld Returns true for a seat that its world holds for the agent that had it: the seat's
+   *   token is valid even if it has expired. Default: no seat.
+   * @throws DmEnvRpcError UNAUTHENTICATED without a token, or with a forged or expired token;
+   *   PERMISSION_DENIED with a token for another world; UNAVAILABLE while there are no keys.
    */
   join(
     token: string | undefined,
@@ -55,15 +55,15 @@ export interface TokenVerifier {
   /**
    * Verifies the token of an operator.
    *
-   * @throws DmEnvRpcError as `join` does, PERMISSION_DENIED for an agent's token.
+   * @throws DmEnvRpcError as `join` does, and PERMISSION_DENIED for an agent's token.
    */
   operator(token: string | undefined): Promise<void>;
 }
 
-/** Seconds. The expiry is checked later, once the seat is known. */
+/** Tolerance of the JWT library for expired tokens, in seconds: the expiry is checked after the seat is known. */
 const anyAge = 10 * 365 * 24 * 3_600;
 
-/** Part in the tokens of an earlier release. */
+/** Part of an agent whose token is from an earlier release. */
 const noPart: Part = { team: "", role: "", data: {} };
 
 /** Creates a verifier. */
@@ -148,14 +148,17 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
   };
 }
 
-/** The error of a token for another address: a registration of this server's id elsewhere, or an earlier assignment. */
+/**
+ * Thrown for a token with another address: this server's id was registered elsewhere, or the
+ * assignment is from an earlier registration.
+ */
 class WrongAddress extends Error {}
 
 function refusal(error: unknown, nowMs: number): DmEnvRpcError {
   if (error instanceof WrongAddress) {
     return new DmEnvRpcError(
       "PERMISSION_DENIED",
-      "this token is for another address than this server is registered with; ask for another assignment",
+      "this token is for a different address from the one that this server registered; ask for another assignment",
     );
   }
   if (error instanceof errors.JWTExpired) {
@@ -173,7 +176,7 @@ function refusal(error: unknown, nowMs: number): DmEnvRpcError {
   }
   return new DmEnvRpcError(
     "UNAUTHENTICATED",
-    `this is no token of the matchmaker's: ${messageOf(error)}; ask for an assignment`,
+    `expected a token that the matchmaker issued, received another one: ${messageOf(error)}; ask for an assignment`,
   );
 }
 

@@ -2,24 +2,24 @@
 import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 
 /**
- * Tickets by priority and age, updated with each change of a ticket: a tick without changes costs
- * nothing.
+ * Tickets in matching order (by priority, then age), updated with each change of a ticket: a tick
+ * without changes costs nothing.
  */
 export class AgeOrder {
   readonly #tickets = new Map<string, WaitingTicket>();
-  /** All tickets, oldest first; undefined after a change. */
+  /** All tickets in matching order; undefined after a change. */
   #list: readonly WaitingTicket[] | undefined = [];
   /**
-   * True while the map itself is in the order of age: new tickets are, except those that wait
-   * again.
+   * True while the map iterates in matching order: adding a ticket that sorts last keeps the order,
+   * adding any other breaks it.
    */
   #isInOrder = true;
-  #newest: WaitingTicket | undefined;
+  #last: WaitingTicket | undefined;
 
   add(ticket: WaitingTicket): void {
-    const isLast = this.#newest === undefined || byTurn(this.#newest, ticket) < 0;
+    const isLast = this.#last === undefined || byTurn(this.#last, ticket) < 0;
     if (isLast) {
-      this.#newest = ticket;
+      this.#last = ticket;
     } else {
       this.#isInOrder = false;
     }
@@ -41,7 +41,7 @@ export class AgeOrder {
     return this.#tickets.size;
   }
 
-  /** Tickets, oldest first: the same list until one is added or removed. */
+  /** Tickets in matching order: the same array until a ticket is added or removed. */
   get list(): readonly WaitingTicket[] {
     if (this.#list !== undefined) {
       return this.#list;
@@ -55,7 +55,7 @@ export class AgeOrder {
       }
       this.#isInOrder = true;
     }
-    this.#newest = list.at(-1);
+    this.#last = list.at(-1);
     this.#list = list;
     return list;
   }

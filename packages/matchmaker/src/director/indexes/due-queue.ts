@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** An entry of the heap; a later one of the same key replaces it. */
+/** An entry of the heap; setting its key again replaces it. */
 interface Entry {
   readonly key: string;
   readonly dueMs: number;
 }
 
-/** Keys with a time at which they are due. Setting, deleting and taking cost O(log n). */
+/** Keys, each with the time at which it is due. Setting, deleting and taking cost O(log n). */
 export class DueQueue {
   readonly #due = new Map<string, Entry>();
   /**
-   * A binary heap, the next due first. Entries of deleted keys are dropped when they are reached,
-   * or too many.
+   * A binary heap with the earliest entry on top. Entries of deleted keys are dropped when they
+   * reach the top, or once they outnumber the others.
    */
   #heap: Entry[] = [];
 

@@ -18,7 +18,7 @@ export interface Load {
 /** The waiting tickets of a pool. */
 interface PoolTickets {
   readonly order: AgeOrder;
-  /** Tickets that its filters accept once they have waited longer. */
+  /** Tickets that the pool's filters will accept once the tickets have waited longer. */
   readonly later: DueQueue;
 }
 
@@ -29,11 +29,11 @@ export class MatchIndex {
   readonly #pools = new Map<string, Map<string, PoolTickets>>();
   /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
-  /** Waiting tickets without a follower. */
+  /** Waiting tickets that are not matched, because their watch has ended. */
   readonly away: Map<string, Ticket> = new Map();
   /** Grows whenever a ticket starts or stops waiting, or a profile changes. */
   ticketRevision = 0;
-  /** Tickets that have ended, in the order in which this process learned of it. */
+  /** Ended tickets, in the order in which this process learned that they had ended. */
   readonly ended: Map<string, Ticket> = new Map();
   readonly worldsOf: Map<string, Set<string>> = new Map();
   readonly #worldByName = new Map<string, string>();
@@ -49,7 +49,7 @@ export class MatchIndex {
   };
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
-  /** Matches in which an agent had a seat and cancelled its ticket, until that was processed. */
+  /** Matches in which an agent with a seat cancelled its ticket, until their servers are checked. */
   readonly abandoned: Set<string> = new Set();
   /** Servers with an unprocessed report. */
   readonly reported: Set<string> = new Set();
@@ -82,7 +82,10 @@ export class MatchIndex {
     return this.#worldByName.get(nameKey(serverId, name));
   }
 
-  /** Returns the waiting tickets of each pool of a profile, oldest first; undefined without any. */
+  /**
+   * Returns the waiting tickets of each pool of a profile in matching order (by priority, then age);
+   * undefined if no pool has a ticket.
+   */
   poolsOf(profile: string): ReadonlyMap<string, readonly WaitingTicket[]> | undefined {
     const pools = this.#pools.get(profile);
     if (pools === undefined) {
@@ -280,7 +283,7 @@ export class MatchIndex {
     } else {
       this.#loads.set(serverId, { worlds: load.worlds - 1, seats: load.seats - world.seats });
     }
-    // Another world may have the name by now.
+    // Another world may have this name by now.
     const key = nameKey(serverId, name ?? "");
     if (this.#worldByName.get(key) === id) {
       this.#worldByName.delete(key);

@@ -10,7 +10,7 @@ export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
 /**
- * Signs a token for each agent of each ticket, which reserves a seat in a world for the time that
+ * Signs a token for each agent of each ticket. A token reserves a seat in a world for the time that
  * the profile sets.
  */
 export async function reserve(
@@ -73,7 +73,7 @@ export function seatsTaken(match: Pick<Match, "teams" | "parties">): number {
   return rosterOf(match).length + parties.reduce((sum, size) => sum + size - 1, 0);
 }
 
-/** Returns the parties among tickets, and those of the match. */
+/** Returns the sizes of the parties among tickets, together with the known parties of a match. */
 export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},
@@ -87,7 +87,7 @@ export function partiesOf(
   return Object.keys(parties).length === 0 ? {} : { parties };
 }
 
-/** Emits an assignment. */
+/** Emits the `assigned` event of a match. */
 export function announce(
   { emit, replica }: Pick<DirectorContext, "emit" | "replica">,
   match: Match,

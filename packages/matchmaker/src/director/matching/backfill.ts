@@ -9,7 +9,7 @@ import type { Stored } from "../../store/store.ts";
 import { commit, type DirectorContext } from "../context.ts";
 import { announce, assigned, partiesOf, reserve, seatsTaken } from "./assignments.ts";
 
-/** Fills the open seats of live matches with waiting tickets, the oldest of each first. */
+/** Fills the open seats of live matches, oldest match first, with tickets in matching order. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
   const { replica, matchIndex } = context;
   const pools = new Map<string, Map<string, WaitingTicket[]>>();
@@ -37,7 +37,7 @@ export async function fillVacancies(context: DirectorContext): Promise<void> {
   }
 }
 
-/** Counts the agents in worlds as their servers reported them last. */
+/** Returns a function that gives the number of agents in a world, as its server last reported it. */
 function agentCounts({ replica }: DirectorContext): (world: World) => number {
   const counts = new Map<string, ReadonlyMap<string, number>>();
   return ({ serverId, name = "" }) => {
@@ -52,8 +52,8 @@ function agentCounts({ replica }: DirectorContext): (world: World) => number {
 }
 
 /**
- * Returns the number of seats without a ticket of the match and without an agent, by the world's
- * own count.
+ * Returns the number of free seats of a world. The match's tickets take seats, and so do the agents
+ * that the world counts; the greater number applies.
  */
 function freeSeats({ seats }: World, match: Match, agents: number): number {
   return seats - Math.max(seatsTaken(match), agents);
@@ -158,8 +158,8 @@ async function fill(
 }
 
 /**
- * Returns the ticket that has waited longest, of one pool or of all, that is unused and fits. It
- * may be in other pools, too.
+ * Returns the first unused ticket, in matching order, that fits; searches one pool, or all pools if
+ * `pool` is undefined. The ticket may be in other pools, too.
  */
 function take(
   { replica, matchIndex }: DirectorContext,

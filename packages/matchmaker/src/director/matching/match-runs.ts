@@ -10,12 +10,18 @@ import { Proposals } from "./proposals.ts";
 
 /** Time for which quickly made proposals may block the event loop. */
 const sliceMs = 5;
-/** Runs of a profile that were given up and have not settled: past these no other is started. */
+/**
+ * Abandoned calls of a profile's function that may be pending at once; while there are as many, no
+ * run is started.
+ */
 const maxGivenUp = 3;
 
 /** The run of one profile's function. */
 interface Run {
-  /** The profile that it was started for; a replaced profile is another one. */
+  /**
+   * The profile that it was started for, compared by reference: putting a profile creates a new
+   * object.
+   */
   readonly profile: Profile;
   /** Its proposals; undefined while it runs. */
   proposals: readonly Proposal[] | undefined;
@@ -42,8 +48,9 @@ export class MatchRuns {
   }
 
   /**
-   * Returns ready proposals of a profile, at most `most`. If it has none, it starts a run when
-   * tickets have changed since the last one or some time has passed. One run is in progress at a time.
+   * Returns the ready proposals of a profile, at most `most`. If none is ready, it starts a run,
+   * provided that tickets or profiles have changed or `tickMs` has passed since the last run started.
+   * A profile has one run at a time.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;
@@ -59,7 +66,7 @@ export class MatchRuns {
     if (run !== undefined) {
       run.proposals = [];
     }
-    // Its tickets may have been cancelled or matched in the meantime.
+    // The tickets of a proposal may have been cancelled or matched in the meantime.
     const waiting = ready.filter(({ teams }) =>
       Object.values(teams).every((team) => team.every(({ id }) => matchIndex.waiting.has(id))),
     );
@@ -76,7 +83,7 @@ export class MatchRuns {
     return [];
   }
 
-  /** Abandons the runs in progress: this matchmaker no longer leads, or closes. */
+  /** Abandons the runs in progress, because this matchmaker no longer leads, or closes. */
   reset(): void {
     this.#ended.abort();
     this.#ended = new AbortController();
@@ -123,10 +130,13 @@ export class MatchRuns {
     const signal = AbortSignal.any([over.signal, ended]);
     const late = pause(time, limitMs, signal).then((): "late" => "late");
     let isHeldUp = false;
-    /** A run that has proposed something may continue at once, whatever happened then. */
+    /**
+     * True if the run failed without a proposal, or blocked the process: then the function is not
+     * called again for a while.
+     */
     let hasFailed = false;
     let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;
-    /** Makes an author call. One that blocks the whole process for too long has failed, too. */
+    /** Makes an author call. Throws if the call blocks the process for longer than `limitMs`. */
     const call = async <T>(run: () => T | PromiseLike<T>): Promise<T | "late"> => {
       const beganMs = time.now();
       const answer = run();
@@ -166,7 +176,7 @@ export class MatchRuns {
             return [];
           }
           throw new Error(
-            `the match function did not finish within ${limitMs} ms (limit: matchFunctionMs); what it proposed until then counts: ${proposals.made.length}`,
+            `the match function did not finish within ${limitMs} ms (limit: matchFunctionMs); its earlier proposals are used: ${proposals.made.length}`,
           );
         }
         if (next.done === true) {

@@ -104,10 +104,10 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
       }
       return;
     }
-    // After the conflict the replica has the changed records.
+    // After a conflict the replica has the current records.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
-    // If no plan looks wrong, the conflict was resolved in the meantime: the next tick makes them
-    // again.
+    // If every plan is still current, the conflict was resolved in the meantime; the next tick plans
+    // these matches again.
     if (fit.length === left.length) {
       return;
     }
@@ -119,7 +119,7 @@ function isCurrent({ replica }: DirectorContext, change: Change): boolean {
   return (replica.get(change.kind, change.id)?.version ?? 0) === change.version;
 }
 
-/** Returns the spare worlds for a profile's match, its own first. */
+/** Returns the spare worlds that matches of a profile can use; those created for it come first. */
 function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
   const { replica, matchIndex } = context;
   const found: Stored<World>[] = [];
@@ -142,7 +142,7 @@ function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] 
   return found;
 }
 
-/** The number of matches of a profile that each region has room for. */
+/** Returns the number of matches of a profile that each region has room for. */
 function roomByRegion(
   context: DirectorContext,
   placement: Placement,
@@ -187,7 +187,7 @@ async function planFor(
   const isAccepted = (region: string): boolean =>
     latencyLimit === undefined ||
     tickets.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
-  // Another profile may have used one.
+  // A match of another profile may have used a spare world.
   const spare = spares
     .get(profile.name)
     ?.find(({ value }) => !usedSpares.has(value.id) && isAccepted(regionOf(context, value)));
@@ -208,7 +208,7 @@ async function planFor(
   return undefined;
 }
 
-/** Plans a match in an existing world, whose tickets are assigned in the same commit. */
+/** Plans a match in an existing world; the match's tickets are assigned in the same commit. */
 async function planInSpare(
   context: DirectorContext,
   profile: Profile,

@@ -16,7 +16,7 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
 
 /**
  * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
- * (`packed`), or on the one with the greatest share of its worlds or seats free (`spread`).
+ * (`packed`), or on the server with the greatest free share of worlds or seats (`spread`).
  */
 export class Placement {
   readonly #rooms: Room[] = [];
@@ -45,12 +45,12 @@ export class Placement {
     this.#rooms.sort((a, b) => a.seats - b.seats || (a.server.id < b.server.id ? -1 : 1));
   }
 
-  /** The regions that worlds of a type can be placed in. */
+  /** Returns the regions that worlds of a type can be placed in. */
   regionsFor(worldType: string): Set<string> {
     return new Set(this.#roomsFor(worldType).map(({ server }) => server.region ?? ""));
   }
 
-  /** Returns the number of worlds of a profile that there is room for, in all regions or in one. */
+  /** Returns the number of worlds of a profile that fit, in all regions or in the given one. */
   room({ worldType, seats }: Placed, region?: string): number {
     let room = 0;
     for (const candidate of this.#roomsFor(worldType)) {
@@ -62,7 +62,10 @@ export class Placement {
     return room;
   }
 
-  /** Claims room for a world of a profile, in any region or in one; undefined without room. */
+  /**
+   * Claims room for a world of a profile, in any region or in the given one, and returns its server;
+   * undefined if no server has room.
+   */
   take({ worldType, seats, placement }: Placed, region?: string): ServerRecord | undefined {
     const rooms = this.#roomsFor(worldType);
     const fits = (room: Room): boolean =>
@@ -89,7 +92,7 @@ export class Placement {
     return best.server;
   }
 
-  /** Moves a fuller server to its new position; drops one without room. */
+  /** Moves a server that has become fuller to its new position, or drops it if it has no room left. */
   #sink(rooms: Room[], room: Room): void {
     let at = rooms.indexOf(room);
     if (room.worlds === 0 || room.seats === 0) {

@@ -102,7 +102,7 @@ describe("a match function that is no good", () => {
     await house.settle(1);
     const faults = faultsOf(house);
     expect(faults).toHaveLength(11);
-    expect(faults.at(-1)).toBe("290 more proposals cannot be");
+    expect(faults.at(-1)).toBe("impossible proposals after the first 10: 290");
   });
 });
 
@@ -385,7 +385,9 @@ describe("a match function of the operator's own", () => {
     await house.pass(1_000);
     await house.settle();
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-    expect(faultsOf(house)[0]).toMatch(/did not finish within 1000 ms.*until then counts: 1$/);
+    expect(faultsOf(house)[0]).toMatch(
+      /did not finish within 1000 ms.*earlier proposals are used: 1$/,
+    );
   });
 
   it("that blocks the matchmaker is reported and called less and less often, and no other profile waits for it", async () => {
@@ -522,7 +524,7 @@ describe("an evaluation that is no good", () => {
     [
       "chooses what is no proposal",
       () => [JSON.parse("null")],
-      /expected proposals that it was given, received 1 that/,
+      /evaluate: expected only proposals that it was passed, received 1 unknown/,
     ],
   ])("and %s is told of, and matches are made when it is good again", async (_, bad, message) => {
     let evaluate = bad;

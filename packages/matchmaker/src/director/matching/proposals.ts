@@ -11,12 +11,12 @@ import { matchData } from "../../match-data.ts";
 import type { Profile } from "../../profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
 
-/** Faults of one tick that are reported individually. */
+/** Faults of one run of a match function that are reported individually. */
 const maxFaults = 10;
 
 /**
  * Requests at most `most` matches of a profile from a built-in match function. Impossible proposals
- * are skipped; if it throws, its earlier proposals count.
+ * are skipped; if the function throws, its earlier proposals are used.
  */
 export function propose(
   context: DirectorContext,
@@ -56,8 +56,8 @@ export function propose(
 }
 
 /**
- * Requests matches from a built-in match function in each region separately, of the tickets that
- * accept it.
+ * Requests matches from a built-in match function for each region separately, offering only the
+ * tickets that accept the region.
  *
  * @param rooms Number of matches that each region has room for.
  */
@@ -85,8 +85,8 @@ export function proposeByRegion(
 }
 
 /**
- * The proposals of one run of a match function: impossible ones are skipped and reported, ten times
- * at most.
+ * The proposals of one run of a match function. Impossible proposals are skipped, and the first ten of
+ * them are reported individually.
  */
 export class Proposals {
   readonly made: Proposal[] = [];
@@ -136,7 +136,7 @@ export class Proposals {
   end(): void {
     const more = this.#faults - maxFaults;
     if (more > 0) {
-      this.bad(new Error(`${more} more proposals cannot be`));
+      this.bad(new Error(`impossible proposals after the first ${maxFaults}: ${more}`));
     }
   }
 
@@ -178,7 +178,9 @@ export class Proposals {
   }
 }
 
-/** Returns the proposals that are made, in order; none in this tick if the evaluation fails. */
+/**
+ * Returns the proposals to turn into matches, in order; none in this tick if the evaluation fails.
+ */
 export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
   const bad = (error: unknown): void =>
     context.emit({ kind: "step-failed", step: "evaluate", error: toError(error) });
@@ -194,7 +196,7 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
     if (strange > 0) {
       bad(
         new Error(
-          `expected proposals that it was given, received ${strange} that it was not given`,
+          `evaluate: expected only proposals that it was passed, received ${strange} unknown`,
         ),
       );
     }
@@ -221,7 +223,7 @@ export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
     .map(({ proposal }) => proposal);
 }
 
-/** Returns the highest priority of its tickets. */
+/** Returns the highest priority of a proposal's tickets. */
 function priorityOf({ teams }: Proposal): number {
   let highest = Number.NEGATIVE_INFINITY;
   for (const team of Object.values(teams)) {

@@ -2,8 +2,8 @@
 import type { ReportedWorld } from "../../model.ts";
 
 /**
- * Returns true if no agent is in a world or joining it: an agent's seat is taken a moment before it
- * has joined.
+ * Returns true if no agent is in a world or joining it: a joining agent has taken its seat, and is
+ * not counted in `agents` yet.
  */
 export function isEmpty({ agents, tickets }: ReportedWorld): boolean {
   return agents === 0 && tickets.length === 0;

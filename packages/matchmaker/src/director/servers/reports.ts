@@ -17,10 +17,7 @@ import {
 } from "../outcomes.ts";
 import { isEmpty } from "./presence.ts";
 
-/**
- * Processes a server's report: agents that joined and left, worlds that ended, and worlds without a
- * record.
- */
+/** Processes a server's report: agents that joined or left, and worlds that ended. */
 export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
@@ -45,9 +42,9 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
 }
 
 /**
- * Returns true if a world that is missing in a report existed before the report was made. A report
- * may be in flight for as long as its call takes: so only a world that another report had, or one
- * that was opened long ago, has ended.
+ * Returns true if a world that is missing in a report has ended. The report may have been made before
+ * the world was, and arrive late. So the world has ended only if an earlier report contained it, or
+ * if it was opened at least a lease before the report arrived.
  */
 function hasEnded(
   { reportedWorlds, settings }: DirectorContext,
@@ -126,7 +123,7 @@ async function takeWorld(
   await change(context, make);
 }
 
-/** Returns a world with the presence in a report. */
+/** Returns a world with `used` and `emptySinceMs` updated from a report. */
 function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   const emptySinceMs = isEmpty(seen) ? (world.emptySinceMs ?? nowMs) : undefined;
   const used = world.used || seen.joins > 0 || seen.agents > 0;
@@ -136,7 +133,7 @@ function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   return { ...world, emptySinceMs, used };
 }
 
-/** Handles a world that is gone without the matchmaker having ended it. */
+/** Ends a world that its server no longer has, although the matchmaker did not destroy it. */
 async function worldVanished(context: DirectorContext, world: World): Promise<void> {
   const { replica, matchIndex } = context;
   const profile = profileOfWorld(matchIndex, replica, world);

@@ -9,14 +9,14 @@ import { lostFate, profileOfWorld, worldEnded } from "../outcomes.ts";
 const batchSize = 50;
 
 /**
- * Detects silent servers. A server's lease starts when this process saw its last report, on this
- * process's own clock: clocks of other machines do not matter, and time does not count while the
- * store was unavailable or this process (perhaps with its machine) stood still.
+ * Detects silent servers. A server's lease starts when this process sees its report, and runs on this
+ * process's own clock: clocks of other machines do not matter. Time does not count while the store is
+ * unavailable, or while this process (perhaps with its machine) stands still.
  */
 export class ServerWatch {
   readonly #context: DirectorContext;
   readonly #seen = new Map<string, { sequence: number; epoch: number; atMs: number }>();
-  #lookedMs = Number.POSITIVE_INFINITY;
+  #checkedMs = Number.POSITIVE_INFINITY;
 
   constructor(context: DirectorContext) {
     this.#context = context;
@@ -27,10 +27,10 @@ export class ServerWatch {
     this.#seen.clear();
   }
 
-  /** Finds servers that are lost, that are back, and whose time to return is over. */
-  async look(): Promise<void> {
+  /** Marks silent servers as lost, and gives up lost servers whose time to return is over. */
+  async check(): Promise<void> {
     const { replica, settings, time } = this.#context;
-    this.#passOverStandstill();
+    this.#discountStandstill();
     for (const { value: server } of [...replica.table("server").values()]) {
       if (server.state === "gone") {
         await this.#giveUp(server);
@@ -52,11 +52,14 @@ export class ServerWatch {
     }
   }
 
-  /** Between two ticks no server can be silent for longer than until its next report was due. */
-  #passOverStandstill(): void {
+  /**
+   * Discounts the time for which this process stood still: the part of the time since the last check
+   * that exceeds a third of a lease.
+   */
+  #discountStandstill(): void {
     const { settings, time } = this.#context;
-    const stoodStillMs = time.now() - this.#lookedMs - settings.serverLeaseMs / 3;
-    this.#lookedMs = time.now();
+    const stoodStillMs = time.now() - this.#checkedMs - settings.serverLeaseMs / 3;
+    this.#checkedMs = time.now();
     if (stoodStillMs <= 0) {
       return;
     }
@@ -91,8 +94,8 @@ export class ServerWatch {
   }
 
   /**
-   * Ends the worlds of a server that is gone, and then deletes it. Any matchmaker can finish what
-   * another began.
+   * Marks a server as gone, ends its worlds, and then deletes the server. If this matchmaker stops
+   * halfway, the next leader continues.
    */
   async #giveUp({ id, epoch, address }: ServerRecord): Promise<void> {
     const { replica, matchIndex, servers, emit } = this.#context;

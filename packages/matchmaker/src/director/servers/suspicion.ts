@@ -2,18 +2,18 @@
 import type { DirectorContext } from "../context.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 
-/** A server that answered this recently is not checked again. */
+/** Time after an answer during which a server is not checked again. */
 const trustMs = 1_000;
 
 /**
  * Servers that may be dead although their leases last: they get no agents until they have answered,
- * or reported again. Agents that cancel their seats make a server suspect, and so does an
- * unanswered call.
+ * or reported again. A server becomes suspect if an agent with a seat cancels its ticket, or if a
+ * call is not answered.
  */
 export class Suspicion {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Suspects, with their last report at that time. */
+  /** Suspect servers, each with its last report at the time when it became suspect. */
   readonly #suspects = new Map<string, string>();
   /** Time of each server's last answer. */
   readonly #answered = new Map<string, number>();
@@ -35,8 +35,8 @@ export class Suspicion {
     return false;
   }
 
-  /** Checks the matches that agents left by cancelling their tickets, and the servers of those. */
-  look(): void {
+  /** Checks the servers of matches in which an agent with a seat cancelled its ticket. */
+  check(): void {
     const { replica, matchIndex, time } = this.#context;
     for (const matchId of matchIndex.abandoned) {
       const serverId = replica.get("match", matchId)?.value.serverId;
@@ -51,7 +51,7 @@ export class Suspicion {
     matchIndex.abandoned.clear();
   }
 
-  /** Marks a server that did not answer. */
+  /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void {
     this.#suspects.set(serverId, this.#lastReport(serverId));
   }

@@ -12,15 +12,15 @@ import { announce, assigned, reserve, type Seats } from "../matching/assignments
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Creates that are started before other work of the process has a turn. */
+/** Creates that are started in a row before other work of the process may run. */
 const burst = 25;
 
-/** Delay before a commit of a created world is retried while the store is unavailable. */
+/** Delay between attempts to commit a created world while the store is unavailable. */
 const storeRetryMs = 200;
 
 /**
- * Starts the creates that are due: of placed matches, even those that another leader placed, and of
- * worlds created ahead.
+ * Starts the creates that are due: for placed matches, including those that another leader placed,
+ * and for worlds created ahead.
  */
 export async function startCreates(context: DirectorContext, tasks: WorldTasks): Promise<void> {
   const { replica, matchIndex, settings } = context;
@@ -85,8 +85,8 @@ async function createWorld(
 }
 
 /**
- * Commits that a world exists, and assigns the tickets of its match with it. While the store is
- * unavailable it retries; the record shows which attempt succeeded.
+ * Commits that a world exists, and assigns the tickets of its match in the same commit. While the
+ * store is unavailable it retries; the record shows whether an earlier attempt succeeded.
  */
 async function opened(
   context: DirectorContext,
@@ -123,7 +123,7 @@ async function opened(
       if (known && error.reason === "fenced") {
         return replica.get("world", world.id)?.value.name === world.name;
       }
-      // The outcome is unknown: a world without a record is found by its server's reports.
+      // The outcome is unknown. If the world has no record, the leader finds it in reports.
       if (!known && context.lease() === undefined) {
         return true;
       }
@@ -178,7 +178,7 @@ function openedChanges(
   return { changes, outcome: { match, tickets } };
 }
 
-/** Returns the key of a server and world type that are not tried for a while. */
+/** Returns the cooldown key of a world type on a server. */
 export function typeKey(serverId: string, worldType: string): string {
   return `${serverId}/${worldType}`;
 }
@@ -220,7 +220,7 @@ async function createFailed(
   });
 }
 
-/** Reverts a placement: the world will not exist, and each ticket has its own outcome. */
+/** Reverts a placement: removes the world and its match, and applies `fate` to each ticket. */
 async function unplace(
   context: DirectorContext,
   worldId: string,

@@ -55,7 +55,10 @@ async function destroyWorld(
   });
 }
 
-/** Resets a world. The reset is committed first: if its call is lost, it is not repeated. */
+/**
+ * Starts the reset of a world. The reset is committed before the call, so that a call whose outcome
+ * is unknown is not repeated.
+ */
 export function startReset(
   context: DirectorContext,
   tasks: WorldTasks,

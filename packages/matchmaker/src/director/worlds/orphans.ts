@@ -8,16 +8,16 @@ import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Handles worlds without a record: it adopts those that a server started with. Others, left by a
- * matchmaker that died between a create and its record, are destroyed once, after they have been
- * seen for a while without agents.
+ * Handles worlds without a record. It adopts those that a server started with. The others were left
+ * by a matchmaker that died between a create and its record; each is destroyed once it has been known
+ * for `orphanMs` and has no agents.
  */
 export class Orphans {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Time when each was first seen. */
+  /** Time when each world without a record was first seen in a report. */
   readonly #seen = new Map<string, number>();
-  /** Worlds that were adopted or destroyed, until reports confirm that they are gone. */
+  /** Worlds that were adopted or destroyed, until reports no longer contain them. */
   readonly #handled = new Set<string>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -25,8 +25,8 @@ export class Orphans {
     this.#tasks = tasks;
   }
 
-  /** Checks the worlds of all servers. */
-  async look(): Promise<void> {
+  /** Checks the reported worlds of all servers. */
+  async check(): Promise<void> {
     const { replica, matchIndex } = this.#context;
     const present = new Set<string>();
     for (const { value: server } of [...replica.table("server").values()]) {
@@ -59,7 +59,7 @@ export class Orphans {
     }
   }
 
-  /** Forgets its observations: a new leader makes its own. */
+  /** Forgets all observations, because this matchmaker has just become the leader. */
   reset(): void {
     this.#seen.clear();
     this.#handled.clear();
@@ -69,7 +69,7 @@ export class Orphans {
     const { time, settings, servers, emit } = this.#context;
     const seenMs = this.#seen.get(key) ?? time.now();
     this.#seen.set(key, seenMs);
-    // A create in progress may be the one for this world.
+    // A create in progress may have made this world.
     const isOurs = this.#tasks.creatingOn(server.id) > 0;
     if (isOurs || !isEmpty(world)) {
       return;

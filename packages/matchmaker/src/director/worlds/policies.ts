@@ -37,7 +37,7 @@ async function follow(
   serverDrains: boolean,
 ): Promise<void> {
   const { replica, matchIndex } = context;
-  // The report may be older than the world's last change.
+  // The report may be older than the world, and be about an earlier world of the same name.
   if (report.receivedMs < world.openedMs) {
     return;
   }
@@ -70,7 +70,7 @@ function isOver(
 ): boolean {
   const { replica, matchIndex } = context;
   if (world.matchId === undefined) {
-    // A spare world for a match that will never exist.
+    // No match will use a spare world whose profile was deleted. An adopted world has no profile.
     const isWanted = world.profile === "" || matchIndex.profiles.has(world.profile);
     return (serverDrains || !isWanted) && isEmpty(seen);
   }
@@ -92,7 +92,7 @@ function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorl
   if (!isEmpty(seen)) {
     return false;
   }
-  // Without join tokens the matchmaker cannot tell which agents came: any join counts.
+  // Without join tokens the matchmaker does not know which agents have joined: any join counts.
   if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
     return true;
   }
@@ -118,7 +118,7 @@ async function to(
   const { replica } = context;
   await change(context, () => {
     const stored = replica.get("world", world.id);
-    // A match may have claimed the world, or an agent a seat: then the next tick decides again.
+    // If a match or an agent has claimed the world in the meantime, the next tick decides again.
     return stored?.value === world
       ? [put("world", world.id, stored, { ...world, ...next })]
       : undefined;

@@ -6,8 +6,8 @@ import type { Placement } from "../matching/placement.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Keeps spare worlds of profiles ready ahead of their matches, if there is room, and ends surplus
- * ones.
+ * Creates the spare worlds that profiles request ahead of their matches, as far as servers have room,
+ * and ends surplus spare worlds.
  */
 export async function precreate(
   context: DirectorContext,

@@ -4,7 +4,7 @@ import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../../events.ts";
 import { isStoreError } from "../../store/store.ts";
 
-/** Doublings of a cooldown. */
+/** Most doublings of a cooldown after failures in a row. */
 const maxDoublings = 5;
 
 /** Calls to servers in flight, and cooldowns after failures. */
